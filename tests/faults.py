@@ -791,7 +791,7 @@ FAULTS: dict[str, Sequence[Fault]] = {
             [
                 f"{JOURNAL}::test_other_programs_do_not_inherit_the_file",
                 f"{JOURNAL}::test_a_forked_child_does_not_keep_the_lock_of_its_parent",
-                "osmosis_ai/test_forked.py::"
+                "osmosis_ai/running/test_forked.py::"
                 "test_a_forked_child_that_comes_back_from_user_code_is_ended",
             ],
         ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import operator
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..error_text import error_text
@@ -44,20 +44,21 @@ async def run_rollout(
     if tools is None:
         tools = loop.get_tools(request)
     ctx = RolloutContext(request, tools, llm, debug_dir=debug_dir, redact=redact)
-    return await run_in(ctx, loop)
-
-
-async def run_in(ctx: RolloutContext, loop: RolloutAgentLoop) -> RolloutResult:
-    """Run an agent once in a context of the caller's, which has the metrics if it fails."""
     with ctx:
-        running: Any = loop.run(ctx)
-        if not inspect.isawaitable(running):
-            raise _broken(loop, f"is not async: it returned {_type_name(running)}")
-        result = await running
-    return _checked(loop, result, ctx)
+        result = await begin(loop, ctx)
+    return checked(loop, result, ctx)
 
 
-def _checked(agent: RolloutAgentLoop, result: Any, ctx: RolloutContext) -> RolloutResult:
+def begin(loop: RolloutAgentLoop, ctx: RolloutContext) -> Awaitable[Any]:
+    """Call the loop's `run`, in its context, and return what is to be awaited there."""
+    running: Any = loop.run(ctx)
+    if not inspect.isawaitable(running):
+        raise _broken(loop, f"is not async: it returned {_type_name(running)}")
+    return running
+
+
+def checked(agent: RolloutAgentLoop, result: Any, ctx: RolloutContext) -> RolloutResult:
+    """Return what a loop's `run` has returned, as the rest of the project relies on it."""
     if not isinstance(result, RolloutResult):
         expected = "expected RolloutResult, as `return ctx.complete(messages)` gives it"
         raise _broken(agent, f"returned {_type_name(result)}; {expected}")

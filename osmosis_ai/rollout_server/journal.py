@@ -19,7 +19,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from .events import event
-from .execution.run_rollout import Outcome, failed
+from .execution import Outcome, failed
 from .rollouts import Rollout
 
 _VERSION = 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ..agents.request import RolloutRequest
 from ..secret import Secret
-from .execution.run_rollout import Outcome
+from .execution import Outcome
 from .http.messages import Refused
 
 if TYPE_CHECKING:

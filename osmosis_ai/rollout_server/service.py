@@ -9,7 +9,6 @@ import asyncio
 import json
 import logging
 import time
-from collections import deque
 from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
 from typing import Any
@@ -17,8 +16,7 @@ from typing import Any
 from ..error_text import named_error
 from ..secret_variables import masking
 from .events import Counters, event
-from .execution.run_rollout import Outcome, failed
-from .execution.runner import SHUT_DOWN, Runner, Tools
+from .execution import Outcome, Runner, Tools
 from .http.init_body import Init
 from .http.messages import ByteBudget, Refused, busy
 from .journal import Journal
@@ -26,7 +24,6 @@ from .rollouts import Delivery, Registry, Rollout
 from .settings import AppOptions
 from .trainer.address_policy import Trainer, TrainerRefused, TrainerRules, TrainerUnknown
 from .trainer.delivery import Callbacks
-from .trainer.haste import Haste
 from .trainer.registration import register
 
 _TICK_S = 5.0
@@ -48,9 +45,8 @@ class RolloutService:
         self.active = 0
         """Rollouts that run or wait."""
         self._rules = TrainerRules(self.settings.allowed_trainers, anywhere=self.settings.local)
-        self._haste = Haste()
-        self._waiting: deque[tuple[Rollout, Trainer, Tools]] = deque()
         self._running = 0
+        self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._starting: asyncio.Task[None] | None = None
         self._idle = asyncio.Event()
@@ -69,11 +65,11 @@ class RolloutService:
     async def _start(self) -> None:
         if self.settings.state_dir is not None:
             self._journal = await asyncio.to_thread(Journal, self.settings.state_dir)
-        self._callbacks = Callbacks(self.settings, self._rules, self._note_delivery, self._haste)
-        self._runner = Runner(self._options, self._haste)
+        self._callbacks = Callbacks(self.settings, self._rules, self._note_delivery, self._stopping)
+        self._runner = Runner(self._options, self._stopping)
         if self._options.on_startup is not None:
             try:
-                await self._runner.call(self._options.on_startup)
+                await self._runner.thread.call(self._options.on_startup)
             except BaseException:
                 await self._release()
                 raise
@@ -92,12 +88,9 @@ class RolloutService:
         if self._starting is None:
             return
         event("draining", active=self.active)
-        self._haste.hurry()
+        self._stopping.set()
         await self._wait_until_idle(self.settings.drain_s)
-        self._runner.cancel_all()
-        while self._waiting:
-            rollout, _, _ = self._waiting.popleft()
-            self._in_background(self._end(rollout, failed(rollout.rollout_id, SHUT_DOWN)))
+        self._runner.thread.cancel()
         await self._wait_until_idle(self.settings.cancel_grace_s + 1.0)
         for task in tuple(self._tasks):
             task.cancel()
@@ -120,7 +113,7 @@ class RolloutService:
         if (hook := self._options.on_shutdown) is None:
             return
         try:
-            await asyncio.wait_for(self._runner.call(hook), self.settings.drain_s)
+            await asyncio.wait_for(self._runner.thread.call(hook), self.settings.drain_s)
         except Exception as error:  # noqa: BLE001  the user's code: said, and the stop goes on
             why = masking(self._options.api_key)(named_error(error))
             event("on_shutdown_failed", logging.ERROR, error=why)
@@ -260,27 +253,22 @@ class RolloutService:
         event("accepted", rollout_id=rollout.rollout_id, trainer=trainer.origin)
         rollout.admitted = None
         if isinstance(tools, Tools):
-            self._waiting.append((rollout, trainer, tools))
-            self._fill()
+            self._in_background(self._run(rollout, trainer, tools))
         else:
             await self._end(rollout, tools)
         return rollout.answer
 
     # Running.
 
-    def _fill(self) -> None:
-        while self._waiting and self._running < self.settings.max_concurrent:
-            self._running += 1
-            self._in_background(self._run(*self._waiting.popleft()))
-
     async def _run(self, rollout: Rollout, trainer: Trainer, tools: Tools) -> None:
         assert rollout.request is not None
-        rollout.state, rollout.started_at = "running", time.monotonic()
-        try:
-            outcome = await self._runner.run(rollout.request, rollout.key, trainer, tools)
-        finally:
-            self._running -= 1
-            self._fill()
+        async with self._runner.thread.places:
+            self._running += 1
+            try:
+                rollout.state, rollout.started_at = "running", time.monotonic()
+                outcome = await self._runner.run(rollout.request, rollout.key, trainer, tools)
+            finally:
+                self._running -= 1
         await self._end(rollout, outcome)
 
     async def _end(self, rollout: Rollout, outcome: Outcome) -> None:

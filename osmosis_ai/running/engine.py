@@ -8,17 +8,16 @@ fetches them in any order, and never delays the loop. Knows nothing of agents, r
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import contextlib
 import contextvars
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from .loop_watchdog import LoopInterrupted
-from .timeouts import CANCEL_TIMEOUT_S
+from . import loop_thread
+from .loop_thread import LoopThread
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 WAKE_BATCH = 32
@@ -30,17 +29,19 @@ FLUSH_INTERVAL_S = 0.005
 CLOSE_TIMEOUT_S = 8.0
 """A loop that has not shut down after this time is given up."""
 
+ENDING = "the session is ending"
+
 
 class EngineClosed(Exception):
     """The job was cancelled, or never started, because the engine was closed."""
 
 
-class Engine(Generic[T]):
+class Engine(Generic[K, T]):
     """A window of jobs in flight; a job is `execute(key)`."""
 
     def __init__(
         self,
-        execute: Callable[[Hashable], Awaitable[T]],
+        execute: Callable[[K], Awaitable[T]],
         *,
         window: int,
         run_ahead: int,
@@ -53,46 +54,41 @@ class Engine(Generic[T]):
         self._run_ahead = max(run_ahead, 1)
         self._on_close = on_close
         self._on_idle = on_idle
-        self._sources: deque[Iterator[Hashable]] = deque()
-        self._started: set[Hashable] = set()
+        self._sources: deque[Iterator[K]] = deque()
+        self._started: set[K] = set()
         """Started and not fetched yet."""
-        self._out_of_turn: set[Hashable] = set()
+        self._out_of_turn: set[K] = set()
         """Started before their source came to them."""
-        self._tasks: dict[asyncio.Task[None], Hashable] = {}
-        self._done: dict[Hashable, T | BaseException] = {}
-        self._waited_for: Hashable = None
+        self._tasks: dict[asyncio.Task[None], K] = {}
+        self._done: dict[K, T | BaseException] = {}
+        self._waited_for: K | None = None
         self._arrived = threading.Lock()
         self._arrived.acquire()
         self._wanted = False
         """The result that the caller waits for is there, and the caller has not been woken yet."""
         self._waking: asyncio.TimerHandle | None = None
         self._throttled = False
-        self._halted = False
+        self.halted: str | None = None
+        """Why no further job is started, once that is so."""
         self._abandoned = False
-        self._closing = False
         self._pumping = False
         self._jobs_context = contextvars.copy_context()
         """What each job starts with: what one sets for itself, the next does not see."""
         self._own_context = contextvars.copy_context()
         """Where the engine's own callbacks run."""
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run_loop, name="osmosis-engine", daemon=True)
-        self._thread.start()
+        self._thread = LoopThread("osmosis-engine")
+        self.loop = self._thread.loop
+        self.soon = self._thread.soon
 
-    def offer(self, keys: Iterable[Hashable]) -> None:
+    def offer(self, keys: Iterable[K]) -> None:
         """Offer jobs, in order; from any thread. `keys` is consumed as jobs start."""
         self.soon(self._offer, iter(keys))
-
-    def soon(self, callback: Callable[..., object], *arguments: object) -> None:
-        """Call it in the loop's thread, unless the engine is closed; from any thread."""
-        with contextlib.suppress(RuntimeError):  # closed between any check and the call
-            self.loop.call_soon_threadsafe(callback, *arguments)
 
     def resize(self, window: int) -> None:
         """Change how many jobs may be in flight; from any thread."""
         self.soon(self._resize, window)
 
-    def wait(self, key: Hashable) -> T:
+    def wait(self, key: K) -> T:
         """Block until the job has ended and return its result, once.
 
         Raises:
@@ -122,14 +118,14 @@ class Engine(Generic[T]):
         if on_idle is not None:
             on_idle()
 
-    def halt(self) -> None:
+    def halt(self, reason: str) -> None:
         """Start nothing more; what is in flight goes on; waiting for the rest is `EngineClosed`."""
-        self._halted = True
-        self.soon(self._pump)
+        if self.halted is None:
+            self.halted = reason
 
     def cancel(self) -> None:
         """Start nothing more and cancel what is in flight; from any thread."""
-        self._halted = True
+        self.halt(ENDING)
         self.soon(self._cancel)
 
     @property
@@ -142,9 +138,10 @@ class Engine(Generic[T]):
         """Whether `abandon` was called."""
         return self._abandoned
 
-    def abandon(self, results: Mapping[Hashable, T]) -> None:
+    def abandon(self, results: Mapping[K, T]) -> None:
         """Give the loop up, with these results as the last; from any thread."""
-        self._halted = self._abandoned = True
+        self.halt(ENDING)
+        self._abandoned = True
         self._done.update(results)
         self._started.update(results)
         if self._arrived.locked():
@@ -160,35 +157,17 @@ class Engine(Generic[T]):
     def close(self) -> bool:
         """Cancel what is in flight, release what was opened, end the thread. Idempotent.
 
-        Return False when the loop is blocked.
+        Return False when the loop is blocked: it is given up.
         """
-        if self.loop.is_closed() or self._abandoned:
+        self.halt(ENDING)
+        if self._abandoned or self._thread.close(CLOSE_TIMEOUT_S, self._on_close):
             return True
-        self._halted = True
-        shutting = asyncio.run_coroutine_threadsafe(self._shut(), self.loop)
-        try:
-            shutting.result(CLOSE_TIMEOUT_S)
-        except concurrent.futures.TimeoutError:
-            return False
-        self._closing = True
-        self.soon(self.loop.stop)
-        self._thread.join()
-        self.loop.close()
-        return True
+        self.abandon({})
+        return False
 
     # ---- in the loop's thread
 
-    def _run_loop(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        while True:  # whatever code of a job does to the loop
-            try:
-                self.loop.run_forever()
-                if self._closing:
-                    return
-            except (SystemExit, KeyboardInterrupt, LoopInterrupted):
-                pass  # of a task that a job has started: asyncio ends the loop for it
-
-    def _offer(self, keys: Iterator[Hashable]) -> None:
+    def _offer(self, keys: Iterator[K]) -> None:
         self._sources.append(keys)
         self._pump()
 
@@ -196,11 +175,11 @@ class Engine(Generic[T]):
         self._window = window
         self._pump()
 
-    def _start_out_of_turn(self, key: Hashable) -> None:
+    def _start_out_of_turn(self, key: K) -> None:
         """Start a job that is waited for, before its turn."""
         if key in self._started:
             return
-        if self._halted:
+        if self.halted is not None:
             self._started.add(key)
             self._deliver(key, EngineClosed())
             return
@@ -210,7 +189,7 @@ class Engine(Generic[T]):
     def _pump(self) -> None:
         """Start one job and schedule the next: one that blocks the loop delays only itself."""
         self._pumping = False
-        if self._halted:
+        if self.halted is not None:
             return
         if len(self._tasks) >= self._window:
             return
@@ -223,7 +202,7 @@ class Engine(Generic[T]):
             if len(self._tasks) < self._window:
                 self._pump_soon()
 
-    def _next(self) -> Hashable | None:
+    def _next(self) -> K | None:
         while self._sources:
             for key in self._sources[0]:
                 if key not in self._out_of_turn:
@@ -232,14 +211,14 @@ class Engine(Generic[T]):
             self._sources.popleft()
         return None
 
-    def _start(self, key: Hashable) -> None:
+    def _start(self, key: K) -> None:
         self._started.add(key)
         task = self._jobs_context.run(self.loop.create_task, self._run(key))
         self._tasks[task] = key
         task.add_done_callback(self._ended, context=self._own_context)
 
-    async def _run(self, key: Hashable) -> None:
-        """Run a job; its place is free at once, not a turn of the loop after its task has ended."""
+    async def _run(self, key: K) -> None:
+        """Run a job; its slot is free immediately, not a turn of the loop after its task's end."""
         result = await self._execute(key)
         task = asyncio.current_task()
         assert task is not None
@@ -257,13 +236,13 @@ class Engine(Generic[T]):
             self._deliver(key, error)
             self._pump()
 
-    def _deliver(self, key: Hashable, result: T | BaseException) -> None:
+    def _deliver(self, key: K, result: T | BaseException) -> None:
         self._done[key] = result
         if self._waited_for == key:
             self._wanted = True
         if not self._wanted:
             return
-        if len(self._done) >= WAKE_BATCH or self._halted or not self._tasks:
+        if len(self._done) >= WAKE_BATCH or self.halted is not None or not self._tasks:
             self._wake()
         elif self._waking is None:
             self._waking = self.loop.call_later(FLUSH_INTERVAL_S, self._wake)
@@ -281,24 +260,10 @@ class Engine(Generic[T]):
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
-        self.loop.call_later(CANCEL_TIMEOUT_S, self._give_up, tasks)
+        self.loop.call_later(loop_thread.CANCEL_TIMEOUT_S, self._give_up, tasks)
 
     def _give_up(self, tasks: list[asyncio.Task[None]]) -> None:
         for task in tasks:
             key = self._tasks.pop(task, None)
             if key is not None:
                 self._deliver(key, EngineClosed())
-
-    async def _shut(self) -> None:
-        tasks: list[asyncio.Task[Any]] = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=CANCEL_TIMEOUT_S)
-        if self._on_close is not None:
-            await self._on_close()
-        # Tasks that rollouts left behind: asyncio would report each, with lines of ours.
-        for left in asyncio.all_tasks(self.loop):
-            left._log_destroy_pending = False  # type: ignore[attr-defined]
-        await self.loop.shutdown_asyncgens()
-        await self.loop.shutdown_default_executor()

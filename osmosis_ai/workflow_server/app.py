@@ -58,8 +58,9 @@ def create_rollout_server(
 ) -> RolloutServer:
     """Return an ASGI application that runs rollouts for a controller.
 
-    `lifespan` is entered when the server starts. `configure_logging` gives a process that has
-    no log handlers one; `settings` and `api_key` default to those of the environment.
+    `lifespan` is entered when the server starts, where the backend runs workflows.
+    `configure_logging` gives a process that has no log handlers one; `settings` and `api_key`
+    default to those of the environment.
     """
     if not isinstance(backend, ExecutionBackend):
         raise TypeError(f"create_rollout_server needs an ExecutionBackend, not {backend!r}")
@@ -110,7 +111,8 @@ class RolloutServer:
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:
         """Start, and in the end report every rollout and stop, as `RolloutApp.lifespan` does."""
         self._routes = None  # tests start it again and again, each time in another event loop
-        async with nullcontext() if self._lifespan is None else self._lifespan(self):
+        own = nullcontext() if self._lifespan is None else self._lifespan(self)
+        async with self.backend.entered(own):
             try:
                 yield
             finally:

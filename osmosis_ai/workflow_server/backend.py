@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
+import math
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -25,7 +28,11 @@ from ..agents.workflow import (
     run_workflow,
 )
 from ..error_text import error_text, named_error
-from ..leavable import Leavable
+from ..running.agent_thread import AgentThread
+from ..running.deadline import DeadlineExceeded
+from ..running.guards import CodeEnded
+from ..running.loop_call import Call, RunInMainLoop
+from ..running.section import Section
 from .protocol import ExecutionRequest, ExecutionResult, RolloutErrorCategory, RolloutStatus
 
 __all__ = ["ExecutionBackend", "LocalBackend", "ResultCallback"]
@@ -88,9 +95,15 @@ class ExecutionBackend(ABC):
         """
         return {}
 
+    def entered(
+        self, lifespan: AbstractAsyncContextManager[Any]
+    ) -> AbstractAsyncContextManager[Any]:
+        """Return what is entered for as long as a server lives: the user's `lifespan`, at least."""
+        return lifespan
+
 
 class LocalBackend(ExecutionBackend):
-    """Runs a workflow and its grader in this process.
+    """Runs a workflow and its grader in a thread of this process.
 
     Each is a class, or a text `package.module:Class`; so are their configs, as instances.
     """
@@ -112,7 +125,7 @@ class LocalBackend(ExecutionBackend):
         concurrency = getattr(self.workflow_config, "concurrency", None)
         self._limit = getattr(concurrency, "max_concurrent", None) or WITHOUT_LIMIT
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._places: asyncio.Semaphore
+        self._thread: AgentThread
         self._asked = 0
         self._waiting: set[str] = set()
 
@@ -156,15 +169,14 @@ class LocalBackend(ExecutionBackend):
         on_grader_complete: ResultCallback | None = None,
     ) -> None:
         """Run one rollout as soon as there is a place; await each callback with its part's end."""
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:  # a server that is started again has another one
-            self._loop, self._places = loop, asyncio.Semaphore(self._limit)
+        thread = self._running_thread()
         self._asked += 1
         self._waiting.add(request.id)
         try:
-            async with self._places:
+            async with thread.places:
                 self._waiting.discard(request.id)
-                result = await self._guarded(request, self._run(request), request.agent_timeout_sec)
+                run = partial(self._run, request)
+                result = await self._ended(request, "workflow", request.agent_timeout_sec, run)
                 await on_workflow_complete(result)
                 if on_grader_complete is not None:
                     await on_grader_complete(await self._graded(request, result))
@@ -172,7 +184,24 @@ class LocalBackend(ExecutionBackend):
             self._asked -= 1
             self._waiting.discard(request.id)
 
-    async def _run(self, request: ExecutionRequest) -> ExecutionResult:
+    @asynccontextmanager
+    async def entered(self, lifespan: AbstractAsyncContextManager[Any]) -> AsyncIterator[None]:
+        """Run workflows; the user's `lifespan` is entered in their event loop."""
+        thread = self._running_thread()
+        try:
+            async with thread.entered(lifespan):
+                yield
+        finally:
+            self._loop = None
+            await thread.close()
+
+    def _running_thread(self) -> AgentThread:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # a server that is started again has another one
+            self._loop, self._thread = loop, AgentThread(self._limit)
+        return self._thread
+
+    async def _run(self, request: ExecutionRequest, main_loop: RunInMainLoop) -> ExecutionResult:
         ambient = get_rollout_context() or RolloutContext(rollout_id=request.id)
         workflow = self.new_workflow()
         ctx: AgentWorkflowContext[Any] = AgentWorkflowContext(
@@ -186,18 +215,18 @@ class LocalBackend(ExecutionBackend):
         return ExecutionResult(status=RolloutStatus.SUCCESS, sample=sample)
 
     async def _graded(self, request: ExecutionRequest, result: ExecutionResult) -> ExecutionResult:
-        grader = None if result.status is not RolloutStatus.SUCCESS else self.new_grader()
-        if grader is None:
+        if result.status is not RolloutStatus.SUCCESS or self.grader_cls is None:
             why = result.err_message or "there is no grader"
             failed = {"status": RolloutStatus.FAILURE, "err_message": why}
             return result.model_copy(update=failed)
-        grading = self._grade(grader, request, result.sample)
-        limit_s = request.grader_timeout_sec
-        return await self._guarded(request, grading, limit_s, sample=result.sample)
+        sample, grade = result.sample, partial(self._grade, request, result.sample)
+        return await self._ended(request, "grader", request.grader_timeout_sec, grade, sample)
 
     async def _grade(
-        self, grader: Grader, request: ExecutionRequest, sample: RolloutSample | None
+        self, request: ExecutionRequest, sample: RolloutSample | None, main_loop: RunInMainLoop
     ) -> ExecutionResult:
+        grader = self.new_grader()
+        assert grader is not None
         metadata = dict(request.metadata or {})
         ctx = GraderContext(label=request.label, sample=sample, metadata=metadata)
         if await run_grader(grader, ctx) is None:
@@ -206,72 +235,40 @@ class LocalBackend(ExecutionBackend):
             )
         return ExecutionResult(status=RolloutStatus.SUCCESS, sample=ctx.sample)
 
-    async def _guarded(
+    async def _ended(
         self,
         request: ExecutionRequest,
-        work: Awaitable[ExecutionResult],
+        what: str,
         timeout_s: float | None,
-        *,
+        call: Call[ExecutionResult],
         sample: RolloutSample | None = None,
     ) -> ExecutionResult:
-        """Await the user's code; what it raises is the result."""
+        """Make a call of the user's code; what it raises is the result."""
+        limit_s = math.inf if timeout_s is None else timeout_s
+        section = Section(self, f"the {what}", limit_s, job=request.id, clean_up_s=CLEAN_UP_S)
         try:
-            return await _in_time(request.id, _without_exit(work), timeout_s)
+            return await self._thread.apart(section, call)
         except Exception as error:  # noqa: BLE001  the boundary: a rollout's failure is a result
             ambient = get_rollout_context()
             redact = str if ambient is None else ambient.redacted
             trace = redact(traceback.format_exc())
             name = self.workflow_cls.__name__
             logger.error("rollout %s of %s failed\n%s", request.id, name, trace)
-            return _failed(error, redact(_message(error)), sample)
+            return _failed(error, redact(_message(error, section)), sample)
 
 
-async def _in_time(
-    rollout_id: str, work: Coroutine[Any, Any, ExecutionResult], timeout_s: float | None
-) -> ExecutionResult:
-    """Await the user's code; what does not end when it is cancelled is not resumed."""
-    leavable = Leavable(work)
-    task = asyncio.ensure_future(_awaited(leavable))
-    # What it raises after that is not awaited, and asyncio would log it.
-    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-    try:
-        await asyncio.wait([task], timeout=timeout_s)
-        if task.done():
-            return task.result()
-        raise OsmosisTimeoutError(f"it did not end within {timeout_s} s")
-    finally:
-        if not task.done():
-            task.cancel()
-            try:
-                await asyncio.wait([task], timeout=CLEAN_UP_S)
-            finally:
-                if not task.done():
-                    told = "rollout %s did not end although it was cancelled; it is left at %s"
-                    logger.error(told, rollout_id, leavable.where())
-                    leavable.leave()
-                    task.cancel()
-
-
-async def _awaited(work: Awaitable[ExecutionResult]) -> ExecutionResult:
-    return await work
-
-
-async def _without_exit(work: Awaitable[ExecutionResult]) -> ExecutionResult:
-    """Await the user's code; its `sys.exit()` would end the event loop with all rollouts."""
-    try:
-        return await work
-    except SystemExit as error:
-        raise OsmosisRolloutError(f"sys.exit({error.code!r}) was called") from error
-
-
-def _message(error: Exception) -> str:
+def _message(error: Exception, section: Section) -> str:
+    if isinstance(error, (CodeEnded, DeadlineExceeded)):
+        return f"{section.name} {error}"
     return error_text(error) if isinstance(error, OsmosisRolloutError) else named_error(error)
 
 
 def _failed(error: Exception, message: str, sample: RolloutSample | None) -> ExecutionResult:
     """Return the result for an exception; `message` is what it says, without secrets."""
     category = RolloutErrorCategory.AGENT_ERROR
-    if isinstance(error, asyncio.TimeoutError | TimeoutError | OsmosisTimeoutError):
+    if isinstance(
+        error, asyncio.TimeoutError | TimeoutError | OsmosisTimeoutError | DeadlineExceeded
+    ):
         category = RolloutErrorCategory.TIMEOUT
     elif isinstance(error, ValueError | TypeError | AssertionError | OsmosisValidationError):
         category = RolloutErrorCategory.VALIDATION_ERROR

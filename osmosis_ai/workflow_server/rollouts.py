@@ -33,7 +33,6 @@ from ..rollout_server.trainer.address_policy import (
 )
 from ..rollout_server.trainer.client import TrainerChannel, callback_retries
 from ..rollout_server.trainer.delivery import deliver
-from ..rollout_server.trainer.haste import Haste
 from ..rollout_server.trainer.wire import TrainerClient
 from ..secret import Secret, check_api_key
 from ..secret_variables import masking
@@ -97,7 +96,7 @@ class Rollouts:
         self._rules = TrainerRules(settings.allowed_trainers, anywhere=settings.local)
         self._known: dict[str, _Rollout] = {}
         self._client: TrainerClient | None = None
-        self._haste = Haste()
+        self._stopping = asyncio.Event()
         self._last_round = asyncio.Event()
         self._deliveries: set[asyncio.Task[Delivery]] = set()
         self._undelivered_bytes = 0
@@ -167,7 +166,7 @@ class Rollouts:
     async def close(self) -> None:
         """Wait for rollouts to end, cancel the rest, and report each of these."""
         self._closing = True
-        self._haste.hurry()
+        self._stopping.set()
         tasks = {each.task for each in self._known.values() if each.task is not None}
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=self._settings.drain_s)
@@ -210,7 +209,7 @@ class Rollouts:
             request.rollout_id,
             self._client,
             self._settings,
-            self._haste,
+            self._stopping,
             checked,
             completion,
             grader,
@@ -349,7 +348,7 @@ class _Calls:
     rollout_id: str
     client: TrainerClient
     settings: ServerSettings
-    haste: Haste
+    stopping: asyncio.Event
     key: Secret | None
     completion: Trainer
     grader: Trainer | None
@@ -366,7 +365,7 @@ class _Calls:
             replace(where, path=""),
             key=self.key,
             request_timeout_s=self.settings.request_timeout_s,
-            haste=self.haste,
+            stopping=self.stopping,
         )
         policy = callback_retries(self.settings.client)
         await channel.ask(where.path or "/", body, policy, lambda reply: reply.status)

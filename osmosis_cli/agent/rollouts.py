@@ -5,8 +5,7 @@ Knows neither the command line nor what is printed.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,6 @@ from pytest_osmosis.rollouts.shared_rate_limit import SharedRateLimit
 from pytest_osmosis.rollouts.suite import Suite
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.spec import EvalSpec, SessionSpec
-from pytest_osmosis.user_code.agent import WrappedServices
 from pytest_osmosis.user_code.agent_loop import LoopAgent
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from osmosis_ai.rollout import RolloutAgentLoop
     from pytest_osmosis.dataset.dataset import Dataset
     from pytest_osmosis.run_result import RolloutRecord
-    from pytest_osmosis.user_code.agent import AgentResult, AgentRun, Services
+    from pytest_osmosis.user_code.agent import AgentResult, AgentRun
 
 WrapModel = Callable[["ChatModel"], "ChatModel"]
 
@@ -123,20 +121,8 @@ def opened(
             rate_limit=SharedRateLimit(lambda outcome, seconds: None),
         )
         stack.callback(pool.close)
-        stack.callback(agent.end_tasks)
         stack.callback(pool.cancel)
         yield pool
-
-
-class _TrialServices(WrappedServices):
-    """The services of a run, with the trial's model."""
-
-    def __init__(self, services: Services, wrap: WrapModel) -> None:
-        super().__init__(services)
-        self._wrap = wrap
-
-    async def model(self) -> ChatModel:
-        return self._wrap(await super().model())
 
 
 class _TrialAgent(LoopAgent):
@@ -145,24 +131,13 @@ class _TrialAgent(LoopAgent):
     def __init__(self, loop: RolloutAgentLoop, wrap: WrapModel) -> None:
         super().__init__(loop)
         self._wrap = wrap
-        self._event_loop: asyncio.AbstractEventLoop | None = None
 
-    async def run(self, run: AgentRun) -> AgentResult:
-        self._event_loop = asyncio.get_running_loop()
+    def run(self, run: AgentRun) -> Awaitable[AgentResult]:
         run.rollout_id = f"test-{run.metadata['row_index']}"
         run.metadata["execution_mode"] = "test"
-        run.services = _TrialServices(run.services, self._wrap)
-        return await super().run(run)
-
-    def end_tasks(self) -> None:
-        """Cancel what the agent has left behind in its event loop; from any thread."""
-        if self._event_loop is not None and not self._event_loop.is_closed():
-            self._event_loop.call_soon_threadsafe(_cancel_tasks)
-
-
-def _cancel_tasks() -> None:
-    for task in asyncio.all_tasks():
-        task.cancel()
+        assert run.model is not None
+        run.model = self._wrap(run.model)
+        return super().run(run)
 
 
 def _result(trial: Trial, key: RunId, record: RolloutRecord) -> TrialResult:

@@ -64,7 +64,7 @@ class RubricFunction:
                     ground_truth=record.ground_truth,
                     metadata=self.extra_info(record),
                     run_sync=self.threads.run,
-                    row=record.name,
+                    row=lambda: record.name,
                 )
             except ProviderRequestError:
                 raise

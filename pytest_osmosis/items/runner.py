@@ -57,7 +57,7 @@ class Rollouts(ReportedRollouts, Protocol):
     def cancel(self) -> None:
         """Start nothing more and cancel what is in flight; from any thread."""
 
-    def close(self) -> None:
+    def close(self) -> object:
         """Cancel what is in flight and release everything."""
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from osmosis_ai.error_text import named_error
 from osmosis_ai.models.base import ProviderError
+from osmosis_ai.running.guards import CodeEnded
 
 from ..run_result import WRONG_TOOLS
 from ..user_code.agent import AgentFailed, WrongTools
@@ -38,14 +39,10 @@ class Failure:
     """The provider's kind of error; `WRONG_TOOLS`."""
 
 
-class AgentEnded(Exception):
-    """The agent tried to end the process."""
-
-
 def classify_exception(error: Exception, run: AgentRun, hooks: UserHooks) -> Failure:
     """Classify what an agent raised."""
-    if isinstance(error, AgentEnded):
-        return Failure("agent", str(error), user_traceback(error))
+    if isinstance(error, CodeEnded):
+        return Failure("agent", f"the agent {error}", user_traceback(error))
     message = str(error) if isinstance(error, AgentFailed) else named_error(error)
     if hooks.classify_error is not None:
         return _classified(error, message, run, hooks)

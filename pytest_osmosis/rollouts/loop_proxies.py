@@ -11,31 +11,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from osmosis_ai.models.base import NO_PARAMS, WrappedModel
 
-from ..user_code.agent import Services, WrappedServices
-
 if TYPE_CHECKING:
-    from osmosis_ai.bridge import Bridge
     from osmosis_ai.models.base import ChatCompletion, ChatModel
-    from osmosis_ai.running.isolation import RunInMainLoop
+    from osmosis_ai.running.loop_call import RunInMainLoop
+
+    from ..user_code.agent import Services
 
 T = TypeVar("T")
 
 
-class LoopProxyServices(WrappedServices):
-    """The services of a run for use in another loop: each call is made in the main loop."""
+class LoopProxyServices:
+    """The services of a run for use in another loop: its calls are made in the main loop."""
 
     def __init__(self, services: Services, run_in_main_loop: RunInMainLoop) -> None:
-        super().__init__(services)
+        self._services = services
         self._run_in_main_loop = run_in_main_loop
-
-    async def model(self) -> ChatModel:
-        """Return the model, whose calls are made in the main loop as well."""
-        found = await self._run_in_main_loop(self._services.model())
-        return LoopProxyModel(found, self._run_in_main_loop)
-
-    async def bridge(self) -> Bridge:
-        """Return the bridge, opened in the main loop."""
-        return await self._run_in_main_loop(self._services.bridge())
+        self.bridge = services.bridge
+        self.write = services.write
 
     def run_sync(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
         """Make the call as one of the main loop."""

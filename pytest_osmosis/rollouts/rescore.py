@@ -29,7 +29,7 @@ from ..user_code.load_agent import LoadedAgent, load_agent, load_grading
 from ..user_code.user_hooks import UserHooks
 from .prepare import read_rows
 from .scoring import REWARD
-from .services import RolloutServices
+from .services import RunServices
 from .suite import Suite
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class _Rescored(Suite):
         """The recorded runs of a row."""
         return (run for run in super().runs_of(row_index) if (row_index, run) in self.recorded.runs)
 
-    async def run(self, run_id: RunId, *, services: RolloutServices) -> RolloutRecord:
+    async def run(self, run_id: RunId, services: RunServices) -> RolloutRecord:
         """The scores of one recorded run."""
         kept = self.recorded.runs[run_id.row_index, run_id.run_index]
         before, recorded = replace(kept.result, suite=self.spec.name), read_record(kept.place)
@@ -181,7 +181,7 @@ class _Rescored(Suite):
             return RolloutRecord(before) if recorded is None else replace(recorded, result=before)
         if recorded is None or not kept.whole:
             return _not_recorded(before)
-        return await self.score_again(replace(recorded, result=before), services=services)
+        return await self.score_again(replace(recorded, result=before), services)
 
 
 def _not_recorded(before: RunResult) -> RolloutRecord:

@@ -7,28 +7,27 @@ pytest.
 from __future__ import annotations
 
 import _thread
-import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from osmosis_ai.error_text import named_error
 from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.running.code_warning import call_left_behind
-from osmosis_ai.running.isolation import RunInMainLoop, run_directly
-from osmosis_ai.running.loop_watchdog import LoopHeld
-from osmosis_ai.running.timeouts import DeadlineExceeded, LeftBehind, is_current
+from osmosis_ai.running.deadline import DeadlineExceeded
+from osmosis_ai.running.guards import CodeEnded
+from osmosis_ai.running.loop_call import RunInMainLoop, run_directly
+from osmosis_ai.running.section import LeftBehind, Section
 
 from ..dataset.json_copy import json_copy
-from ..run_result import ANSWER_LIMIT, RolloutRecord, RunResult, passes, whole_ms
-from ..user_code.agent import AgentResult, AgentRun, Services
+from ..run_result import ANSWER_LIMIT, RolloutRecord, RunId, RunResult, passes, whole_ms
+from ..user_code.agent import AgentResult, AgentRun
 from . import errors
-from .errors import AgentEnded, Failure
-from .loop_proxies import LoopProxyServices
+from .errors import Failure
+from .loop_proxies import LoopProxyModel, LoopProxyServices
 from .scoring import Scoring
-from .services import RolloutServices
+from .services import RunServices
 
 if TYPE_CHECKING:
     from osmosis_ai.agents.client import ModelLLM
@@ -43,25 +42,25 @@ _NONE: Mapping[str, Any] = {}
 class Rollout:
     """One run of one row."""
 
-    def __init__(self, suite: Suite, row: Row, run_index: int, services: RolloutServices) -> None:
+    def __init__(self, suite: Suite, row: Row, run_id: RunId, services: RunServices) -> None:
         self.suite = suite
         self.row = row
-        self.run_index = run_index
+        self.run_index = run_id.run_index
         self.outcome: AgentResult | None = None
         self.failure: Failure | None = None
-        self.leave = services.leave
-        """Takes the record where the agent goes on after a failure."""
         self._late: Failure | None = None
         """The failure since the agent's time is up."""
         self._started_at, self._started = 0.0, 0.0
         """The wall clock, and one that only advances, when the agent began."""
         self._services = services
+        self._position = {"row_index": row.row_index, "run_index": run_id.run_index}
         self._scoring = Scoring(suite, row, self._position, services)
-        self._agent_run = self._for_agent(services)
-        self._given_up: list[AgentRun] = []
-        """Attempts before it, whose calls were paid as well."""
+        self._agent_run = self._for_agent()
+        self._attempts: list[AgentRun] = []
+        """The last of them is that; the calls of the others were paid as well."""
+        self._has_slot = False
 
-    def _for_agent(self, services: Services) -> AgentRun:
+    def _for_agent(self) -> AgentRun:
         row, model = self.row, self.suite.spec.model
         rollout_id = f"eval-{row.row_index}-run-{self.run_index}"
         params = dict(model.sampling)
@@ -77,46 +76,72 @@ class Rollout:
             params=params,
             sent=sent,
             max_turns=self.suite.spec.max_turns,
-            services=services,
+            model=self._services.model,
+            services=self._services,
             redact=self.suite.redact,
             debug_dir=self.suite.debug_dir,
         )
 
-    @property
-    def _position(self) -> dict[str, int]:
-        return {"row_index": self.row.row_index, "run_index": self.run_index}
-
-    # ---- the agent
-
-    async def rollout(self) -> None:
-        """Run the agent; afterwards there is an outcome or a failure."""
+    async def run(self) -> RolloutRecord:
+        """Run the agent, score what it gave, and return the record."""
+        suite, services = self.suite, self._services
+        if suite.slots is not None:
+            self._has_slot = await suite.slots.acquire()
+        section = Section(
+            suite.agent,
+            suite.spec.agent,
+            suite.spec.agent_timeout_s,
+            job=services.run_id,
+            expired=self._expired,
+            left=self._leave,
+        )
         self._started_at, self._started = time.time(), time.perf_counter()
-        limit_s = self.suite.spec.agent_timeout_s
-        deadline = self._services.deadline(limit_s, leave=self._leave, expired=self._expired)
         try:
-            self.outcome = await deadline.within(self._guarded())
+            self.outcome = await services.guards.run(section, self._attempt)
         except LeftBehind:
             raise
-        except DeadlineExceeded:
-            self.failure = self._late
-        except LoopHeld as held:
-            self.failure = Failure("timeout", f"the agent timed out after {limit_s:g} s: {held}")
+        except DeadlineExceeded as late:
+            self.failure = self._late or Failure("timeout", f"the agent {late}")
         except Exception as error:  # noqa: BLE001 - the agent's own error becomes data, here alone
-            self.failure = errors.classify_exception(error, self._agent_run, self.suite.hooks)
+            self.failure = errors.classify_exception(error, self._agent_run, suite.hooks)
+            if isinstance(error, CodeEnded) and isinstance(error.__cause__, KeyboardInterrupt):
+                _thread.interrupt_main()
         finally:
             self._end_agent()
         if self.outcome is not None and self.outcome.error is not None:
             self.failure = errors.agent_reported(self.outcome.error, self._agent_run)
+        if self.failure is None:
+            await self.score()
+        return self.finished()
+
+    def _attempt(self, run_in_main_loop: RunInMainLoop) -> Awaitable[AgentResult]:
+        """Begin to run the agent, in the main loop or in another."""
+        if self._attempts:  # it is moved back
+            self._agent_run.close()
+            self._agent_run = self._for_agent()
+        run = self._agent_run
+        self._attempts.append(run)
+        if run_in_main_loop is not run_directly:
+            run.services = LoopProxyServices(self._services, run_in_main_loop)
+            if run.model is not None:
+                run.model = LoopProxyModel(run.model, run_in_main_loop)
+        return self.suite.agent.run(run)
 
     def _end_agent(self) -> None:
         """End the agent's part: its model takes no more calls."""
         run = self._agent_run
         run.close()
+        self._give_slot()
         call = None if run.llm is None else run.llm.longest_wait()
         if call is None or (run.account is not None and self.outcome is None):
             return  # the bridge learns of a cancelled call a moment later
         task = call.task if run.account is None else None
         self._services.warn(call_left_behind(self.suite.spec.agent, task))
+
+    def _give_slot(self) -> None:
+        if self._has_slot and self.suite.slots is not None:
+            self._has_slot = False
+            self.suite.slots.release()
 
     def _expired(self) -> None:
         self._late = errors.timed_out(self.suite.spec.agent_timeout_s, self._agent_run)
@@ -127,57 +152,14 @@ class Rollout:
         self.failure = self._late
         self._late.message += "; the agent ignored its cancellation and was left behind"
         self._agent_run.close()
-        self.leave(self.finished())
+        self._give_slot()
+        self._services.leave(self.finished())
 
-    async def _guarded(self) -> AgentResult:
-        """The rollout, with what would end more than the run turned into an error of the agent."""
-        task = asyncio.current_task()
-        try:
-            suite = self.suite
-            outcome = await self._services.isolate(
-                suite.agent,
-                suite.spec.agent,
-                self._attempt,
-                within_s=suite.spec.agent_timeout_s,
-            )
-            await _take_cancellation()
-            return outcome
-        except Exception:
-            raise
-        except GeneratorExit as error:
-            if not is_current(task):
-                raise
-            raise AgentEnded("the agent raised GeneratorExit") from error
-        except asyncio.CancelledError as error:
-            if self._services.is_ending():
-                raise
-            raise AgentEnded(
-                "the agent ended in CancelledError: something was cancelled"
-            ) from error
-        except SystemExit as error:
-            raise AgentEnded(f"the agent called sys.exit({error.code!r})") from error
-        except KeyboardInterrupt as error:
-            _thread.interrupt_main()
-            raise AgentEnded("the agent raised KeyboardInterrupt") from error
-        except BaseException as error:  # pytest.fail() and its like, an agent's own
-            raise AgentEnded(f"the agent raised {named_error(error)}") from error
-
-    async def _attempt(self, run_in_main_loop: RunInMainLoop) -> AgentResult:
-        """Run the agent, in the main loop or in another."""
-        services: Services = self._services
-        if run_in_main_loop is not run_directly:
-            services = LoopProxyServices(services, run_in_main_loop)
-        if self._agent_run.services is not services:  # it was moved, or is moved back
-            self._agent_run.close()
-            self._given_up.append(self._agent_run)
-            self._agent_run = self._for_agent(services)
-        return await self.suite.agent.run(self._agent_run)
-
-    async def score(self, row_name: str) -> None:
+    async def score(self) -> None:
         """Score what the agent gave."""
         assert self.outcome is not None
         if not self.suite.spec.marked:
-            await self._scoring.score(self.outcome, self._agent_run, row_name)
+            await self._scoring.score(self.outcome, self._agent_run)
 
     # ---- the value
 
@@ -289,17 +271,4 @@ class Rollout:
 
     def _clients(self) -> list[ModelLLM]:
         """The clients of all attempts, the last one last."""
-        runs = (*self._given_up, self._agent_run)
-        return [run.llm for run in runs if run.llm is not None]
-
-
-async def _take_cancellation() -> None:
-    """Let an agent that has cancelled its own task, and returned, feel it itself."""
-    task: Any = asyncio.current_task()
-    if not hasattr(task, "cancelling") or not task.cancelling():  # new in Python 3.11
-        return
-    try:
-        await asyncio.sleep(0)
-    except asyncio.CancelledError:
-        task.uncancel()
-        raise
+        return [run.llm for run in self._attempts if run.llm is not None]

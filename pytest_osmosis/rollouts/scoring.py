@@ -10,23 +10,21 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
-from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
-from osmosis_ai.error_text import named_error
 from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import heard
-from osmosis_ai.running.isolation import RunInMainLoop, run_directly
-from osmosis_ai.running.loop_watchdog import LoopHeld
-from osmosis_ai.running.timeouts import DeadlineExceeded, is_current, within
+from osmosis_ai.running.deadline import DeadlineExceeded
+from osmosis_ai.running.guards import CodeEnded
+from osmosis_ai.running.section import Section
 
 from ..dataset.json_copy import json_copy
 from ..run_result import FINAL_KINDS, JUDGE_FAILED, NO_JUDGE, NO_REWARD
 from ..user_code.agent import AgentResult, AgentRun
 from ..user_code.eval_function import EvalFn, EvalFnError
 from .failure_text import user_traceback
-from .services import RolloutServices
+from .services import RunServices
 
 if TYPE_CHECKING:
     from ..dataset.rows import Row
@@ -43,13 +41,14 @@ class Scoring:
     """What one run scored."""
 
     def __init__(
-        self, suite: Suite, row: Row, position: Mapping[str, int], services: RolloutServices
+        self, suite: Suite, row: Row, position: Mapping[str, int], services: RunServices
     ) -> None:
         """`position` names the run to a grader: its row and run index."""
         self._suite = suite
         self._row = row
         self._position = position
         self._services = services
+        self._limit_s = suite.spec.grader_timeout_s
         self.scores: dict[str, float] = {}
         self.errors: dict[str, str] = {}
         """Message per eval function that gave no score."""
@@ -60,78 +59,68 @@ class Scoring:
         self.kind: str | None = None
         """Why there is no score, where that says more than the errors: see `run_result`."""
 
-    async def score(self, outcome: AgentResult, run: AgentRun, row_name: str) -> None:
+    async def score(self, outcome: AgentResult, run: AgentRun) -> None:
         """Call every eval function; one that fails does not keep the others from scoring."""
         suite = self._suite
         if suite.grading is not None:
             async with suite.grading.slot:
-                await self._score_with(REWARD, partial(self._graded, suite.grading, outcome, run))
+                await self._score_with(REWARD, self._graded(suite.grading, outcome, run))
         elif not suite.eval_fns:
             self._take_reward(outcome)
-        solution = last_assistant_text(outcome.messages)
-        metadata = self._row.metadata()
+        given = {
+            "messages": outcome.messages,
+            "solution_str": last_assistant_text(outcome.messages),
+            "ground_truth": self._row.ground_truth,
+            "metadata": self._row.metadata(),
+        }
         for eval_fn in suite.eval_fns:
-            given = {
-                "messages": outcome.messages,
-                "solution_str": solution,
-                "ground_truth": self._row.ground_truth,
-                "metadata": metadata,
-            }
-            await self._score_with(eval_fn.name, partial(self._called, eval_fn, given, row_name))
+            await self._score_with(eval_fn.name, self._called(eval_fn, given))
 
-    async def _graded(self, grading: Grading, outcome: AgentResult, run: AgentRun) -> float:
+    def _graded(
+        self, grading: Grading, outcome: AgentResult, run: AgentRun
+    ) -> Coroutine[Any, Any, float]:
         metadata = json_copy({**self._row.metadata(), **self._position})
-        limit_s = self._suite.spec.grader_timeout_s
-        judged = self._services.isolate(
-            grading,
-            grading.name,
-            lambda run_in_main_loop: grading.reward(run, outcome, metadata),
-            within_s=limit_s,
+        section = Section(grading, grading.name, self._limit_s, job=self._services.run_id)
+        return self._services.guards.apart(
+            section, lambda main_loop: grading.reward(run, outcome, metadata)
         )
-        return await within(limit_s, judged)
 
-    async def _called(self, eval_fn: EvalFn, given: dict[str, Any], row_name: str) -> float:
-        services, limit_s = self._services, self._suite.spec.grader_timeout_s
+    def _called(self, eval_fn: EvalFn, given: dict[str, Any]) -> Coroutine[Any, Any, float]:
+        services, limit_s, began = self._services, self._limit_s, time.monotonic()
 
-        async def limited(call: Callable[[], Any]) -> Any:
-            began = time.perf_counter()
-            returned = await services.run_sync(call, limit_s)
-            if type(returned) is not float and isawaitable(returned):
-                left_s = max(0.0, limit_s - (time.perf_counter() - began))
-                returned = await within(left_s, eval_fn.awaited(returned))
-            return returned
+        def run_async(call: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+            took_s = time.monotonic() - began
+            section = Section(eval_fn, eval_fn.name, limit_s, took_s=took_s, job=services.run_id)
+            return services.guards.apart(section, lambda main_loop: eval_fn.awaited(call))
 
-        def section(run_in_main_loop: RunInMainLoop) -> Coroutine[Any, Any, float]:
-            return eval_fn.call(**given, run_sync=limited, row=row_name)
+        return eval_fn.call(
+            **given,
+            run_sync=partial(services.threads.run, within_s=limit_s),
+            run_async=run_async,
+            row=partial(self._suite.dataset.row_name, self._row.row_index),
+        )
 
-        if not eval_fn.is_async:
-            return await section(run_directly)  # without a task: `limited` has the deadline
-        called = services.isolate(eval_fn, eval_fn.name, section, within_s=limit_s)
-        return await within(limit_s, called)
-
-    async def _score_with(self, name: str, score: Callable[[], Awaitable[float]]) -> None:
-        task = asyncio.current_task()
+    async def _score_with(self, name: str, score: Awaitable[float]) -> None:
+        """Await a score; that there is none becomes data."""
         with heard() as reasons:
             try:
-                self.scores[name] = await score()
+                self.scores[name] = await score
             except DeadlineExceeded as late:
                 self._no_score(name, f"`{name}` {late}")
-            except LoopHeld as held:
-                limit = f"{self._suite.spec.grader_timeout_s:g} s"
-                self._no_score(name, f"`{name}` timed out after {limit}: {held}")
             except EvalFnError as error:
                 self._no_score(name, str(error))
+            except GeneratorExit:  # the event loop has ended
+                raise
             except BaseException as error:
-                if isinstance(error, GeneratorExit) and not is_current(task):
+                if isinstance(error, asyncio.CancelledError) and self._services.guards.is_ending:
                     raise
-                if isinstance(error, asyncio.CancelledError) and self._services.is_ending():
-                    raise
-                if isinstance(error, KeyboardInterrupt):
+                ended = error if isinstance(error, CodeEnded) else CodeEnded(error)
+                cause = (error.__cause__ if isinstance(error, CodeEnded) else error) or error
+                if isinstance(cause, KeyboardInterrupt):
                     _thread.interrupt_main()
                 if self.kind != NO_JUDGE:
-                    self.kind = _judge_error_kind(error) or self.kind
-                message = f"`{name}` raised {named_error(error)}"
-                self._no_score(name, message, shown=user_traceback(error))
+                    self.kind = _judge_error_kind(cause) or self.kind
+                self._no_score(name, f"`{name}` {ended}", shown=user_traceback(cause))
         if reasons:
             self.reasons[name] = [self._suite.redact(each) for each in dict.fromkeys(reasons)]
 

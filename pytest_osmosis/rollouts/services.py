@@ -1,45 +1,48 @@
-"""What a process offers to a run: to its agent, and to hold it to its limits."""
+"""What the pool of a process offers to one run: to its agent, and to hold it to its limits."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
-from osmosis_ai.running.code_warning import CodeWarning
-from osmosis_ai.running.isolation import Call
-from osmosis_ai.running.timeouts import TaskDeadline
+from osmosis_ai.running.captured import Captured
+from osmosis_ai.running.guards import Guards
+from osmosis_ai.running.thread_calls import CallThreads
 
-from ..run_result import RolloutRecord
-from ..user_code.agent import Services
+from ..run_result import RolloutRecord, RunId
+
+if TYPE_CHECKING:
+    from osmosis_ai.bridge import Bridge
+    from osmosis_ai.models.base import ChatModel
+    from osmosis_ai.running.code_warning import CodeWarning
 
 T = TypeVar("T")
 
 
-class RolloutServices(Services, Protocol):
-    """What the process offers to a run: that to its agent, and what holds the run to its limits."""
+@dataclass(slots=True)
+class RunServices:
+    """The `Services` of a run's agent, and what the run itself needs."""
 
-    def deadline(
-        self, seconds: float, /, *, leave: Callable[[], None], expired: Callable[[], None]
-    ) -> TaskDeadline:
-        """Return a deadline of the run's task, which has not begun."""
+    run_id: RunId
+    guards: Guards
+    threads: CallThreads
+    """For synchronous calls."""
+    captured: Captured
+    """What the run prints and logs."""
+    model: ChatModel | None
+    """The model under test; None where none is called."""
+    bridge: Callable[[], Bridge]
+    warn: Callable[[CodeWarning], None]
+    """Warns of what the run's code does, once, in pytest's summary."""
+    leave: Callable[[RolloutRecord], None]
+    """Ends the run with this, while its task is in code that ignores its cancellation."""
 
-    def isolate(
-        self, owner: object, name: str, call: Call[T], /, *, within_s: float = math.inf
-    ) -> Awaitable[T]:
-        """Run a section of user code where it delays no other run, and await what it returns.
+    def run_sync(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
+        """Make a synchronous call in a thread."""
+        return self.threads.run(call, within_s)
 
-        `name` is the owner's in messages.
-
-        Raises:
-            LoopHeld: when it blocked the loop beyond `within_s` seconds.
-        """
-
-    def warn(self, warning: CodeWarning, /) -> None:
-        """Warn of what the run's code does, once, in pytest's summary."""
-
-    def leave(self, record: RolloutRecord, /) -> None:
-        """End the run with this, while its task is in code that ignores its cancellation."""
-
-    def is_ending(self) -> bool:
-        """Return whether the session cancels what is in flight: then a cancellation is no error."""
+    def write(self, kind: str, text: str, /) -> None:
+        """Append text to the section of the run's item."""
+        self.captured.write(kind, text)

@@ -7,18 +7,17 @@ run. Knows no pytest.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..dataset.errors import DatasetError
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..storage.excerpt import masked, plain
 from ..user_code.agent import AgentResult
 from ..user_code.user_hooks import UserHooks
 from .failure_text import explanation, harmless
 from .rollout import Rollout
-from .services import RolloutServices
+from .services import RunServices
 
 if TYPE_CHECKING:
     from osmosis_ai.secret import Redactor
@@ -63,55 +62,26 @@ class Suite:
         self.gated = spec.baseline_of is not None
         """Whether its runs are observations, which something else decides on."""
         limit = agent.max_concurrent
-        self._slots = None if limit is None else asyncio.Semaphore(limit)
+        self.slots = None if limit is None else asyncio.Semaphore(limit)
+        """Where the agent limits how many of its rollouts are in flight."""
 
     def runs_of(self, row_index: int) -> Iterable[int]:
         """The run indices of a row."""
         return range(self.spec.n)
 
-    async def run(self, run_id: RunId, *, services: RolloutServices) -> RolloutRecord:
-        """Run a row once and score what came of it."""
-        try:
-            row = self.dataset.row(run_id.row_index)
-        except DatasetError as changed:
-            gone = self.lost(run_id, error=str(changed), error_type="internal")
-            return RolloutRecord(gone)
-        run = Rollout(self, row, run_id.run_index, services)
-        return await (self._run(run) if self._slots is None else self._in_slot(run, self._slots))
+    def run(self, run_id: RunId, services: RunServices) -> Awaitable[RolloutRecord]:
+        """Run a row once and score what came of it; raise DatasetError when it has changed."""
+        return Rollout(self, self.dataset.row(run_id.row_index), run_id, services).run()
 
-    async def score_again(
-        self, recorded: RolloutRecord, *, services: RolloutServices
-    ) -> RolloutRecord:
+    async def score_again(self, recorded: RolloutRecord, services: RunServices) -> RolloutRecord:
         """Call the eval functions of a recorded run once more: nothing is sent to the model."""
         before = recorded.result
-        run = Rollout(self, self.dataset.row(before.row_index), before.run_index, services)
+        run = Rollout(self, self.dataset.row(before.row_index), before.run_id, services)
         run.outcome = AgentResult(
             recorded.messages, reward=recorded.reward, tool_calls=before.tool_calls
         )
-        await run.score(self.dataset.row_name(before.row_index))
+        await run.score()
         return replace(run.rescored(before), calls=recorded.calls)
-
-    async def _in_slot(self, run: Rollout, slots: asyncio.Semaphore) -> RolloutRecord:
-        """Run it once the agent takes one more."""
-        await slots.acquire()
-        taken, leave = [slots], run.leave
-
-        def leave_slot(record: RolloutRecord) -> None:
-            taken.pop().release()
-            leave(record)
-
-        run.leave = leave_slot
-        try:
-            return await self._run(run)
-        finally:
-            if taken:
-                taken.pop().release()
-
-    async def _run(self, run: Rollout) -> RolloutRecord:
-        await run.rollout()
-        if run.failure is None:
-            await run.score(self.dataset.row_name(run.row.row_index))
-        return run.finished()
 
     def explain(self, record: RolloutRecord) -> str:
         """Return what the item of a run prints that did not pass; redacted.

@@ -40,11 +40,9 @@ class WrongTools(AgentFailed):
 class Services(Protocol):
     """What the process offers to an agent."""
 
-    async def model(self) -> ChatModel:
-        """Return the model under test, opened in the event loop that runs agents."""
-
-    async def bridge(self) -> Bridge:
-        """Return the same model behind a URL on loopback."""
+    @property
+    def bridge(self) -> Callable[[], Bridge]:
+        """Returns the model under test behind a URL on loopback."""
 
     def run_sync(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
         """Run a synchronous call off the event loop and await its result.
@@ -55,29 +53,6 @@ class Services(Protocol):
 
     def write(self, kind: str, text: str, /) -> None:
         """Append text (`stdout`, `stderr`) to the section of the run's item."""
-
-
-class WrappedServices:
-    """`Services` that are another's; what differs is overridden."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    async def model(self) -> ChatModel:
-        """Return the model under test."""
-        return await self._services.model()
-
-    async def bridge(self) -> Bridge:
-        """Return the same model behind a URL on loopback."""
-        return await self._services.bridge()
-
-    def run_sync(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
-        """Run a synchronous call off the event loop."""
-        return self._services.run_sync(call, within_s)
-
-    def write(self, kind: str, text: str, /) -> None:
-        """Append text to the section of the run's item."""
-        self._services.write(kind, text)
 
 
 @dataclass(slots=True)
@@ -96,6 +71,8 @@ class AgentRun:
     sent: Mapping[str, Any]
     """What goes with every model call: those, and what tells the embedded endpoint its rollouts."""
     max_turns: int
+    model: ChatModel | None
+    """The model under test; None where a recorded run is scored."""
     services: Services
     redact: Redactor
     debug_dir: str | None = None
@@ -104,10 +81,9 @@ class AgentRun:
     account: Account | None = None
     """The rollout's account at the bridge, if it has one."""
 
-    async def open_account(self) -> Account:
+    def open_account(self) -> Account:
         """An account at the bridge for this run; the run closes it."""
-        bridge = await self.services.bridge()
-        self.account = bridge.open_account(params=self.sent, record=True)
+        self.account = self.services.bridge().open_account(params=self.sent, record=True)
         self.llm = self.account.llm
         return self.account
 
@@ -163,7 +139,7 @@ class Agent(Protocol):
     imports: Sequence[str]
     """Modules of ours that its runs need, and nothing before them does."""
 
-    async def run(self, run: AgentRun) -> AgentResult:
+    def run(self, run: AgentRun) -> Awaitable[AgentResult]:
         """One rollout."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ class LoopAgent:
         self.loop = loop
         self._tools_of = f"{type(loop).__name__}.get_tools"
 
-    async def run(self, run: AgentRun) -> AgentResult:
+    def run(self, run: AgentRun) -> Awaitable[AgentResult]:
         """One rollout of the loop."""
         from .loop_rollout import run_loop
 
-        return await run_loop(self.loop, run, tools_of=self._tools_of)
+        return run_loop(self.loop, run, tools_of=self._tools_of)

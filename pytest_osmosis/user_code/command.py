@@ -42,7 +42,7 @@ class CommandAgent:
 
     async def run(self, run: AgentRun) -> AgentResult:
         """One rollout; whatever ends it, the program and its children end with it."""
-        account = await run.open_account()
+        account = run.open_account()
         last_words = _Tail()
         program = Program(
             argv=self._argv,

@@ -9,6 +9,7 @@ which rows and runs there are, nor in which thread a synchronous function runs.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import os
@@ -57,39 +58,38 @@ class EvalFn:
         ground_truth: str | None,
         metadata: Mapping[str, Any],
         run_sync: Callable[[Callable[[], Any]], Awaitable[Any]],
-        row: str = "",
+        run_async: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]] | None = None,
+        row: Callable[[], str] = str,
     ) -> float:
         """Return the score of one run.
 
-        `run_sync` makes a synchronous call off the event loop; an EvalFnError names the `row`.
+        `run_sync` makes a synchronous call off the event loop; `run_async` makes one whose result
+        it awaits. An EvalFnError names the `row`.
         """
         call = self._prepared(messages, solution_str, ground_truth, metadata)
+        run_async = run_async or self.awaited
         try:
-            result = call() if self.is_async else await run_sync(call)
-        except SystemExit as error:
-            raise self._exited(error) from error
-        if type(result) is not float and inspect.isawaitable(result):
-            result = await self.awaited(result)
+            result = await (run_async if self.is_async else run_sync)(call)
+            if type(result) is not float and inspect.isawaitable(result):
+                awaitable = result
+                result = await run_async(lambda: awaitable)
+        except SystemExit as error:  # it would end the event loop, and every other run with it
+            raise EvalFnError(f"`{self.name}` called sys.exit({error.code!r})") from error
         if type(result) is float and math.isfinite(result):
             return result
         if isinstance(result, Mapping):
-            return self._explained(result, row)
-        return self._score(result, row)
+            return self._explained(result, row())
+        return self._score(result, row())
 
-    async def awaited(self, result: Awaitable[Any]) -> Any:
-        """What the function's awaitable comes to."""
+    async def awaited(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """Make a call, and return what its awaitable comes to."""
         from osmosis_ai.running.forked import end_if_forked
 
         process = os.getpid()
         try:
-            return await result
-        except SystemExit as error:  # it would end the event loop, and every other run with it
-            raise self._exited(error) from error
+            return await call()
         finally:
             end_if_forked(process)
-
-    def _exited(self, error: SystemExit) -> EvalFnError:
-        return EvalFnError(f"`{self.name}` called sys.exit({error.code!r})")
 
     def _prepared(
         self,
@@ -99,15 +99,13 @@ class EvalFn:
         metadata: Mapping[str, Any],
     ) -> Callable[[], Any]:
         given: dict[str, Any] = {"solution_str": solution_str, "ground_truth": ground_truth}
-        for name, value in (
-            ("messages", messages),
-            ("metadata", metadata),
-            ("extra_info", metadata),
-        ):
-            if self.plan.uses(name):
-                given[name] = self._copy(name, value)
+        copied = {"messages": messages, "metadata": metadata, "extra_info": metadata}
+        for name in self.plan.used:
+            if name in copied:
+                given[name] = self._copy(name, copied[name])
         positional = [given[name] if name else default for name, default in self.plan.positional]
-        return _Call(self.function, positional, {name: given[name] for name in self.plan.keywords})
+        keywords = {name: given[name] for name in self.plan.keywords}
+        return functools.partial(self.function, *positional, **keywords)
 
     def _copy(self, name: str, value: object) -> Any:
         try:
@@ -148,25 +146,6 @@ class EvalFn:
         raise EvalFnError(
             f"`{self.name}` returned {_described(result)}{where}; expected a finite float"
         )
-
-
-class _Call:
-    """A call that is ready to be made, in whatever thread."""
-
-    __slots__ = ("_function", "_keywords", "_positional")
-
-    def __init__(
-        self, function: Callable[..., Any], positional: list[Any], keywords: dict[str, Any]
-    ) -> None:
-        self._function, self._positional, self._keywords = function, positional, keywords
-
-    def __call__(self) -> Any:
-        try:
-            return self._function(*self._positional, **self._keywords)
-        except StopIteration as error:  # no future can carry it, and its waiter would never wake
-            raise RuntimeError("the eval function raised StopIteration") from error
-        except GeneratorExit as error:  # here it would mean that the evaluation is ending
-            raise RuntimeError("the eval function raised GeneratorExit") from error
 
 
 def _is_numpy_number(value: object) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from osmosis_ai.agents.client import ModelLLM
+from osmosis_ai.agents.context import RolloutContext
 from osmosis_ai.agents.errors import OsmosisValidationError
 from osmosis_ai.agents.request import RolloutRequest
-from osmosis_ai.agents.runner import run_rollout
+from osmosis_ai.agents.runner import begin, checked
 from osmosis_ai.agents.tools import dump_tools
 
 from .agent import AgentResult, AgentRun, WrongTools
@@ -30,15 +31,12 @@ async def run_loop(loop: RolloutAgentLoop, run: AgentRun, *, tools_of: str) -> A
         dumped = dump_tools(tools, owner=tools_of)
     except OsmosisValidationError as error:
         raise WrongTools(str(error)) from None
-    run.llm = ModelLLM(
-        await run.services.model(),
-        tools=dumped,
-        params=run.sent,
-        record=True,
-    )
-    result = await run_rollout(
-        loop, request, run.llm, tools=tools, debug_dir=run.debug_dir, redact=run.redact
-    )
+    assert run.model is not None
+    run.llm = ModelLLM(run.model, tools=dumped, params=run.sent, record=True)
+    ctx = RolloutContext(request, tools, run.llm, debug_dir=run.debug_dir, redact=run.redact)
+    with ctx:
+        given = await begin(loop, ctx)
+    result = checked(loop, given, ctx)
     failed = result.status == "ERROR"
     return AgentResult(
         [*result.final_messages],  # what a task of the agent appends later is not of this run

@@ -33,10 +33,8 @@ class Plan:
     positional: tuple[tuple[str | None, Any], ...]
     """For each positional-only parameter the argument's name, or None and the default."""
     keywords: tuple[str, ...]
-
-    def uses(self, name: str) -> bool:
-        """Whether the argument is passed at all."""
-        return name in self.keywords or any(name == given for given, _ in self.positional)
+    used: tuple[str, ...]
+    """The names of all arguments that are passed."""
 
 
 def plan(function: Callable[..., Any], *, named: str) -> Plan:
@@ -66,7 +64,8 @@ def plan(function: Callable[..., Any], *, named: str) -> Plan:
             positional.append((parameter.name, None) if known else (None, parameter.default))
         elif known:
             keywords.append(parameter.name)
-    return Plan(mode=mode, positional=tuple(positional), keywords=tuple(keywords))
+    used = (*(name for name, _ in positional if name is not None), *keywords)
+    return Plan(mode=mode, positional=tuple(positional), keywords=tuple(keywords), used=used)
 
 
 def is_async(function: object) -> bool:

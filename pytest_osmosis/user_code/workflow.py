@@ -33,7 +33,8 @@ class WorkflowAgent:
         from osmosis_ai.agents.context import RolloutContext
         from osmosis_ai.agents.workflow import AgentWorkflowContext, run_workflow
 
-        workflow, account = self._new(), await run.open_account()
+        account = run.open_account()  # first: once it blocks, in another loop
+        workflow = self._new()
         ambient = RolloutContext(
             rollout_id=run.rollout_id,
             chat_completions_url=account.url,

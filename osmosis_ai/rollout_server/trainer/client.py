@@ -6,8 +6,10 @@ that remains is an exception of the SDK. Knows no agent and no server.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
@@ -30,9 +32,9 @@ from ...models.rate_limiter import RateLimiter
 from ...models.retry import CallFailed, Retrier, RetryPolicy, Success, parse_retry_after
 from ...models.transport.exchange import Reply, TransportError
 from ...rollout_settings import RolloutClientSettings, get_settings
+from ...running.loop_call import RunInMainLoop, run_directly
 from ...secret import Redactor, Secret, check_api_key
 from .address_policy import Trainer, TrainerRefused, TrainerRules, TrainerUnknown
-from .haste import Haste
 
 if TYPE_CHECKING:
     from .wire import TrainerClient
@@ -79,10 +81,16 @@ class TrainerChannel:
         *,
         key: Secret | None = None,
         request_timeout_s: float = 300.0,
-        haste: Haste | None = None,
+        stopping: asyncio.Event | None = None,
+        run_in_main_loop: RunInMainLoop = run_directly,
     ) -> None:
+        """`stopping`: once it is set there are no pauses for a trainer that cannot be reached.
+
+        `run_in_main_loop` runs requests in the client's event loop.
+        """
         self.key = key
-        self._pause = None if haste is None else haste.pause
+        self._stopping = stopping
+        self._run_in_main_loop = run_in_main_loop
         self._client = client
         self._trainer = trainer
         self._request_timeout_s = request_timeout_s
@@ -115,9 +123,16 @@ class TrainerChannel:
             policy, RateLimiter(), request_timeout_s=self._request_timeout_s, pause=self._pause
         )
         try:
-            return await retrier.run(once)
+            return await self._run_in_main_loop(retrier.run(once))
         except CallFailed as call_failed:
             raise self._error(call_failed) from None
+
+    async def _pause(self, seconds: float, fault: CallFault) -> None:
+        if self._stopping is None or fault.reason != "unreachable":
+            await asyncio.sleep(seconds)
+            return
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
 
     def _headers(self, idempotency_key: str | None) -> dict[str, str]:
         headers = {}

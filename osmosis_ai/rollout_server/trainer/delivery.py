@@ -19,7 +19,6 @@ from ..rollouts import Delivery, Rollout
 from ..settings import ServerSettings
 from .address_policy import TrainerRefused, TrainerRules, TrainerUnknown
 from .client import COMPLETED_PATH, TrainerChannel, callback_retries
-from .haste import Haste
 from .wire import TrainerClient
 
 FIRST_PAUSE_S = 2.0
@@ -35,9 +34,9 @@ class Callbacks:
         settings: ServerSettings,
         rules: TrainerRules,
         note: Callable[[Rollout, Delivery], Awaitable[None]],
-        haste: Haste,
+        stopping: asyncio.Event,
     ) -> None:
-        self._haste = haste
+        self._stopping = stopping
         self._settings = settings
         self._rules = rules
         self._note = note
@@ -73,7 +72,7 @@ class Callbacks:
                 trainer,
                 key=key,
                 request_timeout_s=self._settings.request_timeout_s,
-                haste=self._haste,
+                stopping=self._stopping,
             )
             await channel.ask(
                 COMPLETED_PATH,

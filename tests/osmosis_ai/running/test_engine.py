@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.running import engine as engine_module
+from osmosis_ai.running import loop_thread
 from osmosis_ai.running.engine import Engine, EngineClosed
 
 TIMEOUT_S = 60.0
@@ -55,7 +56,7 @@ class Jobs:
         with self._changed:
             assert self._changed.wait_for(lambda: len(happened) >= number, TIMEOUT_S)
 
-    def finish(self, engine: Engine[str], *keys: Hashable) -> None:
+    def finish(self, engine: Engine[Hashable, str], *keys: Hashable) -> None:
         for key in keys:
             engine.soon(self._gates[key].set)
 
@@ -66,11 +67,13 @@ def jobs() -> Jobs:
 
 
 @pytest.fixture
-def start(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine[str]]]:
-    monkeypatch.setattr(engine_module, "CANCEL_TIMEOUT_S", 0.05)
-    engines: list[Engine[str]] = []
+def start(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Engine[Hashable, str]]]:
+    monkeypatch.setattr(loop_thread, "CANCEL_TIMEOUT_S", 0.05)
+    engines: list[Engine[Hashable, str]] = []
 
-    def start(window: int = 2, run_ahead: int = 100, **more: Any) -> Engine[str]:
+    def start(window: int = 2, run_ahead: int = 100, **more: Any) -> Engine[Hashable, str]:
         engines.append(Engine(jobs, window=window, run_ahead=run_ahead, **more))
         return engines[-1]
 
@@ -79,7 +82,7 @@ def start(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[...,
         engine.close()
 
 
-def turn(engine: Engine[str], times: int = 5) -> None:
+def turn(engine: Engine[Hashable, str], times: int = 5) -> None:
     """Return once the loop has done all that was scheduled."""
     for _ in range(times):
         turned = threading.Event()
@@ -87,7 +90,7 @@ def turn(engine: Engine[str], times: int = 5) -> None:
         assert turned.wait(TIMEOUT_S)
 
 
-Start = Callable[..., Engine[str]]
+Start = Callable[..., Engine[Hashable, str]]
 
 
 def test_jobs_start_in_the_order_in_which_they_were_offered_within_the_window(
@@ -200,7 +203,7 @@ def test_after_a_halt_jobs_in_flight_go_on_and_no_other_starts(jobs: Jobs, start
     engine = start(window=1)
     engine.offer("ab")
     jobs.wait_for(jobs.started, 1)
-    engine.halt()
+    engine.halt("enough")
     jobs.finish(engine, "a")
     assert engine.wait("a") == "result a"
     with pytest.raises(EngineClosed):
@@ -231,7 +234,7 @@ def test_a_job_that_ignores_its_cancellation_is_given_up(start: Start) -> None:
                 continue
         return "late"
 
-    engine: Engine[str] = Engine(stubborn, window=1, run_ahead=10)
+    engine: Engine[Hashable, str] = Engine(stubborn, window=1, run_ahead=10)
     engine.offer("a")
     assert started.wait(TIMEOUT_S)
     engine.cancel()
@@ -262,7 +265,7 @@ def test_what_a_job_sets_in_its_context_no_other_sees(window: int) -> None:
         await asyncio.sleep(0)
         return seen.get()
 
-    engine: Engine[int] = Engine(counts, window=window, run_ahead=100)
+    engine: Engine[Hashable, int] = Engine(counts, window=window, run_ahead=100)
     try:
         engine.offer(range(6))
         assert [engine.wait(key) for key in range(6)] == [1] * 6
@@ -277,7 +280,7 @@ def test_a_job_that_stops_the_loop_does_not_end_it() -> None:
         await asyncio.sleep(0)
         return key
 
-    engine: Engine[Hashable] = Engine(stops, window=2, run_ahead=100)
+    engine: Engine[Hashable, Hashable] = Engine(stops, window=2, run_ahead=100)
     try:
         engine.offer("abc")
         assert [engine.wait(key) for key in "abc"] == ["a", "b", "c"]
@@ -295,7 +298,7 @@ def test_a_task_that_a_job_has_started_cannot_end_the_loop(error: type[BaseExcep
         await asyncio.wait([started])
         return type(started.exception()).__name__
 
-    engine: Engine[str] = Engine(starts, window=2, run_ahead=100)
+    engine: Engine[Hashable, str] = Engine(starts, window=2, run_ahead=100)
     try:
         engine.offer("abc")
         assert [engine.wait(key) for key in "abc"] == [error.__name__] * 3

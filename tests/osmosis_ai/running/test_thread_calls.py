@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Iterator
 
 import pytest
 
+from osmosis_ai.running.deadline import DeadlineExceeded
 from osmosis_ai.running.thread_calls import CallThreads
-from osmosis_ai.running.timeouts import DeadlineExceeded
 
 
 @pytest.fixture

@@ -148,14 +148,14 @@ def test_results_that_the_controller_does_not_take_hold_up_new_rollouts(
             {"wish": "give up"},
             "failure", "failure", "TimeoutError", "timeout",
         ),
-        ({"wish": "leave"}, "failure", "failure", "sys.exit(3) was called", "agent_error"),
+        ({"wish": "leave"}, "failure", "failure", "the workflow called sys.exit(3)", "agent_error"),
         (
             {"label": "leave", "grader_timeout_sec": 60.0},
-            "success", "failure", "sys.exit(4) was called", "agent_error",
+            "success", "failure", "the grader called sys.exit(4)", "agent_error",
         ),
         (
             {"wish": "wait", "agent_timeout_sec": 0.05},
-            "failure", "failure", "it did not end within 0.05 s", "timeout",
+            "failure", "failure", "the workflow timed out after 0.05 s", "timeout",
         ),
         (
             {"label": "ungraded"},
@@ -187,7 +187,7 @@ def test_a_workflow_that_swallows_its_cancellation_is_left_behind(
     monkeypatch.setattr(backend, "CLEAN_UP_S", 0.05)
     server = serve()
     server.ask("POST", "/rollout", asked(controller, "r", "swallow", agent_timeout_sec=0.05))
-    assert controller.result("/graded/r")["err_message"] == "it did not end within 0.05 s"
+    assert controller.result("/graded/r")["err_message"] == "the workflow timed out after 0.05 s"
     server.ask("POST", "/rollout", asked(controller, "s", "swallow"))
     while server.ask("GET", "/rollout/s/status").json()["status"] != "running":
         pass

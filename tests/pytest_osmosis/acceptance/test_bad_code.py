@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.running import timeouts
+from osmosis_ai.running import loop_thread
 from pytest_osmosis.user_code import import_object
 from tests.modes import each_mode
 from tests.project import AGENT, Project
@@ -326,9 +326,9 @@ COSTS = {
     "mute": ("agent", "Mute: <exception str() failed>"),
     "close": ("agent", "the agent raised GeneratorExit"),
     "score mute": ("eval_fn", "`unruly:exact` raised Mute: <exception str() failed>"),
-    "score close": ("eval_fn", "the eval function raised GeneratorExit"),
+    "score close": ("eval_fn", "the call raised GeneratorExit"),
     "score fail": ("eval_fn", "`unruly:exact` raised Failed: a bad answer"),
-    "score cancelled": ("eval_fn", "`unruly:exact` raised CancelledError"),
+    "score cancelled": ("eval_fn", "`unruly:exact` ended in CancelledError"),
     "swallow": ("timeout", "the agent ignored its cancellation and was left behind"),
     "score exit": ("eval_fn", "`unruly:exact` called sys.exit(4)"),
     "score hang": ("eval_fn", "`unruly:exact` timed out after "),
@@ -342,7 +342,7 @@ if sys.version_info < (3, 11):
 def test_unruly_code_costs_its_own_run_alone(
     unruly: Project, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
-    monkeypatch.setattr(timeouts, "CANCEL_TIMEOUT_S", 0.1)  # in this process
+    monkeypatch.setattr(loop_thread, "CANCEL_TIMEOUT_S", 0.1)  # in this process
     seconds = 4 if workers else 2
     unruly.rows(*(row for wish in COSTS for row in (wish, f"beside {wish}")))
     session = unruly.run(
@@ -571,7 +571,7 @@ async def agent(ctx):
 def test_an_agent_that_ends_after_it_was_left_behind_changes_no_result(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timeouts, "CANCEL_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(loop_thread, "CANCEL_TIMEOUT_S", 0.01)
     project.write("returning.py", RETURNING)
     project.rows("a", "b")
     session = project.run(

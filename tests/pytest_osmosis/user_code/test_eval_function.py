@@ -18,6 +18,7 @@ import pytest
 
 from osmosis_ai import osmosis_reward
 from osmosis_ai.rubric.reasons import heard
+from osmosis_ai.running.thread_calls import CallThreads
 from pytest_osmosis.user_code.eval_function import (
     EvalFn,
     EvalFnError,
@@ -46,7 +47,11 @@ def refusal(function: object) -> str:
 
 
 async def off_the_loop(call: Callable[[], Any]) -> Any:
-    return await asyncio.to_thread(call)
+    threads = CallThreads()
+    try:
+        return await threads.run(call)
+    finally:
+        threads.close()
 
 
 def score(function: object, **changes: Any) -> float:
@@ -56,7 +61,7 @@ def score(function: object, **changes: Any) -> float:
         "ground_truth": "5",
         "metadata": METADATA,
         "run_sync": off_the_loop,
-        "row": "row-3",
+        "row": lambda: "row-3",
     }
     return asyncio.run(built(function).call(**{**given, **changes}))
 
@@ -358,7 +363,7 @@ class TestScores:
 
     def test_the_row_may_be_left_out_of_the_message(self):
         with pytest.raises(EvalFnError) as caught:
-            score(lambda solution_str: None, row="")
+            score(lambda solution_str: None, row=str)
         assert str(caught.value) == "`rewards:f` returned None; expected a finite float"
 
     @pytest.mark.parametrize("kind", ["sync", "async"])

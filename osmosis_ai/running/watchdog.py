@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
-import math
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from .deadline import excuse
+from .loop_call import INTERRUPT_RETRY_S
+from .loop_thread import raise_in_thread
 from .thread_frames import frame_of
-from .timeouts import excuse
 
-T = TypeVar("T")
-Given = TypeVar("Given")
+if TYPE_CHECKING:
+    from .guards import Guards
+    from .section import Section
 
 POLL_INTERVAL_S = 0.05
 """How often the watchdog samples the stack."""
@@ -37,21 +38,11 @@ MIN_BLOCKED_RUNS = 2
 """Shorter waits are reported after this many runs: a single slow import does not count."""
 PING_AFTER_S = 1.0
 """Once the loop has been in one section for this long, it is tested whether it still turns."""
-INTERRUPT_RETRY_S = 1.0
-"""How long after an interruption that had no effect the next one follows."""
 MAX_INTERRUPTIONS = 5
 """After this many the loop is given up: code that waits outside of Python ignores them."""
 
 _EXCUSED = ("<frozen importlib", f"{os.sep}pdb.py", f"{os.sep}bdb.py")
 """Code that may block: imports, which happen once, and debuggers."""
-
-
-class LoopInterrupted(BaseException):
-    """Raised in code that does not return to the event loop."""
-
-
-class LoopHeld(Exception):
-    """Code did not return to the event loop before its time was up; `str()` says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,29 +69,6 @@ class Blocked:
         )
 
 
-@dataclass(slots=True, eq=False)
-class Section:
-    """A call of user code in the event loop."""
-
-    owner: int
-    name: str
-    until: float = math.inf
-    """`time.monotonic()` by which it must have returned to the loop."""
-    job: Any = None
-    held: str = ""
-    """Why it was interrupted, once it was."""
-
-
-async def run_watched(section: Section, call: Callable[[Given], Awaitable[T]], given: Given) -> T:
-    """Await `call(given)`; the watchdog finds the section by this frame's argument `section`."""
-    try:
-        return await call(given)
-    except LoopInterrupted:
-        if section.held:
-            raise LoopHeld(section.held) from None
-        raise asyncio.CancelledError from None
-
-
 @dataclass(slots=True)
 class _BlockedLine:
     """The waits of one owner at one line."""
@@ -124,22 +92,24 @@ class _Ping:
         excuse(self._loop, max(0.0, time.monotonic() - self.sent_at - POLL_INTERVAL_S))
 
 
-class LoopWatchdog:
+class Watchdog:
     """Watches the event loop that runs in the thread which makes the watchdog."""
 
     def __init__(
         self,
+        guards: Guards,
         on_blocked: Callable[[int, Blocked], None],
         on_stuck: Callable[[Any, str], None],
         *,
         blocked_s: float = BLOCKED_S,
         long_block_s: float = LONG_BLOCK_S,
     ) -> None:
-        """Both callbacks are called in the watchdog's thread.
+        """`guards` have the sections under way. Both callbacks are called in this thread.
 
         `on_blocked(owner, what)`: an owner's code blocks the loop; may repeat.
         `on_stuck(job, why)`: a section ignores every interruption, the loop is lost.
         """
+        self._guards = guards
         self._on_blocked = on_blocked
         self._on_stuck = on_stuck
         self._blocked_s = blocked_s
@@ -149,7 +119,6 @@ class LoopWatchdog:
         self._current: tuple[Section | None, float] = (None, 0.0)
         """The section in which the loop was found, and since when."""
         self._ping: _Ping | None = None
-        self._is_ending = False
         self._interruptions: list[float] = []
         self._blocked_lines: dict[tuple[int, str, int], _BlockedLine] = {}
         self._stopped = threading.Event()
@@ -159,17 +128,15 @@ class LoopWatchdog:
         """Stop watching; from any thread."""
         self._stopped.set()
 
-    def interrupt_blocking(self) -> None:
-        """Interrupt every section that blocks the loop: the session ends; from any thread."""
-        self._is_ending = True
-
     def _watch(self) -> None:
         spot, since = None, 0.0
         while not self._stopped.wait(POLL_INTERVAL_S):
+            section = self._section()
             frame = frame_of(self._thread)
             if frame is None:
                 return
-            section = _section_of(frame)
+            if section is not self._section():
+                continue  # the frame may be another's
             now = time.monotonic()
             if spot != (section, id(frame), frame.f_lasti):
                 spot, since = (section, id(frame), frame.f_lasti), now
@@ -178,8 +145,13 @@ class LoopWatchdog:
             self._check_turning(section, frame, now)
             del frame
 
+    def _section(self) -> Section | None:
+        """Return the section whose code the loop executes, if it is in one."""
+        task = asyncio.current_task(self._loop)
+        return None if task is None else self._guards.sections.get(task)
+
     def _note_wait(self, section: Section, frame: FrameType, seconds: float) -> None:
-        found = _user_frame(frame)
+        found = _user_frame(section, frame)
         if found is None:
             return
         key = (section.owner, found.f_code.co_filename, found.f_lineno)
@@ -199,14 +171,14 @@ class LoopWatchdog:
         elif ping is None:
             if now - self._current[1] >= PING_AFTER_S:
                 self._ping = _Ping(self._loop)
-        elif self._is_ending:
+        elif self._guards.is_ending:
             if now - ping.sent_at >= PING_AFTER_S and self._is_interruption_due(now):
                 self._interrupt(section)
         elif now - ping.sent_at >= min(self._long_block_s, section.until - self._current[1]):
             self._end_blocking(section, frame, now)
 
     def _end_blocking(self, section: Section, frame: FrameType, now: float) -> None:
-        found = _user_frame(frame)
+        found = _user_frame(section, frame)
         if found is None:
             return
         blocked = _blocked(section, found, now - self._current[1])
@@ -227,35 +199,13 @@ class LoopWatchdog:
         return True
 
     def _interrupt(self, section: Section) -> None:
-        frame = frame_of(self._thread)
-        if _section_of(frame) is section:
+        if self._section() is section:
             raise_in_thread(self._thread)
-
-
-def raise_in_thread(thread: int) -> None:
-    """Raise LoopInterrupted in a thread, as soon as it executes Python code again.
-
-    Neither a thread nor its event loop can be ended from outside, and a `while True` never yields:
-    this is the one way to hold it to its deadline without the loss of the process and of all other
-    rollouts in it. Only code whose time is up, or whose session has ended, is interrupted.
-    """
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread), ctypes.py_object(LoopInterrupted)
-    )
 
 
 def _blocked(section: Section, frame: FrameType, seconds: float) -> Blocked:
     code = frame.f_code
     return Blocked(section.name, code.co_name, code.co_filename, frame.f_lineno, seconds)
-
-
-def _section_of(frame: FrameType | None) -> Section | None:
-    while frame is not None:
-        if frame.f_code is run_watched.__code__:
-            section: Section = frame.f_locals["section"]
-            return section
-        frame = frame.f_back
-    return None
 
 
 @cache
@@ -267,11 +217,12 @@ def _libraries() -> tuple[str, ...]:
     return tuple(os.path.join(path, "") for name in names if (path := sysconfig.get_path(name)))
 
 
-def _user_frame(innermost: FrameType) -> FrameType | None:
+def _user_frame(section: Section, innermost: FrameType) -> FrameType | None:
     """Return the user's frame that waits, else the innermost one; None where waiting is excused."""
+    outermost = getattr(section.task.get_coro(), "cr_frame", None)
     found: FrameType | None = None
     frame: FrameType | None = innermost
-    while frame is not None and frame.f_code is not run_watched.__code__:
+    while frame is not None and frame is not outermost:
         filename = frame.f_code.co_filename
         if filename.startswith(_EXCUSED[0]) or filename.endswith(_EXCUSED[1:]):
             return None

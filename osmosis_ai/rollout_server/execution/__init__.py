@@ -1,1 +1,0 @@
-"""Running a rollout for a trainer, in worker threads and within its time."""

@@ -1,0 +1,215 @@
+"""Code that blocks the event loop: noticed, and moved to threads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from osmosis_ai.running.guards import CodeEnded
+from osmosis_ai.running.isolation import Isolation
+from osmosis_ai.running.loop_call import RunInMainLoop
+from osmosis_ai.running.section import Section
+from osmosis_ai.running.watchdog import Blocked
+
+Code = Callable[[RunInMainLoop], Coroutine[Any, Any, Any]]
+
+
+class Told:
+    """What an isolation told, and an event for it."""
+
+    def __init__(self) -> None:
+        self.all: list[Blocked] = []
+        self.event = threading.Event()
+
+    def __call__(self, blocked: Blocked) -> None:
+        self.all.append(blocked)
+        self.event.set()
+
+
+def run_blocked(told: Told, *sections: Code, owner: object = "owner") -> list[Any]:
+    """The sections one after the other, behind one that blocks until it was noticed."""
+
+    async def blocks(main_loop: RunInMainLoop) -> None:
+        assert told.event.wait(60)
+
+    async def main() -> list[Any]:
+        isolation = Isolation(told, long_block_s=0.05)
+        try:
+            await isolation.run(Section(owner, "agent"), blocks)
+            return [await isolation.run(Section(owner, "agent"), section) for section in sections]
+        finally:
+            isolation.close()
+
+    return asyncio.run(main())
+
+
+async def thread_of(main_loop: RunInMainLoop) -> threading.Thread:
+    return threading.current_thread()
+
+
+def test_code_that_blocks_runs_in_threads_from_then_on_and_is_named() -> None:
+    told = Told()
+    [thread] = run_blocked(told, thread_of)
+    assert thread is not threading.main_thread() and thread.daemon
+    [blocked] = told.all
+    assert (blocked.function, blocked.owner) == ("blocks", "agent")
+    assert blocked.filename == __file__ and blocked.seconds >= 0.05
+    assert "`blocks` (test_isolation.py:" in str(blocked)
+
+
+def test_other_code_stays_in_the_loop() -> None:
+    told = Told()
+
+    async def main() -> threading.Thread:
+        isolation = Isolation(told, long_block_s=0.05)
+        await isolation.run(Section("other", "other"), thread_of)
+        await asyncio.sleep(0.2)  # a loop that idles is no loop that is blocked
+        thread = await isolation.run(Section("other", "other"), thread_of)
+        isolation.close()
+        return thread
+
+    assert asyncio.run(main()) is threading.main_thread()
+    assert told.all == []
+
+
+def test_short_waits_count_once_they_are_a_habit() -> None:
+    told = Told()
+
+    async def blocks(main_loop: RunInMainLoop) -> threading.Thread:
+        time.sleep(0.15)
+        return threading.current_thread()
+
+    async def main() -> list[threading.Thread]:
+        isolation = Isolation(told)
+        threads = [await isolation.run(Section(blocks, "agent"), blocks) for _ in range(3)]
+        while threads[-1] is threading.main_thread():  # those that nobody was there to notice
+            threads.append(await isolation.run(Section(blocks, "agent"), blocks))
+        isolation.close()
+        return threads
+
+    *earlier, last = asyncio.run(main())
+    assert set(earlier) == {threading.main_thread()}
+    assert last is not threading.main_thread()
+    assert len(told.all) == 1
+
+
+def test_an_import_is_no_habit(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "takes_its_time.py").write_text("import time\ntime.sleep(0.3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    told = Told()
+
+    async def imports(main_loop: RunInMainLoop) -> None:
+        import takes_its_time  # type: ignore[import-not-found]  # noqa: F401
+
+    async def main() -> None:
+        isolation = Isolation(told, long_block_s=0.05)
+        await isolation.run(Section(imports, "agent"), imports)
+        isolation.close()
+
+    asyncio.run(main())
+    assert told.all == []
+
+
+def test_calls_of_the_main_loop_are_made_there_and_see_the_context() -> None:
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
+    variable.set("set before")
+
+    async def in_main_loop() -> tuple[threading.Thread, str]:
+        return threading.current_thread(), variable.get()
+
+    async def section(main_loop: RunInMainLoop) -> Any:
+        return await main_loop(in_main_loop()), variable.get()
+
+    [((thread, inside), own)] = run_blocked(Told(), section)
+    assert thread is threading.main_thread()
+    assert inside == own == "set before"
+
+
+def test_what_a_section_raises_comes_back() -> None:
+    error = KeyError("x")
+
+    async def raises(main_loop: RunInMainLoop) -> None:
+        raise error
+
+    with pytest.raises(KeyError) as caught:
+        run_blocked(Told(), raises)
+    assert caught.value is error
+
+
+def test_an_exit_in_a_thread_ends_its_section_alone() -> None:
+    async def leaves(main_loop: RunInMainLoop) -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(CodeEnded, match=r"called sys.exit\(3\)"):
+        run_blocked(Told(), leaves)
+
+
+def test_a_section_that_needs_its_loop_is_repeated_there() -> None:
+    lock_users: list[threading.Thread] = []
+
+    async def section(main_loop: RunInMainLoop) -> threading.Thread:
+        lock_users.append(threading.current_thread())
+        if threading.current_thread() is not threading.main_thread():
+            raise ValueError("wrapped") from RuntimeError("got Future attached to a different loop")
+        return threading.current_thread()
+
+    threads = run_blocked(Told(), section, section)
+    assert threads == [threading.main_thread()] * 2
+    assert len(lock_users) == 3
+
+
+def test_a_cancelled_section_may_clean_up() -> None:
+    events: list[str] = []
+    started = threading.Event()
+
+    async def section(main_loop: RunInMainLoop) -> None:
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            events.append("cleaned up")
+
+    async def cancels(run: Callable[[], Awaitable[Any]]) -> None:
+        task = asyncio.ensure_future(run())
+        await asyncio.get_running_loop().run_in_executor(None, started.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    async def main() -> None:
+        told = Told()
+        isolation = Isolation(told, long_block_s=0.05)
+
+        async def blocks(main_loop: RunInMainLoop) -> None:
+            assert told.event.wait(60)
+
+        await isolation.run(Section("owner", "agent"), blocks)
+        isolation.is_ending = True
+        await cancels(lambda: isolation.run(Section("owner", "agent"), section))
+        isolation.close()
+
+    asyncio.run(main())
+    assert events == ["cleaned up"]
+
+
+def test_what_a_section_leaves_behind_is_cancelled() -> None:
+    ended = threading.Event()
+
+    async def lingers() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    async def section(main_loop: RunInMainLoop) -> None:
+        section.task = asyncio.ensure_future(lingers())  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+
+    run_blocked(Told(), section)
+    assert ended.wait(60)
