@@ -23,24 +23,23 @@ AgentFunction = Callable[["RolloutContext"], Awaitable["RolloutResult"]]
 class FunctionAgent(RolloutAgentLoop):
     """The agent loop that calls an async function for each rollout."""
 
+    run: Any = None
+    """The function itself."""
+
     def __init__(self, function: AgentFunction) -> None:
         """Raise TypeError for a function that cannot be called with the context alone."""
         if problem := wrong_parameters(function):
             raise TypeError(problem)
-        self._function = function
+        self.run = function
 
     @property
     def name(self) -> str:  # type: ignore[override]
         """The function's own name."""
-        return str(getattr(self._function, "__name__", "agent"))
+        return str(getattr(self.run, "__name__", "agent"))
 
     def get_tools(self, request: RolloutRequest) -> list[Any]:
         """Return no tools: the function names them where it asks the model."""
         return []
-
-    async def run(self, ctx: RolloutContext) -> RolloutResult:
-        """Call the function."""
-        return await self._function(ctx)
 
 
 def is_agent_function(agent: object) -> TypeGuard[AgentFunction]:

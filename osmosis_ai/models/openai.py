@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from .retry import CallFailed, Retrier, RetryPolicy
 from .transport.base_url import BaseURL, normalise_base_url
 from .transport.client import JSON_HEADERS, HTTPClient
 from .transport.client_errors import unreachable
-from .transport.exchange import MAX_BODY_BYTES, ClientClosed
+from .transport.exchange import MAX_BODY_BYTES, ClientClosed, Reply
 from .transport.proxy import find_proxy
 from .transport.tls import tls_context
 
@@ -97,7 +97,7 @@ class OpenAIModel:
         """Return the answer after as many tries as the policy allows; raise ProviderError."""
         ask = partial(self._ask, self._body(messages, tools, params))
         try:
-            found = await self._retrier.run(ask, self._described)
+            found = await self._retrier.run(ask, self._read, self._described)
         except ClientClosed:
             raise RuntimeError("the model is closed") from None
         except CallFailed as failed:
@@ -130,10 +130,12 @@ class OpenAIModel:
     def _described(self, fault: CallFault) -> str:
         return self._wording.of_fault(fault, self._redact)
 
-    async def _ask(self, body: bytes, timeout_s: float) -> ChatCompletion:
-        reply = await self._client.request(
+    def _ask(self, body: bytes, timeout_s: float) -> Awaitable[Reply]:
+        return self._client.request(
             self._url, body, headers=self._headers, timeout_s=timeout_s, proxy=self._proxy
         )
+
+    def _read(self, reply: Reply) -> ChatCompletion:
         if reply.status == 407 and self._proxy is not None:
             raise unreachable("the proxy asks for other credentials (407)", self._proxy)
         self._retrier.replied = True

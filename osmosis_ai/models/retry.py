@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 from .base import DOUBTED_KEY, CallFault, CallOutcome, RateLimit
 from .progress import current_call
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 RETRIED_STATUSES: frozenset[int] = frozenset({408, 409, 425, 429, *range(500, 600)}) - {501, 505}
@@ -98,7 +99,7 @@ class Retrier:
         pause: Pause | None = None,
     ) -> None:
         self.replied = False
-        """The endpoint has answered something; set by the function that `run` calls."""
+        """The endpoint has answered something; set by the functions that `run` calls."""
         self.request_timeout_s = request_timeout_s
         self._succeeded = False
         self._policy = policy
@@ -108,10 +109,11 @@ class Retrier:
 
     async def run(
         self,
-        ask: Callable[[float], Awaitable[T]],
+        ask: Callable[[float], Awaitable[R]],
+        read: Callable[[R], T],
         describe: Callable[[CallFault], str] = str,
     ) -> Success[T]:
-        """Await `ask(timeout_s)` until it returns; raise CallFailed when no try is left.
+        """Await `ask(timeout_s)` until `read` takes the reply; raise CallFailed with no try left.
 
         `describe` is for the caller that follows the call's progress.
         """
@@ -124,7 +126,7 @@ class Retrier:
             if progress is not None:
                 progress.tries = tries
             try:
-                value = await self._once(ask, started)
+                value = await self._once(ask, read, started)
             except CallFault as caught:
                 doubted = doubted + 1 if caught.reason == DOUBTED_KEY else 0
                 fault = caught if doubted < DOUBTED_TRIES else self._without_doubt(caught)
@@ -148,7 +150,9 @@ class Retrier:
             return fault
         return CallFault("auth", fault.detail, status=fault.status)
 
-    async def _once(self, ask: Callable[[float], Awaitable[T]], started: float) -> T:
+    async def _once(
+        self, ask: Callable[[float], Awaitable[R]], read: Callable[[R], T], started: float
+    ) -> T:
         if self._total_timeout_s is None:
             await self._rate_limit.acquire()
         else:
@@ -156,7 +160,7 @@ class Retrier:
         outcome: CallOutcome = "failed"
         retry_after_s = 0.0
         try:
-            value = await ask(self._timeout_s(time.perf_counter() - started))
+            value = read(await ask(self._timeout_s(time.perf_counter() - started)))
             outcome = "ok"
             self._succeeded = True
         except CallFault as fault:

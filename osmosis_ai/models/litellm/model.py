@@ -88,6 +88,7 @@ class LiteLLMModel:
         try:
             return await self._retrier.run(
                 lambda limit_s: self._ask(messages, params, limit_s),
+                lambda answer: answer,
                 lambda fault: self._wording().of_fault(fault, self._redact),
             )
         except CallFailed as failed:

@@ -120,74 +120,75 @@ class HTTPClient:
         """Return the whole reply within `timeout_s`; raise TransportError or ClientClosed."""
         if self._session.closed:
             raise ClientClosed
+        if timeout_s != self._timeout.total:
+            self._timeout = _timeout(timeout_s)
         link = _Link()
         _link.set(link)
+        options: dict[str, Any] = {}
+        response: aiohttp.ClientResponse | None = None
+        reply: Reply | None = None
         try:
-            return await self._exchanged(method, url, body, headers, timeout_s, proxy, link)
+            if url.scheme == "https" or proxy is not None:
+                options, headers = self._options(url, headers, proxy)
+            response = await self._session.request(
+                method,
+                url,
+                data=body if len(body) <= _WARNED_BODY_BYTES else io.BytesIO(body),
+                headers=headers,
+                timeout=self._timeout,
+                allow_redirects=False,
+                **options,
+            )
+            link.replied = True
+            self._check_head(response)
+            chunks: list[bytes] = []
+            size = 0
+            while chunk := await response.content.readany():
+                size += len(chunk)
+                if size > self._max_body:
+                    raise too_large(size, self._max_body)
+                chunks.append(chunk)
+            reply = self._reply(response, chunks)
+            return reply
         except (aiohttp.ClientError, OSError, asyncio.TimeoutError, ValueError) as error:
             self._explain(error, link, proxy)
         except asyncio.CancelledError:
             if self._session.closed:  # closing cancels the exchanges that wait for a connection
                 raise ClientClosed from None
             raise
+        finally:
+            if reply is None and response is not None:
+                response.close()
 
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""
         await self._session.close()
 
-    async def _exchanged(
-        self,
-        method: str,
-        url: URL,
-        body: bytes,
-        headers: Mapping[str, str],
-        timeout_s: float | None,
-        proxy: Proxy | None,
-        link: _Link,
-    ) -> Reply:
-        if timeout_s != self._timeout.total:
-            self._timeout = _timeout(timeout_s)
+    def _options(
+        self, url: URL, headers: Mapping[str, str], proxy: Proxy | None
+    ) -> tuple[dict[str, Any], Mapping[str, str]]:
+        """Return what else a request takes, and its headers."""
         options: dict[str, Any] = {}
         if url.scheme == "https":
             options["ssl"] = self._tls = self._tls or _tls_context()
         if proxy is not None:
             options.update(_proxy_options(proxy, url))
             headers = {**headers, **options.pop("headers", {})}
-        response = await self._session.request(
-            method,
-            url,
-            data=body if len(body) <= _WARNED_BODY_BYTES else io.BytesIO(body),
-            headers=headers,
-            timeout=self._timeout,
-            allow_redirects=False,
-            **options,
-        )
-        link.replied = True
-        try:
-            return await self._read(response)
-        except BaseException:
-            response.close()
-            raise
+        return options, headers
 
-    async def _read(self, response: aiohttp.ClientResponse) -> Reply:
-        headers, limit = response.headers, self._max_body
+    def _check_head(self, response: aiohttp.ClientResponse) -> None:
         if sum(len(name) + len(value) for name, value in response.raw_headers) > MAX_HEAD_BYTES:
             detail = f"over {MAX_HEAD_BYTES // 1024} KiB of headers"
             raise TransportError("protocol", detail, summary="not an HTTP reply")
-        if "text/event-stream" in headers.get("Content-Type", "").lower():
+        if "text/event-stream" in response.headers.get("Content-Type", "").lower():
             raise TransportError("protocol", summary="an answer streamed although not asked")
-        if (response.content_length or 0) > limit:
-            raise too_large(response.content_length or 0, limit)
-        chunks: list[bytes] = []
-        size = 0
-        while chunk := await response.content.readany():
-            size += len(chunk)
-            if size > limit:
-                raise too_large(size, limit)
-            chunks.append(chunk)
+        if (response.content_length or 0) > self._max_body:
+            raise too_large(response.content_length or 0, self._max_body)
+
+    def _reply(self, response: aiohttp.ClientResponse, chunks: list[bytes]) -> Reply:
         body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        coding = headers.get("Content-Encoding", "")
-        return Reply(response.status, headers, decode_body(body, coding, limit))
+        coding = response.headers.get("Content-Encoding", "")
+        return Reply(response.status, response.headers, decode_body(body, coding, self._max_body))
 
     def _explain(self, error: Exception, link: _Link, proxy: Proxy | None) -> NoReturn:
         """Raise what `error` means; the error itself holds the request's headers: it ends here."""

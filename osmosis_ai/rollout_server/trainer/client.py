@@ -107,10 +107,12 @@ class TrainerChannel:
         """Return what `read` makes of a reply with a 2xx status; raise an OsmosisRolloutError."""
         headers = self._headers(idempotency_key)
 
-        async def once(timeout_s: float) -> T:
-            reply = await self._client.post(
+        def send(timeout_s: float) -> Awaitable[Reply]:
+            return self._client.post(
                 self._trainer, path, body, headers=headers, timeout_s=timeout_s
             )
+
+        def accept(reply: Reply) -> T:
             if not 200 <= reply.status < 300:
                 raise _fault_of(reply, policy)
             try:
@@ -123,7 +125,7 @@ class TrainerChannel:
             policy, RateLimiter(), request_timeout_s=self._request_timeout_s, pause=self._pause
         )
         try:
-            return await self._run_in_main_loop(retrier.run(once))
+            return await self._run_in_main_loop(retrier.run(send, accept))
         except CallFailed as call_failed:
             raise self._error(call_failed) from None
 
