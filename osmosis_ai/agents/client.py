@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..models.base import ProviderError
 from ..models.progress import CallProgress
 from .errors import OsmosisRolloutError, OsmosisValidationError
-from .results import CompletionsResult
+from .results import NO_USAGE, CompletionsResult
 
 if TYPE_CHECKING:
     from ..models.base import ChatCompletion, ChatModel, Usage
@@ -119,8 +119,7 @@ class ModelLLM:
         call = CallProgress(self._model.endpoint, asyncio.current_task())
         self._under_way.append(call)
         try:
-            with call:
-                completion = await self._model.complete(messages, tools=tools, params=sent)
+            completion = await self._model.complete(messages, tools=tools, params=sent)
         except Exception as exc:
             self._note_error(exc)
             raise
@@ -129,7 +128,7 @@ class ModelLLM:
             raise
         finally:
             self._under_way.remove(call)
-            self.llm_latency_ms += call.waited_s * 1000.0
+            self.llm_latency_ms += call.end() * 1000.0
         return self._note_answer(completion)
 
     def longest_wait(self) -> CallProgress | None:
@@ -209,15 +208,14 @@ class ModelLLM:
 
 def _result(completion: ChatCompletion, known: dict[str, int]) -> CompletionsResult:
     """Return the answer for the agent, which sees 0, "stop" and empty lists for what is unknown."""
-    found = CompletionsResult(
+    return CompletionsResult(
         completion.message,
         token_ids=completion.token_ids or [],
         logprobs=completion.logprobs or [],
+        usage={**NO_USAGE, **known},
         usage_details=completion.usage.details,
         finish_reason=completion.finish_reason or "stop",
     )
-    found.usage.update(known)
-    return found
 
 
 def _add(total: Any, value: Any) -> Any:

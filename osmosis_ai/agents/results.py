@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from .metrics import RolloutMetrics
 
 
-def _no_usage() -> dict[str, int]:
-    return {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+NO_USAGE: Mapping[str, int] = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class CompletionsResult:
     token_ids: list[int] = field(default_factory=list)
     """Empty where the endpoint sends none, as `logprobs`."""
     logprobs: Any = field(default_factory=list)
-    usage: dict[str, int] = field(default_factory=_no_usage)
+    usage: dict[str, int] = field(default_factory=lambda: dict(NO_USAGE))
     """`prompt_tokens`, `completion_tokens`, `total_tokens`; 0 where they are not known."""
     finish_reason: str = "stop"
     """"stop" where the endpoint names no reason."""

@@ -41,7 +41,7 @@ def parse_completion(reply: Reply, *, model: str, policy: RetryPolicy) -> ChatCo
         message=message,
         finish_reason=reason if isinstance(reason, str) else None,
         usage=usage,
-        token_ids=_token_ids(choice) or _token_ids(data),
+        token_ids=_token_ids(choice.get("token_ids") or data.get("token_ids")),
         logprobs=choice.get("logprobs", data.get("logprobs")),
         model=named if isinstance(named, str) else None,
         cost_usd=cost,
@@ -98,7 +98,8 @@ def _message(choice: Mapping[str, Any]) -> dict[str, Any]:
         message["content"] = None
     if "role" not in message:
         message["role"] = "assistant"
-    if not _are_calls(message.get("tool_calls")):
+    calls = message.get("tool_calls")
+    if calls and not _are_calls(calls):  # SGLang sends null, others an empty list
         raise CallFault("protocol", summary="an answer whose tool_calls is no list of calls")
     return message
 
@@ -109,8 +110,6 @@ def _joined(parts: list[Any]) -> str:
 
 
 def _are_calls(calls: object) -> bool:
-    if not calls:  # SGLang sends null, others an empty list, with every plain answer
-        return True
     return isinstance(calls, list) and all(
         isinstance(call, dict) and isinstance(call.get("function"), dict) for call in calls
     )
@@ -145,9 +144,8 @@ def _price(value: object) -> float | None:
     return None
 
 
-def _token_ids(holder: Mapping[str, Any]) -> list[int] | None:
+def _token_ids(ids: object) -> list[int] | None:
     """Return the ids in a choice, or, as trainers send them, in the answer itself."""
-    ids = holder.get("token_ids")
     if isinstance(ids, list) and all(type(token) is int for token in ids):
         return ids
     return None

@@ -20,7 +20,7 @@ _current: ContextVar[CallProgress | None] = ContextVar("osmosis_model_call", def
 
 
 class CallProgress:
-    """One call, all its tries and pauses included; begins with `with`."""
+    """One call, all its tries and pauses included; current from here to its `end`."""
 
     __slots__ = ("_describe", "_fault", "_started", "endpoint", "task", "tries")
 
@@ -34,13 +34,12 @@ class CallProgress:
         self._started = time.monotonic()
         self._fault: CallFault | None = None
         self._describe: Callable[[CallFault], str] = str
-
-    def __enter__(self) -> CallProgress:
         _current.set(self)
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def end(self) -> float:
+        """Return how many seconds the call took; it is followed no more."""
         _current.set(None)  # not by a token: a loop that closes may end the call elsewhere
+        return time.monotonic() - self._started
 
     @property
     def waited_s(self) -> float:

@@ -1,21 +1,27 @@
 """The rate limit of one process: no request is sent before a Retry-After that any call received.
 
 `models.retry` computes the waiting time, from the reply's headers; this module only observes it.
-Serves where no rate limit is shared between processes. Knows no endpoint.
+What one process learns others may be told, through `share`. Knows no endpoint.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from .base import CallOutcome
 
+Share = Callable[[str, float], None]
+"""Called with `("rate_limited" | "overloaded" | "ok", seconds from now)` of calls made here."""
+
 
 class RateLimiter:
-    """`RateLimit` for the models of one process."""
+    """`RateLimit` for the models of one process; shares refusals, and answers after a refusal."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: Share | None = None) -> None:
+        self._share = share
+        self._refused = False
         self._not_before = 0.0
 
     async def acquire(self) -> None:
@@ -28,10 +34,21 @@ class RateLimiter:
             await asyncio.sleep(left_s)
 
     def record_response(self, outcome: CallOutcome, retry_after_s: float) -> None:
-        """Pause all calls for `retry_after_s`; `outcome` concerns subclasses."""
-        self.pause(retry_after_s)
+        """Pause all calls for `retry_after_s`, and share what concerns other processes."""
+        if retry_after_s > 0.0:
+            self._pause(retry_after_s)
+        if self._share is None:
+            return
+        if outcome in ("rate_limited", "overloaded"):
+            self._refused = True
+            self._share(outcome, retry_after_s)
+        elif outcome == "ok" and self._refused:
+            self._share(outcome, 0.0)
 
-    def pause(self, seconds: float) -> None:
-        """Send nothing for `seconds` from now, or longer where a longer pause was asked for."""
-        if seconds > 0.0:
-            self._not_before = max(self._not_before, time.monotonic() + seconds)
+    def pause_for_others(self, seconds: float) -> None:
+        """Pause because another process was refused."""
+        self._pause(seconds)
+        self._refused = True
+
+    def _pause(self, seconds: float) -> None:
+        self._not_before = max(self._not_before, time.monotonic() + seconds)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import inspect
 import os
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ..agents.base import RolloutAgentLoop
 from ..agents.event_log import session_folder
@@ -33,46 +34,83 @@ from .settings import (
 )
 
 if TYPE_CHECKING:
-    from .http.routes import Routes
+    from .http.routes import Routes as AgentRoutes
 
 __all__ = ["RolloutApp", "create_app"]
 
 
-class RolloutApp:
-    """The ASGI application; hand it to uvicorn or to any other server."""
+class Routes(Protocol):
+    """What answers the requests of an application."""
 
-    def __init__(self, options: AppOptions) -> None:
-        self.options = options
-        self._routes: Routes | None = None
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, whatever happens."""
 
-    def __repr__(self) -> str:
-        return f"<RolloutApp {self.options.agent.name!r}>"
+
+R = TypeVar("R", bound=Routes)
+
+
+class ServedApp(ABC, Generic[R]):
+    """An ASGI application with a life cycle; hand it to uvicorn or to any other server."""
+
+    def __init__(self, key: Secret | None) -> None:
+        self._key = key
+        self._routes: R | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the life cycle."""
-        kind = scope["type"]
-        if kind == "http":
+        if scope["type"] == "http":
             await self._served().respond(scope, receive, send)
-        elif kind == "lifespan":
+        elif scope["type"] == "lifespan":
             await self._live(receive, send)
         else:
             await receive()
             await send({"type": "websocket.close", "code": 1000})
 
-    def _served(self) -> Routes:
-        if self._routes is None:
-            from .http.routes import Routes  # brings asyncio, pydantic and httptools
-
-            self._routes = Routes(self.options)
-        return self._routes
-
-    @asynccontextmanager
-    async def lifespan(self, app: object = None) -> AsyncIterator[None]:
-        """Start, and in the end deliver every result and stop.
+    @abstractmethod
+    def lifespan(self, app: object = None) -> AbstractAsyncContextManager[None]:
+        """Start, and in the end report every rollout and stop.
 
         An ASGI server does so by itself. An application that mounts this one has to:
         `FastAPI(lifespan=rollouts.lifespan)`.
         """
+
+    @abstractmethod
+    def _made(self) -> R:
+        """Import and return what answers requests."""
+
+    def _served(self) -> R:
+        if self._routes is None:
+            self._routes = self._made()
+        return self._routes
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        running = self.lifespan()
+        try:
+            await running.__aenter__()
+        except Exception as error:  # noqa: BLE001  the ASGI server reports it and exits
+            message = masking(self._key)(named_error(error))
+            await send({"type": "lifespan.startup.failed", "message": message})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await running.__aexit__(None, None, None)
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+class RolloutApp(ServedApp["AgentRoutes"]):
+    """The application of an agent loop."""
+
+    def __init__(self, options: AppOptions) -> None:
+        super().__init__(options.api_key)
+        self.options = options
+
+    def __repr__(self) -> str:
+        return f"<RolloutApp {self.options.agent.name!r}>"
+
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncIterator[None]:
+        """Start, and in the end deliver every result and stop."""
         self._routes = None  # tests start it again and again, each time in another event loop
         service = self._served().service
         await service.start()
@@ -81,19 +119,10 @@ class RolloutApp:
         finally:
             await service.stop()
 
-    async def _live(self, receive: Receive, send: Send) -> None:
-        await receive()
-        running = self.lifespan()
-        try:
-            await running.__aenter__()
-        except Exception as error:  # noqa: BLE001  the ASGI server reports it and exits
-            message = masking(self.options.api_key)(named_error(error))
-            await send({"type": "lifespan.startup.failed", "message": message})
-            return
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        await running.__aexit__(None, None, None)
-        await send({"type": "lifespan.shutdown.complete"})
+    def _made(self) -> AgentRoutes:
+        from .http.routes import Routes  # brings asyncio, pydantic and httptools
+
+        return Routes(self.options)
 
 
 def create_app(  # noqa: PLR0913  the contract's signature

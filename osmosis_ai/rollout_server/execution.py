@@ -24,10 +24,9 @@ from ..agents.tools import dump_tools
 from ..error_text import named_error
 from ..models.base import clip
 from ..running.agent_thread import AgentThread
-from ..running.deadline import DeadlineExceeded
 from ..running.guards import CodeEnded
 from ..running.loop_call import Call, RunInMainLoop
-from ..running.section import Section
+from ..running.section import DeadlineExceeded, Section
 from ..secret import Secret
 from ..secret_variables import masking
 from .settings import AppOptions

@@ -52,16 +52,17 @@ class _ClippedText:
 class Captured:
     """What one rollout wrote."""
 
-    __slots__ = ("_texts",)
+    __slots__ = ("texts",)
 
     def __init__(self) -> None:
-        self._texts: dict[str, _ClippedText] = {}
+        self.texts: dict[str, _ClippedText] = {}
+        """By kind: stdout, stderr or log."""
 
     def write(self, kind: str, text: str) -> None:
-        """Keep text of one kind: stdout, stderr or log."""
-        clipped = self._texts.get(kind)
+        """Keep text of one kind."""
+        clipped = self.texts.get(kind)
         if clipped is None:
-            clipped = self._texts[kind] = _ClippedText()
+            clipped = self.texts[kind] = _ClippedText()
         clipped.write(text)
 
     def sections(self, redact: Redactor) -> list[tuple[str, str]]:
@@ -74,7 +75,7 @@ class Captured:
                 f"Captured {kind} rollout",
                 kept.text(redact).encode(errors="backslashreplace").decode(),
             )
-            for kind, kept in self._texts.items()
+            for kind, kept in self.texts.items()
         ]
 
 

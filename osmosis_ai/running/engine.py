@@ -70,7 +70,8 @@ class Engine(Generic[K, T]):
         self._throttled = False
         self.halted: str | None = None
         """Why no further job is started, once that is so."""
-        self._abandoned = False
+        self.is_abandoned = False
+        """Whether `abandon` was called."""
         self._pumping = False
         self._jobs_context = contextvars.copy_context()
         """What each job starts with: what one sets for itself, the next does not see."""
@@ -99,7 +100,7 @@ class Engine(Generic[K, T]):
             if key not in self._started:
                 self.soon(self._start_out_of_turn, key)
             while key not in self._done:
-                if self._abandoned:
+                if self.is_abandoned:
                     raise EngineClosed
                 if not self._arrived.acquire(timeout=IDLE_AFTER_S if self._on_idle else -1):
                     self._idle()
@@ -133,15 +134,10 @@ class Engine(Generic[K, T]):
         """How many jobs have been started and have not ended."""
         return len(self._tasks)
 
-    @property
-    def is_abandoned(self) -> bool:
-        """Whether `abandon` was called."""
-        return self._abandoned
-
     def abandon(self, results: Mapping[K, T]) -> None:
         """Give the loop up, with these results as the last; from any thread."""
         self.halt(ENDING)
-        self._abandoned = True
+        self.is_abandoned = True
         self._done.update(results)
         self._started.update(results)
         if self._arrived.locked():
@@ -160,7 +156,7 @@ class Engine(Generic[K, T]):
         Return False when the loop is blocked: it is given up.
         """
         self.halt(ENDING)
-        if self._abandoned or self._thread.close(CLOSE_TIMEOUT_S, self._on_close):
+        if self.is_abandoned or self._thread.close(CLOSE_TIMEOUT_S, self._on_close):
             return True
         self.abandon({})
         return False

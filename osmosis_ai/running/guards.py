@@ -21,6 +21,8 @@ from .loop_thread import LoopInterrupted
 from .section import LeftBehind, Section
 
 T = TypeVar("T")
+_IS_TOLD = hasattr(asyncio.Task, "cancelling")
+"""Whether a task can tell that it was cancelled: since Python 3.11."""
 
 
 class CodeEnded(Exception):
@@ -59,7 +61,7 @@ class Guards:
         self.sections[task] = section
         try:
             value = await self._begin(section, call)
-            if _cancellations(task):  # by the code itself, which is to have the error
+            if _IS_TOLD and task.cancelling():  # by the code itself, which is to have the error
                 await asyncio.sleep(0)
             if not section.is_over:
                 return value
@@ -76,7 +78,7 @@ class Guards:
         finally:
             section.end()
             del self.sections[task]
-            if _cancellations(task) and not self.is_ending:
+            if _IS_TOLD and task.cancelling() and not self.is_ending:
                 task.uncancel()
         raise LeftBehind if section.is_left else section.late()
 
@@ -105,11 +107,6 @@ class Guards:
     def _begin(self, section: Section, call: Call[T]) -> Awaitable[T]:
         """Call the code, and return what is to be awaited."""
         return call(run_directly)
-
-
-def _cancellations(task: asyncio.Task[Any]) -> int:
-    """Return how often the running task was cancelled; 0 before Python 3.11, which does not say."""
-    return task.cancelling() if hasattr(task, "cancelling") else 0
 
 
 def _is_current(task: asyncio.Task[Any]) -> bool:

@@ -11,13 +11,53 @@ import math
 import time
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from . import loop_thread
-from .deadline import Deadline, DeadlineExceeded
+
+_excused_s: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
+"""For how long each event loop was blocked, in all."""
+
+
+class DeadlineExceeded(Exception):
+    """The time is up; `str()` says after how many seconds, and why the code did not end before."""
+
+    def __init__(self, seconds: float, why: str = "") -> None:
+        super().__init__(f"timed out after {seconds:g} s" + (f": {why}" if why else ""))
 
 
 class LeftBehind(Exception):
     """Code has ended after it was left behind: nothing waits for its task."""
+
+
+def excuse(loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+    """Give every deadline of a loop more time, since the loop was blocked; from its thread."""
+    _excused_s[loop] = _excused_s.get(loop, 0.0) + seconds
+
+
+class Deadline:
+    """Calls `expire` once the time is up, unless it is cancelled before; from the loop's thread."""
+
+    __slots__ = ("_excused_s", "_expire", "_loop", "_timer")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, seconds: float, expire: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._expire = expire
+        self._excused_s = _excused_s.get(loop, 0.0)
+        self._timer = loop.call_later(seconds, self._ring)
+
+    def cancel(self) -> None:
+        """Cancel the timer. Idempotent."""
+        self._timer.cancel()
+
+    def _ring(self) -> None:
+        before, self._excused_s = self._excused_s, _excused_s.get(self._loop, 0.0)
+        if self._excused_s > before:
+            self._timer = self._loop.call_later(self._excused_s - before, self._ring)
+        else:
+            self._expire()
 
 
 def _nothing() -> None:
@@ -39,6 +79,7 @@ class Section:
         "expired",
         "held",
         "is_left",
+        "is_over",
         "job",
         "left",
         "name",
@@ -74,6 +115,8 @@ class Section:
         """`time.monotonic()` by which the code must have returned to the event loop."""
         self.held = ""
         """Why the code was interrupted, once it was."""
+        self.is_over = False
+        """Whether the time was up before the code had ended."""
         self.is_left = False
         self.task: asyncio.Task[Any]
         self.within_s = within_s
@@ -82,11 +125,6 @@ class Section:
         self._deadline: Deadline | None = None
         self._second: asyncio.TimerHandle | None = None
         """The second deadline, once the first has passed."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the time was up before the code had ended."""
-        return self._second is not None or bool(self.held)
 
     def begin(self, task: asyncio.Task[Any]) -> None:
         """Begin, in the task."""
@@ -104,15 +142,21 @@ class Section:
 
     def cancel(self) -> None:
         """Cancel the code as when its time is up. Idempotent."""
-        if self._second is None:
+        if not self.is_over:
             self.end()
             self._expire()
+
+    def hold(self, why: str) -> None:
+        """Note that the code did not return to the event loop in its time."""
+        self.is_over = True
+        self.held = self.held or why
 
     def late(self) -> DeadlineExceeded:
         """Return the error of code whose time was up."""
         return DeadlineExceeded(self.within_s, self.held)
 
     def _expire(self) -> None:
+        self.is_over = True
         self.expired()
         self.task.cancel()
         self._second = self.task.get_loop().call_later(self._clean_up_s, self._leave)

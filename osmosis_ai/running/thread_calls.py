@@ -18,8 +18,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from .deadline import Deadline, DeadlineExceeded
 from .forked import end_if_forked
+from .section import Deadline, DeadlineExceeded
 
 T = TypeVar("T")
 

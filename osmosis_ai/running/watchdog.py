@@ -1,9 +1,9 @@
-"""The thread that watches the event loop for user code that blocks it.
+"""The thread that watches an event loop for user code that blocks it.
 
 A synchronous client inside `async def` delays every rollout of the process. The watchdog samples
-the stack of the loop's thread: a section of user code that waits at one line in two runs, or once
-for long, is reported. A section that still holds the loop when its time is up is interrupted where
-it is. Knows neither agents nor eval functions.
+the stack of the loop's thread: a section of user code that waits at one line in two runs, or holds
+the loop for long, is reported. One that holds the loop when its time is up is interrupted where it
+is. Knows neither agents nor eval functions.
 """
 
 from __future__ import annotations
@@ -14,30 +14,29 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from .deadline import excuse
 from .loop_call import INTERRUPT_RETRY_S
 from .loop_thread import raise_in_thread
+from .section import Section, excuse
 from .thread_frames import frame_of
 
 if TYPE_CHECKING:
     from .guards import Guards
-    from .section import Section
 
 POLL_INTERVAL_S = 0.05
 """How often the watchdog samples the stack."""
 BLOCKED_S = 0.05
 """A wait of this length in the loop's thread counts as blocking."""
 LONG_BLOCK_S = 5.0
-"""A single wait of this length is reported."""
+"""Code that holds the loop for so long is reported, whether it waits or computes."""
 MIN_BLOCKED_RUNS = 2
 """Shorter waits are reported after this many runs: a single slow import does not count."""
-PING_AFTER_S = 1.0
-"""Once the loop has been in one section for this long, it is tested whether it still turns."""
+MIN_HELD_S = 1.0
+"""No code is interrupted before it has held the loop for so long."""
 MAX_INTERRUPTIONS = 5
 """After this many the loop is given up: code that waits outside of Python ignores them."""
 
@@ -45,16 +44,16 @@ _EXCUSED = ("<frozen importlib", f"{os.sep}pdb.py", f"{os.sep}bdb.py")
 """Code that may block: imports, which happen once, and debuggers."""
 
 
-@dataclass(frozen=True, slots=True)
 class Blocked:
     """User code that blocks the event loop, and where."""
 
-    owner: str
-    function: str
-    filename: str
-    line: int
-    seconds: float
-    """The longest wait that was seen."""
+    def __init__(self, owner: str, frame: FrameType, seconds: float) -> None:
+        """`seconds`: the longest wait that was seen."""
+        self.owner = owner
+        self.function = frame.f_code.co_name
+        self.filename = frame.f_code.co_filename
+        self.line = frame.f_lineno
+        self.seconds = seconds
 
     @property
     def place(self) -> str:
@@ -73,23 +72,30 @@ class Blocked:
 class _BlockedLine:
     """The waits of one owner at one line."""
 
-    sections: set[Section] = field(default_factory=set)
+    section: Section | None = None
+    """The last of the runs."""
+    runs: int = 0
     longest_s: float = 0.0
 
 
-class _Ping:
-    """A callback that shows whether the loop still turns."""
+class _Turn:
+    """A turn of the loop that is due, while it executes a section."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.sent_at = time.monotonic()
-        self.is_answered = False
+    def __init__(self, loop: asyncio.AbstractEventLoop, section: Section, frame: FrameType) -> None:
+        self.section = section
+        self.since = time.monotonic()
+        self.has_come = False
+        self.spot = (id(frame), frame.f_lasti)
+        """Where the code was when it was looked at last."""
+        self.interruptions = 0
+        self.interrupted_at = 0.0
         self._loop = loop
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(self._answer)
+            loop.call_soon_threadsafe(self._come)
 
-    def _answer(self) -> None:
-        self.is_answered = True
-        excuse(self._loop, max(0.0, time.monotonic() - self.sent_at - POLL_INTERVAL_S))
+    def _come(self) -> None:
+        self.has_come = True
+        excuse(self._loop, max(0.0, time.monotonic() - self.since - MIN_HELD_S))
 
 
 class Watchdog:
@@ -116,10 +122,6 @@ class Watchdog:
         self._long_block_s = long_block_s
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._current: tuple[Section | None, float] = (None, 0.0)
-        """The section in which the loop was found, and since when."""
-        self._ping: _Ping | None = None
-        self._interruptions: list[float] = []
         self._blocked_lines: dict[tuple[int, str, int], _BlockedLine] = {}
         self._stopped = threading.Event()
         threading.Thread(target=self._watch, name="osmosis-loop-watchdog", daemon=True).start()
@@ -129,20 +131,15 @@ class Watchdog:
         self._stopped.set()
 
     def _watch(self) -> None:
-        spot, since = None, 0.0
+        turn: _Turn | None = None
         while not self._stopped.wait(POLL_INTERVAL_S):
-            section = self._section()
-            frame = frame_of(self._thread)
+            section, frame = self._section(), frame_of(self._thread)
             if frame is None:
                 return
-            if section is not self._section():
-                continue  # the frame may be another's
-            now = time.monotonic()
-            if spot != (section, id(frame), frame.f_lasti):
-                spot, since = (section, id(frame), frame.f_lasti), now
-            elif section is not None and now - since >= self._blocked_s:
-                self._note_wait(section, frame, now - since)
-            self._check_turning(section, frame, now)
+            if turn is None or turn.has_come or turn.section is not section:
+                turn = None if section is None else _Turn(self._loop, section, frame)
+            elif self._section() is section:  # and so the frame is of its code
+                self._look(turn, frame)
             del frame
 
     def _section(self) -> Section | None:
@@ -150,62 +147,58 @@ class Watchdog:
         task = asyncio.current_task(self._loop)
         return None if task is None else self._guards.sections.get(task)
 
-    def _note_wait(self, section: Section, frame: FrameType, seconds: float) -> None:
+    def _look(self, turn: _Turn, frame: FrameType) -> None:
+        """Report code that holds up a turn of the loop, and interrupt it when its time is up."""
+        section, now = turn.section, time.monotonic()
+        spot, turn.spot = turn.spot, (id(frame), frame.f_lasti)
+        held_s = now - turn.since
+        if self._guards.is_ending:
+            if held_s >= MIN_HELD_S and self._is_interruption_due(turn, now):
+                self._interrupt(section)
+            return
         found = _user_frame(section, frame)
         if found is None:
             return
+        is_over = held_s >= MIN_HELD_S and now >= section.until
+        longest_s = held_s
+        if not is_over and held_s < self._long_block_s:
+            is_waiting = spot == turn.spot and held_s >= self._blocked_s
+            longest_s = self._habit_s(section, found, held_s) if is_waiting else 0.0
+        if longest_s:
+            blocked = Blocked(section.name, found, longest_s)
+            self._on_blocked(section.owner, blocked)
+            if is_over:
+                self._end(turn, f"{blocked.place} did not return to the event loop", now)
+
+    def _habit_s(self, section: Section, found: FrameType, waited_s: float) -> float:
+        """Return the longest wait at a line where several runs have waited; 0 at any other."""
         key = (section.owner, found.f_code.co_filename, found.f_lineno)
         line = self._blocked_lines.setdefault(key, _BlockedLine())
-        line.sections.add(section)
-        line.longest_s = max(line.longest_s, seconds)
-        if len(line.sections) >= MIN_BLOCKED_RUNS or seconds >= self._long_block_s:
-            self._on_blocked(section.owner, _blocked(section, found, line.longest_s))
+        line.runs += line.section is not section
+        line.section = section
+        line.longest_s = max(line.longest_s, waited_s)
+        return line.longest_s if line.runs >= MIN_BLOCKED_RUNS else 0.0
 
-    def _check_turning(self, section: Section | None, frame: FrameType, now: float) -> None:
-        """Find out whether a loop that stays in one section still turns, and act if not."""
-        ping = self._ping
-        is_turning = ping is not None and ping.is_answered
-        if section is None or section is not self._current[0] or is_turning:
-            self._current, self._ping = (section, now), None
-            self._interruptions.clear()
-        elif ping is None:
-            if now - self._current[1] >= PING_AFTER_S:
-                self._ping = _Ping(self._loop)
-        elif self._guards.is_ending:
-            if now - ping.sent_at >= PING_AFTER_S and self._is_interruption_due(now):
-                self._interrupt(section)
-        elif now - ping.sent_at >= min(self._long_block_s, section.until - self._current[1]):
-            self._end_blocking(section, frame, now)
-
-    def _end_blocking(self, section: Section, frame: FrameType, now: float) -> None:
-        found = _user_frame(section, frame)
-        if found is None:
-            return
-        blocked = _blocked(section, found, now - self._current[1])
-        self._on_blocked(section.owner, blocked)
-        if now < section.until or len(self._interruptions) > MAX_INTERRUPTIONS:
-            return
-        section.held = section.held or f"{blocked.place} did not return to the event loop"
-        if self._is_interruption_due(now):
-            if len(self._interruptions) <= MAX_INTERRUPTIONS:
+    def _end(self, turn: _Turn, held: str, now: float) -> None:
+        """Interrupt code, again and again, and then give the loop up."""
+        section = turn.section
+        section.hold(held)
+        if turn.interruptions <= MAX_INTERRUPTIONS and self._is_interruption_due(turn, now):
+            if turn.interruptions <= MAX_INTERRUPTIONS:
                 self._interrupt(section)
             else:
                 self._on_stuck(section.job, section.held)
 
-    def _is_interruption_due(self, now: float) -> bool:
-        if self._interruptions and now - self._interruptions[-1] < INTERRUPT_RETRY_S:
+    def _is_interruption_due(self, turn: _Turn, now: float) -> bool:
+        if now - turn.interrupted_at < INTERRUPT_RETRY_S:
             return False
-        self._interruptions.append(now)
+        turn.interruptions += 1
+        turn.interrupted_at = now
         return True
 
     def _interrupt(self, section: Section) -> None:
         if self._section() is section:
             raise_in_thread(self._thread)
-
-
-def _blocked(section: Section, frame: FrameType, seconds: float) -> Blocked:
-    code = frame.f_code
-    return Blocked(section.name, code.co_name, code.co_filename, frame.f_lineno, seconds)
 
 
 @cache

@@ -13,21 +13,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..error_text import named_error
-from ..rollout_server.settings import (
-    Receive,
-    Scope,
-    Send,
-    ServerSettings,
-    key_from,
-    settings_from,
-)
+from ..rollout_server.app import ServedApp
+from ..rollout_server.settings import ServerSettings, key_from, settings_from
 from ..secret import Secret
-from ..secret_variables import masking
 from .backend import ExecutionBackend
 
 if TYPE_CHECKING:
-    from .routes import Routes
+    from .routes import Routes as WorkflowRoutes
 
 __all__ = ["ControllerAuth", "RolloutServer", "create_rollout_server"]
 
@@ -71,8 +63,8 @@ def create_rollout_server(
     return RolloutServer(backend, chosen, key_from(api_key), lifespan)
 
 
-class RolloutServer:
-    """The ASGI application; hand it to uvicorn or to any other server."""
+class RolloutServer(ServedApp["WorkflowRoutes"]):
+    """The application of a backend."""
 
     def __init__(
         self,
@@ -81,35 +73,17 @@ class RolloutServer:
         key: Secret | None,
         lifespan: Lifespan | None,
     ) -> None:
+        super().__init__(key)
         self.backend = backend
         self._settings = settings
-        self._key = key
         self._lifespan = lifespan
-        self._routes: Routes | None = None
 
     def __repr__(self) -> str:
         return f"<RolloutServer over {self.backend!r}>"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or the life cycle."""
-        if scope["type"] == "http":
-            await self._served().respond(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._live(receive, send)
-        else:
-            await receive()
-            await send({"type": "websocket.close", "code": 1000})
-
-    def _served(self) -> Routes:
-        if self._routes is None:
-            from .routes import Routes  # brings asyncio and httptools
-
-            self._routes = Routes(self.backend, self._settings, self._key)
-        return self._routes
-
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:
-        """Start, and in the end report every rollout and stop, as `RolloutApp.lifespan` does."""
+        """Start, and in the end report every rollout and stop."""
         self._routes = None  # tests start it again and again, each time in another event loop
         own = nullcontext() if self._lifespan is None else self._lifespan(self)
         async with self.backend.entered(own):
@@ -118,16 +92,7 @@ class RolloutServer:
             finally:
                 await self._served().rollouts.close()
 
-    async def _live(self, receive: Receive, send: Send) -> None:
-        await receive()
-        running = self.lifespan()
-        try:
-            await running.__aenter__()
-        except Exception as error:  # noqa: BLE001  the ASGI server reports it and exits
-            message = masking(self._key)(named_error(error))
-            await send({"type": "lifespan.startup.failed", "message": message})
-            return
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        await running.__aexit__(None, None, None)
-        await send({"type": "lifespan.shutdown.complete"})
+    def _made(self) -> WorkflowRoutes:
+        from .routes import Routes  # brings asyncio and httptools
+
+        return Routes(self.backend, self._settings, self._key)

@@ -29,10 +29,9 @@ from ..agents.workflow import (
 )
 from ..error_text import error_text, named_error
 from ..running.agent_thread import AgentThread
-from ..running.deadline import DeadlineExceeded
 from ..running.guards import CodeEnded
 from ..running.loop_call import Call, RunInMainLoop
-from ..running.section import Section
+from ..running.section import DeadlineExceeded, Section
 from .protocol import ExecutionRequest, ExecutionResult, RolloutErrorCategory, RolloutStatus
 
 __all__ = ["ExecutionBackend", "LocalBackend", "ResultCallback"]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.embedded import start_embedded
 from osmosis_ai.models.base import clip
+from osmosis_ai.models.rate_limiter import RateLimiter
 from osmosis_ai.running.engine import EngineClosed
 from osmosis_ai.secret import Redactor
 from pytest_osmosis.rollouts.pool import RolloutPool
 from pytest_osmosis.rollouts.prepare import describe
-from pytest_osmosis.rollouts.shared_rate_limit import SharedRateLimit
 from pytest_osmosis.rollouts.suite import Suite
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.spec import EvalSpec, SessionSpec
@@ -118,7 +118,7 @@ def opened(
             pool_size=size,
             base_urls=base_urls,
             on_finished=lambda key, record: on_ended(_result(trial, key, record)),
-            rate_limit=SharedRateLimit(lambda outcome, seconds: None),
+            rate_limit=RateLimiter(),
         )
         stack.callback(pool.close)
         stack.callback(pool.cancel)

@@ -11,12 +11,12 @@ from typing import Protocol
 
 import pytest
 
+from osmosis_ai.models.rate_limiter import RateLimiter
 from osmosis_ai.secret import Redactor
 
 from .. import compat
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
-from ..rollouts.shared_rate_limit import SharedRateLimit
 from ..rollouts.suite import Suite
 from ..run_result import RolloutRecord, RunId, RunResult
 from ..spec import SessionSpec
@@ -198,7 +198,7 @@ def own_rollouts(
         pool_size=spec.batch_size,
         base_urls=base_urls,
         on_finished=ended,
-        rate_limit=SharedRateLimit(receiver.paced),
+        rate_limit=RateLimiter(receiver.paced),
         cache=cache,
         on_stuck=receiver.stuck,
         on_idle=on_idle,

@@ -15,23 +15,21 @@ if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatCompletion, ChatModel
     from osmosis_ai.running.loop_call import RunInMainLoop
 
-    from ..user_code.agent import Services
+    from ..user_code.agent import RunSync
 
 T = TypeVar("T")
 
 
-class LoopProxyServices:
-    """The services of a run for use in another loop: its calls are made in the main loop."""
+class LoopProxyCalls:
+    """`RunSync` whose calls are those of the main loop."""
 
-    def __init__(self, services: Services, run_in_main_loop: RunInMainLoop) -> None:
-        self._services = services
+    def __init__(self, run_sync: RunSync, run_in_main_loop: RunInMainLoop) -> None:
+        self._run_sync = run_sync
         self._run_in_main_loop = run_in_main_loop
-        self.bridge = services.bridge
-        self.write = services.write
 
-    def run_sync(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
-        """Make the call as one of the main loop."""
-        return self._run_in_main_loop(_awaited(lambda: self._services.run_sync(call, within_s)))
+    def __call__(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
+        """Make a call as one of the main loop."""
+        return self._run_in_main_loop(_awaited(lambda: self._run_sync(call, within_s)))
 
 
 class LoopProxyModel(WrappedModel):

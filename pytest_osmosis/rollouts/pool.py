@@ -28,12 +28,12 @@ from ..run_result import RolloutRecord, RunId
 from .cached import ResultCache
 from .prepare import open_model, ready_for
 from .services import RunServices
-from .shared_rate_limit import SharedRateLimit
 from .suite import Suite
 
 if TYPE_CHECKING:
     from osmosis_ai.bridge import Bridge
     from osmosis_ai.models.base import ChatModel
+    from osmosis_ai.models.rate_limiter import RateLimiter
 
     from ..spec import ModelSpec
 
@@ -49,7 +49,7 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         pool_size: int,
         base_urls: Mapping[str, str],
         on_finished: Callable[[RunId, RolloutRecord], None],
-        rate_limit: SharedRateLimit,
+        rate_limit: RateLimiter,
         cache: ResultCache | None = None,
         on_stuck: Callable[[str], None] = lambda reason: None,
         on_idle: Callable[[], None] | None = None,
@@ -163,7 +163,8 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
             return self._finish(key, captured, _unrecorded(suite, key, error))
 
     def _finish(self, key: RunId, captured: Captured, finished: RolloutRecord) -> RolloutRecord:
-        if sections := captured.sections(self._suites[key.suite].redact):
+        if captured.texts:
+            sections = captured.sections(self._suites[key.suite].redact)
             finished = replace(finished, sections=sections)
         if self.is_abandoned:
             return finished

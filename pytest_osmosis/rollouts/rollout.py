@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.running.code_warning import call_left_behind
-from osmosis_ai.running.deadline import DeadlineExceeded
 from osmosis_ai.running.guards import CodeEnded
 from osmosis_ai.running.loop_call import RunInMainLoop, run_directly
-from osmosis_ai.running.section import LeftBehind, Section
+from osmosis_ai.running.section import DeadlineExceeded, LeftBehind, Section
 
 from ..dataset.json_copy import json_copy
 from ..run_result import ANSWER_LIMIT, RolloutRecord, RunId, RunResult, passes, whole_ms
 from ..user_code.agent import AgentResult, AgentRun
 from . import errors
 from .errors import Failure
-from .loop_proxies import LoopProxyModel, LoopProxyServices
+from .loop_proxies import LoopProxyCalls, LoopProxyModel
 from .scoring import Scoring
 from .services import RunServices
 
@@ -77,7 +76,9 @@ class Rollout:
             sent=sent,
             max_turns=self.suite.spec.max_turns,
             model=self._services.model,
-            services=self._services,
+            bridge=self._services.bridge,
+            run_sync=self._services.threads.run,
+            write=self._services.captured.write,
             redact=self.suite.redact,
             debug_dir=self.suite.debug_dir,
         )
@@ -122,7 +123,7 @@ class Rollout:
         run = self._agent_run
         self._attempts.append(run)
         if run_in_main_loop is not run_directly:
-            run.services = LoopProxyServices(self._services, run_in_main_loop)
+            run.run_sync = LoopProxyCalls(run.run_sync, run_in_main_loop)
             if run.model is not None:
                 run.model = LoopProxyModel(run.model, run_in_main_loop)
         return self.suite.agent.run(run)
@@ -131,7 +132,8 @@ class Rollout:
         """End the agent's part: its model takes no more calls."""
         run = self._agent_run
         run.close()
-        self._give_slot()
+        if self._has_slot:
+            self._give_slot()
         call = None if run.llm is None else run.llm.longest_wait()
         if call is None or (run.account is not None and self.outcome is None):
             return  # the bridge learns of a cancelled call a moment later
@@ -139,9 +141,9 @@ class Rollout:
         self._services.warn(call_left_behind(self.suite.spec.agent, task))
 
     def _give_slot(self) -> None:
-        if self._has_slot and self.suite.slots is not None:
-            self._has_slot = False
-            self.suite.slots.release()
+        assert self.suite.slots is not None
+        self._has_slot = False
+        self.suite.slots.release()
 
     def _expired(self) -> None:
         self._late = errors.timed_out(self.suite.spec.agent_timeout_s, self._agent_run)
@@ -152,7 +154,8 @@ class Rollout:
         self.failure = self._late
         self._late.message += "; the agent ignored its cancellation and was left behind"
         self._agent_run.close()
-        self._give_slot()
+        if self._has_slot:
+            self._give_slot()
         self._services.leave(self.finished())
 
     async def score(self) -> None:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import heard
-from osmosis_ai.running.deadline import DeadlineExceeded
 from osmosis_ai.running.guards import CodeEnded
-from osmosis_ai.running.section import Section
+from osmosis_ai.running.section import DeadlineExceeded, Section
 
 from ..dataset.json_copy import json_copy
 from ..run_result import FINAL_KINDS, JUDGE_FAILED, NO_JUDGE, NO_REWARD

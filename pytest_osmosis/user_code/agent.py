@@ -37,22 +37,15 @@ class WrongTools(AgentFailed):
     """What the agent gives for tools are none; `str()` says what is wrong."""
 
 
-class Services(Protocol):
-    """What the process offers to an agent."""
+class RunSync(Protocol):
+    """Makes synchronous calls off the event loop."""
 
-    @property
-    def bridge(self) -> Callable[[], Bridge]:
-        """Returns the model under test behind a URL on loopback."""
-
-    def run_sync(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
-        """Run a synchronous call off the event loop and await its result.
+    def __call__(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
+        """Make a call and await its result.
 
         Raises:
             DeadlineExceeded: when there was none after `within_s` seconds; its result is dropped.
         """
-
-    def write(self, kind: str, text: str, /) -> None:
-        """Append text (`stdout`, `stderr`) to the section of the run's item."""
 
 
 @dataclass(slots=True)
@@ -73,7 +66,11 @@ class AgentRun:
     max_turns: int
     model: ChatModel | None
     """The model under test; None where a recorded run is scored."""
-    services: Services
+    bridge: Callable[[], Bridge]
+    """Returns the same model behind a URL on loopback."""
+    run_sync: RunSync
+    write: Callable[[str, str], None]
+    """Appends text (of `stdout`, `stderr`) to the section of the run's item."""
     redact: Redactor
     debug_dir: str | None = None
     llm: ModelLLM | None = None
@@ -83,7 +80,7 @@ class AgentRun:
 
     def open_account(self) -> Account:
         """An account at the bridge for this run; the run closes it."""
-        self.account = self.services.bridge().open_account(params=self.sent, record=True)
+        self.account = self.bridge().open_account(params=self.sent, record=True)
         self.llm = self.account.llm
         return self.account
 

@@ -52,7 +52,7 @@ class CommandAgent:
             on_stderr=lambda text: _keep(run, last_words, text),
         )
         try:
-            ended = await run.services.run_sync(program.run)
+            ended = await run.run_sync(program.run)
         except (OSError, TooMuchOutput) as error:
             raise AgentFailed(f"{self._named}: {error}") from None
         finally:
@@ -133,7 +133,7 @@ class _Tail:
 
 def _keep(run: AgentRun, last_words: _Tail, text: str) -> None:
     last_words.add(text)
-    run.services.write("stderr", text)
+    run.write("stderr", text)
 
 
 def _said(ended: ProcessResult) -> str:

@@ -148,7 +148,10 @@ class HTTPClient:
                 if size > self._max_body:
                     raise too_large(size, self._max_body)
                 chunks.append(chunk)
-            reply = self._reply(response, chunks)
+            received = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            if coding := response.headers.get("Content-Encoding"):
+                received = decode_body(received, coding, self._max_body)
+            reply = Reply(response.status, response.headers, received)
             return reply
         except (aiohttp.ClientError, OSError, asyncio.TimeoutError, ValueError) as error:
             self._explain(error, link, proxy)
@@ -184,11 +187,6 @@ class HTTPClient:
             raise TransportError("protocol", summary="an answer streamed although not asked")
         if (response.content_length or 0) > self._max_body:
             raise too_large(response.content_length or 0, self._max_body)
-
-    def _reply(self, response: aiohttp.ClientResponse, chunks: list[bytes]) -> Reply:
-        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        coding = response.headers.get("Content-Encoding", "")
-        return Reply(response.status, response.headers, decode_body(body, coding, self._max_body))
 
     def _explain(self, error: Exception, link: _Link, proxy: Proxy | None) -> NoReturn:
         """Raise what `error` means; the error itself holds the request's headers: it ends here."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -161,31 +160,12 @@ class Body:
         declared = next((value for name, value in headers if name == b"content-length"), b"0")
         if not declared.isdigit() or len(declared) > 18 or int(declared) > self._limit:
             raise self._too_large()
-        await self._within_time(receive)
-        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-
-    async def _within_time(self, receive: Receive) -> None:
-        # As asyncio.timeout, which Python 3.10 lacks; wait_for costs a task for each request.
-        task = asyncio.current_task()
-        assert task is not None
-        late = False
-
-        def expire() -> None:
-            nonlocal late
-            late = task.cancel()
-
-        timer = asyncio.get_running_loop().call_later(self._timeout_s, expire)
         try:
-            await self._read(receive)
-        except asyncio.CancelledError:
-            if not late:
-                raise
-            if sys.version_info >= (3, 11):
-                task.uncancel()
+            await asyncio.wait_for(self._read(receive), self._timeout_s)
+        except asyncio.TimeoutError:
             told = f"the body did not arrive within {self._timeout_s:g} s"
             raise Refused(408, "body_timeout", told, hang_up=True) from None
-        finally:
-            timer.cancel()
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
 
     async def _read(self, receive: Receive) -> None:
         more = True

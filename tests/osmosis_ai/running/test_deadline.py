@@ -6,7 +6,7 @@ import asyncio
 import gc
 import weakref
 
-from osmosis_ai.running.deadline import Deadline, excuse
+from osmosis_ai.running.section import Deadline, excuse
 
 
 def test_time_in_which_the_loop_was_blocked_does_not_count() -> None:

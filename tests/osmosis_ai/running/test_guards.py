@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.running.deadline import DeadlineExceeded
 from osmosis_ai.running.guards import CodeEnded, Guards
 from osmosis_ai.running.loop_call import RunInMainLoop
-from osmosis_ai.running.section import LeftBehind, Section
+from osmosis_ai.running.section import DeadlineExceeded, LeftBehind, Section
 
 Code = Callable[[], Awaitable[Any]]
 

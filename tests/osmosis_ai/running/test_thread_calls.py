@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Iterator
 
 import pytest
 
-from osmosis_ai.running.deadline import DeadlineExceeded
+from osmosis_ai.running.section import DeadlineExceeded
 from osmosis_ai.running.thread_calls import CallThreads
 
 
