@@ -46,7 +46,7 @@ class LoopCall(Generic[T]):
         self._claim = threading.Lock()
         self._thread: LoopThread
         self._task: asyncio.Task[None] | None = None
-        self._work: Awaitable[T]
+        self._work: Awaitable[T] | None = None
         self.ended: asyncio.Future[T] = self._main_loop.create_future()
 
     @property
@@ -107,8 +107,8 @@ class LoopCall(Generic[T]):
         settle: Callable[[Any], Any] = self.ended.set_exception
         value: Any
         try:
-            self._work = self._call(self._run_in_main_loop)
-            value = await self._work
+            self._work = work = self._call(self._run_in_main_loop)
+            value = await work
             settle = self.ended.set_result
         except asyncio.CancelledError:
             settle, value = self.ended.cancel, "cancelled"

@@ -1,7 +1,10 @@
 """One call of user code that is under way, and its time. Knows nothing of what is called.
 
-Exception
-  LeftBehind    the code ended after it was left behind
+Time in which the event loop was blocked does not count.
+
+    Exception
+      DeadlineExceeded    the time is up
+      LeftBehind          code has ended after it was left behind
 """
 
 from __future__ import annotations
@@ -103,8 +106,8 @@ class Section:
     ) -> None:
         """`owner` is whose code it is, and `name` what messages call it; `job`: see `Watchdog`.
 
-        `took_s` of the time have passed already.
-        `expired` is called when the time is up, before the task is cancelled.
+        `took_s` of `within_s` have passed already. `expired` is called when the time is up, before
+        the task is cancelled.
         """
         self.owner = id(owner)
         self.name = name
