@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.running.engine import Engine
+from osmosis_ai.running.loop_thread import LoopThread
 
 seconds: dict[str, float] = {}
-run_loop = Engine._run_loop
+turn = LoopThread._turn
 
 
-def timed(engine: Engine) -> None:
-    """Run the event loop, in its thread."""
+def timed(thread: LoopThread) -> None:
+    """Turn the event loop, in its thread."""
     began = time.thread_time()
     try:
-        run_loop(engine)
+        turn(thread)
     finally:
         seconds["loop"] = time.thread_time() - began
 
 
-Engine._run_loop = timed  # type: ignore[method-assign]
+LoopThread._turn = timed  # type: ignore[method-assign]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -36,7 +36,7 @@ LONG_BLOCK_S = 5.0
 MIN_BLOCKED_RUNS = 2
 """Shorter waits are reported after this many runs: a single slow import does not count."""
 MIN_HELD_S = 1.0
-"""No code is interrupted before it has held the loop for so long."""
+"""Code that holds the loop for so long may be interrupted, and uses up no other code's time."""
 MAX_INTERRUPTIONS = 5
 """After this many the loop is given up: code that waits outside of Python ignores them."""
 
@@ -95,7 +95,9 @@ class _Turn:
 
     def _come(self) -> None:
         self.has_come = True
-        excuse(self._loop, max(0.0, time.monotonic() - self.since - MIN_HELD_S))
+        held_s = time.monotonic() - self.since
+        if held_s >= MIN_HELD_S:
+            excuse(self._loop, held_s)
 
 
 class Watchdog:
