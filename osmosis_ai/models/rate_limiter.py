@@ -1,7 +1,7 @@
 """The rate limit of one process: no request is sent before a Retry-After that any call received.
 
 `models.retry` computes the waiting time, from the reply's headers; this module only observes it.
-What one process learns others may be told, through `share`. Knows no endpoint.
+`share` tells other processes what concerns them. Knows no endpoint.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RateLimiter:
     def record_response(self, outcome: CallOutcome, retry_after_s: float) -> None:
         """Pause all calls for `retry_after_s`, and share what concerns other processes."""
         if retry_after_s > 0.0:
-            self._pause(retry_after_s)
+            self.pause(retry_after_s)
         if self._share is None:
             return
         if outcome in ("rate_limited", "overloaded"):
@@ -47,8 +47,9 @@ class RateLimiter:
 
     def pause_for_others(self, seconds: float) -> None:
         """Pause because another process was refused."""
-        self._pause(seconds)
+        self.pause(seconds)
         self._refused = True
 
-    def _pause(self, seconds: float) -> None:
+    def pause(self, seconds: float) -> None:
+        """Send nothing for `seconds` from now, or longer where a longer pause was asked for."""
         self._not_before = max(self._not_before, time.monotonic() + seconds)

@@ -21,8 +21,8 @@ from .loop_thread import LoopInterrupted
 from .section import LeftBehind, Section
 
 T = TypeVar("T")
-_IS_TOLD = hasattr(asyncio.Task, "cancelling")
-"""Whether a task can tell that it was cancelled: since Python 3.11."""
+_COUNTS_CANCELLATIONS = hasattr(asyncio.Task, "cancelling")
+"""Whether tasks count their cancellations: since Python 3.11."""
 
 
 class CodeEnded(Exception):
@@ -61,7 +61,9 @@ class Guards:
         self.sections[task] = section
         try:
             value = await self._begin(section, call)
-            if _IS_TOLD and task.cancelling():  # by the code itself, which is to have the error
+            if (
+                _COUNTS_CANCELLATIONS and task.cancelling()
+            ):  # by the code itself, which is to have the error
                 await asyncio.sleep(0)
             if not section.is_over:
                 return value
@@ -78,7 +80,7 @@ class Guards:
         finally:
             section.end()
             del self.sections[task]
-            if _IS_TOLD and task.cancelling() and not self.is_ending:
+            if _COUNTS_CANCELLATIONS and task.cancelling() and not self.is_ending:
                 task.uncancel()
         raise LeftBehind if section.is_left else section.late()
 
