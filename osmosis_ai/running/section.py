@@ -140,6 +140,7 @@ class Section:
         """Cancel the timers: the code has ended."""
         if self._deadline is not None:
             self._deadline.cancel()
+            self._deadline = None  # which refers to this: a cycle
         if self._second is not None:
             self._second.cancel()
 
