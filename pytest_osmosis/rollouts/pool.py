@@ -134,10 +134,14 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
 
     async def _execute(self, key: RunId) -> RolloutRecord:
         suite, captured = self._suites[key.suite], capture()
-        recorded = self._cache.unscored(key)
-        spec, model = suite.spec.model, None
+        recorded, spec, model = self._cache.unscored(key), suite.spec.model, None
         if recorded is None and suite.calls_model:
-            model = self._models.get(id(spec)) or await self._open_model(spec)
+            try:
+                model = self._models.get(id(spec)) or await self._open_model(spec)
+            except ValueError as error:  # a variable of the environment is unusable, in every run
+                lost = suite.lost(key, error=str(error), error_type="provider")
+                record = RolloutRecord(replace(lost, fatal=True))
+                return self._finish(key, captured, record)
         task = asyncio.current_task()
         assert task is not None
         services = RunServices(

@@ -57,6 +57,23 @@ def test_a_debugger_and_workers_do_not_go_together(three: Project, debugger: str
     assert f"{debugger} is incompatible with" in session.err
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        ("HTTPS_PROXY", "http://host:port", "HTTPS_PROXY is not a proxy's address: write"),
+        ("SSL_CERT_FILE", "a b", "SSL_CERT_FILE names 'a b', which does not"),
+    ],
+)
+def test_a_variable_that_keeps_every_run_from_the_model_stops_the_session(
+    three: Project, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, sentence: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    session = three.run("--osmosis-batch-size=1", base_url="https://model.example/v1")
+    assert session.ret == 1
+    assert sentence in session.refusal
+    assert "1 of 3 runs was tried" in session.refusal
+
+
 def test_zero_selected_rows_are_nothing_to_run(three: Project) -> None:
     session = three.run("-k", "nothing_is_called_so")
     assert session.ret == 5
