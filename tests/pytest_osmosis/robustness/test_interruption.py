@@ -43,8 +43,9 @@ class Stubborn(RolloutAgentLoop):
 agent_loop = Stubborn()
 """
 PATIENT = """
-from osmosis_ai.running import engine
-engine.CANCEL_TIMEOUT_S = engine.CLOSE_TIMEOUT_S = 600
+from unittest.mock import patch
+patch("osmosis_ai.running.loop_thread.CANCEL_TIMEOUT_S", 600).start()
+patch("osmosis_ai.running.engine.CLOSE_TIMEOUT_S", 600).start()
 """
 """A session that waits for stubborn agents until it is interrupted again."""
 
