@@ -22,8 +22,6 @@ T = TypeVar("T")
 
 WAKE_BATCH = 32
 """Wake the waiting thread after this many results: context switches are expensive."""
-IDLE_AFTER_S = 0.04
-"""A first result that takes longer leaves the waiting thread time for other work."""
 FLUSH_INTERVAL_S = 0.005
 """How long fewer results may wait for others."""
 CLOSE_TIMEOUT_S = 8.0
@@ -46,14 +44,11 @@ class Engine(Generic[K, T]):
         window: int,
         run_ahead: int,
         on_close: Callable[[], Awaitable[None]] | None = None,
-        on_idle: Callable[[], None] | None = None,
     ) -> None:
-        """`on_idle` is called once, by the thread that waits for a result that is not there yet."""
         self._execute = execute
         self._window = window
         self._run_ahead = max(run_ahead, 1)
         self._on_close = on_close
-        self._on_idle = on_idle
         self._sources: deque[Iterator[K]] = deque()
         self._started: set[K] = set()
         """Started and not fetched yet."""
@@ -102,8 +97,7 @@ class Engine(Generic[K, T]):
             while key not in self._done:
                 if self.is_abandoned:
                     raise EngineClosed
-                if not self._arrived.acquire(timeout=IDLE_AFTER_S if self._on_idle else -1):
-                    self._idle()
+                self._arrived.acquire()
             self._waited_for = None
         result = self._done.pop(key)
         self._started.discard(key)
@@ -113,11 +107,6 @@ class Engine(Generic[K, T]):
         if isinstance(result, BaseException):
             raise result
         return result
-
-    def _idle(self) -> None:
-        on_idle, self._on_idle = self._on_idle, None
-        if on_idle is not None:
-            on_idle()
 
     def halt(self, reason: str) -> None:
         """Start nothing more; what is in flight goes on; waiting for the rest is `EngineClosed`."""

@@ -179,12 +179,8 @@ def own_rollouts(
     window: int,
     base_urls: Mapping[str, str],
     cache: ResultCache,
-    on_idle: Callable[[], None] | None = None,
 ) -> RolloutPool:
-    """Return the rollouts of this process, of which `window` may be in flight.
-
-    `on_idle`: see `RolloutPool`.
-    """
+    """Return the rollouts of this process, of which `window` may be in flight."""
 
     def ended(run: RunId, record: RolloutRecord) -> None:
         """Hand on a run that has ended; in the engine's thread."""
@@ -201,7 +197,6 @@ def own_rollouts(
         rate_limit=RateLimiter(receiver.paced),
         cache=cache,
         on_stuck=receiver.stuck,
-        on_idle=on_idle,
     )
 
 

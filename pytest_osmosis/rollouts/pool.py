@@ -52,11 +52,9 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         rate_limit: RateLimiter,
         cache: ResultCache | None = None,
         on_stuck: Callable[[str], None] = lambda reason: None,
-        on_idle: Callable[[], None] | None = None,
     ) -> None:
         """Runs in `cache` are not run; it is used in the thread that wants them.
 
-        `on_idle` is called once, in that thread, when it waits for the first that ends.
         `on_stuck` is called, in another thread, with why nothing more can be run in this process.
         """
         self._suites = suites
@@ -82,7 +80,6 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
             window=window,
             run_ahead=max(256, 8 * window),
             on_close=self._close_models,
-            on_idle=on_idle,
         )
 
     def coming(self, keys: Iterable[RunId]) -> None:

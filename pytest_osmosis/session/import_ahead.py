@@ -12,6 +12,14 @@ from contextlib import suppress
 from importlib import import_module
 
 _THREAD = "osmosis-import"
+NEEDED_AT_END = (
+    "pytest_osmosis.analysis.score_table",
+    "pytest_osmosis.analysis.aggregate",
+    "pytest_osmosis.reports.terminal",
+    "pytest_osmosis.session.failed_sections",
+    "pytest_osmosis.session.screen",
+)
+"""What a session does with its results imports these."""
 
 
 def import_ahead(*names: str) -> None:

@@ -27,7 +27,6 @@ from ..run_result import (
     SuiteInfo,
     whole_ms,
 )
-from .import_ahead import import_ahead
 from .outputs import SessionOutputs
 
 if TYPE_CHECKING:
@@ -179,8 +178,6 @@ class Recorder:
             if suite in self._infos and not report.passed:  # skipped, or failed before it
                 self._received(report.nodeid, suite)
             return (yield)
-        if not self._reported:
-            import_for_end()
         self._received(report.nodeid, result.suite)
         self._outputs.heard(report, result)
         self.note(result.run_id, result, is_reported=True)
@@ -321,12 +318,6 @@ class Recorder:
                     f"{name}: {missing} of {suite.selected} selected runs were never "
                     f"reported{_named(suite, missing, self._reported)}"
                 )
-
-
-def import_for_end() -> None:
-    """Import what the end of the session needs, in a thread: an interrupt cannot break it off."""
-    names = "analysis.aggregate", "reports.terminal", "session.failed_sections", "session.screen"
-    import_ahead(*(f"pytest_osmosis.{name}" for name in names))
 
 
 def _named(suite: SuiteResult, missing: int, reported: Iterable[str]) -> str:

@@ -26,9 +26,9 @@ from ..storage.run_store import RunStore
 from . import header, preflight, progress
 from .evaluation import Evaluation
 from .failed_runs import BeforeSummaries, ShortSummary
-from .import_ahead import import_ahead
+from .import_ahead import NEEDED_AT_END, import_ahead
 from .progress import ProgressCounter
-from .recorder import Recorder, import_for_end
+from .recorder import Recorder
 from .result_sink import ResultSink
 from .signals import CancelOnInterrupt, SignalHandlers
 
@@ -122,7 +122,7 @@ class ReportingEvaluation(Evaluation):
         self._follow(run)
         if not (run.cached or self._has_run):  # the first requests are out
             self._has_run = True
-            import_ahead("pytest_osmosis.analysis.score_table")
+            import_ahead(*NEEDED_AT_END)
 
     def _halt(self, reason: str) -> None:
         self.sink.halt(reason)
@@ -267,7 +267,6 @@ class LocalEvaluation(ReportingEvaluation):
             window=self.spec.batch_size,
             base_urls=self.base_urls,
             cache=cache,
-            on_idle=import_for_end,
         )
 
     def items(self, session: pytest.Session) -> Iterator[tuple[str, RunId]]:

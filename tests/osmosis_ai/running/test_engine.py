@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.running import engine as engine_module
 from osmosis_ai.running import loop_thread
 from osmosis_ai.running.engine import Engine, EngineClosed
 
@@ -343,23 +342,3 @@ def test_an_engine_whose_loop_is_lost_gives_its_last_results(jobs: Jobs, start: 
         engine.wait("b")
     assert engine.close()
     release.set()
-
-
-def test_the_thread_that_waits_for_the_first_result_does_other_work_meanwhile_once(
-    jobs: Jobs, start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engine_module, "IDLE_AFTER_S", 0.001)
-    calls: list[str] = []
-
-    def idle() -> None:
-        calls.append(threading.current_thread().name)
-        jobs.finish(engine, "a", "b")
-
-    engine = start(window=2, on_idle=idle)
-    engine.offer("abc")
-    jobs.wait_for(jobs.started, 2)
-    assert engine.wait("a") == "result a"
-    jobs.wait_for(jobs.started, 3)
-    jobs.finish(engine, "c")
-    assert engine.wait("c") == "result c"
-    assert calls == [threading.current_thread().name]
