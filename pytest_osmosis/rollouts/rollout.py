@@ -192,10 +192,12 @@ class Rollout:
         return self._record(replace(before, row_id=self.row.row_id, **self._scored()))
 
     def _record(self, result: RunResult) -> RolloutRecord:
+        """Return the run with its conversation; the question, where an agent failed without one."""
+        question = [] if result.error is None else self.row.opening()
         return RolloutRecord(
             result,
             self._frames(),
-            self._messages(),
+            self._messages() or question,
             self.row.ground_truth,
             {**self.row.metadata(), **self._position} if self.suite.spec.marked else _NONE,
             self.outcome.reward if self.outcome is not None else None,
@@ -233,10 +235,10 @@ class Rollout:
         return text if text or self.outcome is not None else None
 
     def _messages(self) -> list[dict[str, Any]]:
-        """The whole conversation; of a run that failed, what was recorded, or the question."""
+        """The whole conversation; of a run that failed, what was recorded."""
         if self.outcome is not None:
             return self.outcome.messages
-        return self._agent_run.recorded() or self.row.opening()
+        return self._agent_run.recorded()
 
     def _frames(self) -> str:
         """What was raised, by the agent or by eval functions; one line is the error itself."""

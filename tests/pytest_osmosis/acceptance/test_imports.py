@@ -95,7 +95,6 @@ REPORTING = {
     f"pytest_osmosis.{name}"
     for name in (
         "session.result_sink",
-        "storage.journal",
         "storage.run_store",
         "session.progress",
         "session.budget",
