@@ -1,32 +1,132 @@
 """What is tried on this machine before a run is submitted: its code is imported, and rows are run.
 
-What is found is a warning: a rollout's packages may exist only on the platform. With `--strict` it
-forbids to submit. Sends nothing to the platform.
+Each is one process in the environment of the rollout, without the login to the platform. A failure
+is a warning: a rollout's packages may exist only on the platform. With `--strict` it forbids to
+submit. Sends nothing to the platform.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from osmosis_ai.escaping import printable
+from osmosis_ai.secret import Redactor, Secret
+from osmosis_ai.secret_variables import SECRET_NAMES, secret_variables
 
-from .findings import Finding, Severity, in_order, not_checked, strictly, warning
+from ..env_file import NO_OPTION
+from .findings import Finding, Severity, checked, in_order, not_checked, strictly, warning
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.config_file import ConfigFile
     from osmosis_ai.platform.config_models import RunConfig
 
-    from .preflight_child import Ended, RolloutProcesses
-    from .preflight_options import Preflight
-
+Command = TypeVar("Command", bound=Callable[..., Any])
+MODEL_ROWS = 2
+EMBEDDED = "embedded"
+EMBEDDED_TIMEOUT_S = 30.0
 IMPORT_LIMIT_S = 45.0
 """Longer than the import's own deadline: for code that cannot be interrupted."""
+START_S = 60.0
+"""Beyond the timeouts of the rows: for the process itself."""
+_TIMEOUTS_S = {"agent_workflow_timeout_s": 450.0, "grader_timeout_s": 150.0}
 _STOPS = ("import", "not_installed", "no_agent", "no_grader", "needs_secret")
 """Codes of findings with which no row can run."""
+_NOT_THEIRS = ("OSMOSIS_TOKEN", "PYTEST_ADDOPTS")
+"""The login to the platform, and options for sessions of the user's own."""
+_MOST = 600
+"""Characters of an error that are shown: its beginning, and its end, which names the place."""
+_LAST_WORDS = 20_000
+_EVAL_FN = re.compile(r"^`[^`]*` raised ")
+
+_OPTIONS = (
+    click.option("--strict", is_flag=True, help="Do not submit where trying the code fails."),
+    click.option(
+        "--preflight",
+        "run_row",
+        is_flag=True,
+        help="First run one row of datasets/ against the embedded endpoint: no model is paid, "
+        "unless the grader asks one.",
+    ),
+    click.option(
+        "--preflight-model",
+        "model",
+        metavar="NAME",
+        help="First run rows of datasets/ with this model.",
+    ),
+    click.option(
+        "--rows",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help=f"Rows for --preflight-model (default: {MODEL_ROWS}).",
+    ),
+    click.option(
+        "--no-check", "is_off", is_flag=True, help="Do not even import the rollout's code."
+    ),
+)
+
+
+def preflight_options(command: Command) -> Command:
+    """Add the options to a command; their values make a `Preflight`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preflight:
+    """What to try."""
+
+    is_off: bool = False
+    strict: bool = False
+    """Whether what it finds forbids to submit."""
+    run_row: bool = False
+    """Whether to run a row against the embedded endpoint."""
+    model: str | None = None
+    """The model to run rows with."""
+    rows: int | None = None
+    """How many of them."""
+
+    def __post_init__(self) -> None:
+        if self.is_off and (self.strict or self.run_row or self.model):
+            raise click.UsageError("--no-check leaves out what the other options ask for")
+        if self.rows and not self.model:
+            raise click.UsageError("--rows is for --preflight-model: give that too")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a process ended."""
+
+    status: int
+    out: str
+    last_words: str
+    """The end of what it wrote on stderr."""
+    in_time: bool = True
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The JSON object that it printed; empty where it printed another thing."""
+        return _json_object(self.out)
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +138,10 @@ class Rollout:
     """Of the config file."""
     entrypoint: str
     """From the workspace's root."""
-    processes: RolloutProcesses
+    root: Path
+    """The workspace, where its processes run."""
+    environment: Mapping[str, str] = field(repr=False)
+    redact: Redactor
     missing: Sequence[str]
     """Names of secrets that are not set on this machine."""
 
@@ -47,19 +150,52 @@ class Rollout:
         """Return the rollout of a config file in a workspace."""
         from osmosis_ai.platform.workspace import ROLLOUTS
 
-        from .preflight_child import RolloutProcesses
-
         config = file.config
         env = config.env or {}
         required = config.secrets.required if config.secrets else []
-        environment = {**os.environ, **env}
+        all_names = {**os.environ, **env, "PYTHONDONTWRITEBYTECODE": "1"}  # leave nothing behind
+        environment = {name: all_names[name] for name in all_names if name not in _NOT_THEIRS}
+        environment[SECRET_NAMES] = " ".join([environment.get(SECRET_NAMES, ""), *required])
+        values = (Secret(value, name) for name, value in env.items() if value)
         return cls(
             config=config,
             path=file.path,
             entrypoint=f"{ROLLOUTS}/{config.experiment.rollout}/{config.experiment.entrypoint}",
-            processes=RolloutProcesses.of(root, environment, secrets=required, hidden=tuple(env)),
+            root=root,
+            environment=environment,
+            redact=Redactor([*secret_variables(*required), *values]),
             missing=[name for name in required if not environment.get(name)],
         )
+
+    def run(self, words: Sequence[str], *, limit_s: float) -> Ended:
+        """Run Python with these words; at the limit the process and its children are ended."""
+        from pytest_osmosis.user_code.child_process import Program, TooMuchOutput
+
+        last_words: list[str] = []
+        argv = [sys.executable, *words]
+        program = Program(argv, self.root, self.environment, b"", last_words.append)
+        expired = threading.Event()
+
+        def end() -> None:
+            expired.set()
+            program.kill()
+
+        timer = threading.Timer(limit_s, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            result = program.run()
+        except TooMuchOutput as error:
+            return Ended(1, "", f"it {error}")
+        finally:
+            timer.cancel()
+        text = "".join(last_words)[-_LAST_WORDS:]
+        return Ended(result.status, result.stdout, text, not expired.is_set())
+
+    def masked(self, text: str) -> str:
+        """Return text from such a process in one printable line, without secrets."""
+        line = printable(" ".join(self.redact(text).split()))
+        return line if len(line) <= _MOST else f"{line[: _MOST - 150]} ... {line[-150:]}"
 
     def failed(self, code: str, message: str, cure: str = "") -> Finding:
         """Return the finding of a failure, whose cause may be a secret that is not set here."""
@@ -79,16 +215,16 @@ def try_rollout(
     *,
     root: Path,
     is_commit: bool = True,
-    tell: Callable[[str], None] = lambda line: None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> list[Finding]:
     """Return what trying a config's rollout on this machine finds, most important first.
 
-    `is_commit` is whether the files here are those of the commit that is going to run; `tell` gets
-    a line on what is going on.
+    `is_commit` is whether the files here are those of the commit that is going to run; `report`
+    gets a line on what is going on.
     """
     if chosen.is_off:
         return []
-    found = list(_tried(Rollout.of(file, root), chosen, tell))
+    found = list(_findings(Rollout.of(file, root), chosen, report))
     if not is_commit:
         found.append(
             not_checked(
@@ -99,73 +235,64 @@ def try_rollout(
     return in_order(strictly(found) if chosen.strict else found)
 
 
-def _tried(rollout: Rollout, chosen: Preflight, tell: Callable[[str], None]) -> Iterator[Finding]:
-    tell(f"importing {printable(rollout.entrypoint)}")
-    found = list(_imported(rollout))
+def _findings(
+    rollout: Rollout, chosen: Preflight, report: Callable[[str], None]
+) -> Iterator[Finding]:
+    report(f"importing {printable(rollout.entrypoint)}")
+    found = list(_import(rollout))
     yield from found
-    if any(finding.code in _STOPS for finding in found) or not (chosen.run_row or chosen.model):
+    if any(finding.code in _STOPS for finding in found):
         return
-    from .preflight_rows import EMBEDDED, run_rows
-
     if chosen.run_row:
-        tell("running a row against the embedded endpoint")
+        report("running a row against the embedded endpoint")
         found = list(run_rows(rollout, EMBEDDED, 1))
         yield from found
         if any(finding.severity is Severity.WARNING for finding in found):
             return  # the model would be paid to find the same
     if chosen.model is not None:
-        tell(f"running rows with {printable(chosen.model)}")
-        yield from run_rows(rollout, chosen.model, chosen.rows)
+        report(f"running rows with {printable(chosen.model)}")
+        yield from run_rows(rollout, chosen.model, chosen.rows or MODEL_ROWS)
 
 
-def _imported(rollout: Rollout) -> Iterator[Finding]:
+def _import(rollout: Rollout) -> Iterator[Finding]:
+    """Yield what importing the entrypoint finds."""
     words = ["-m", "osmosis_cli.platform.preflight_import", rollout.entrypoint]
-    ended = rollout.processes.run(words, limit_s=IMPORT_LIMIT_S)
-    shown = printable(rollout.entrypoint)
-    found = ended.document if ended.in_time and not ended.status else None
-    if found is None:
-        what = rollout.processes.shown(_end(ended))
-        yield rollout.failed("import", f"{shown} cannot be imported: {what}")
+    ended = rollout.run(words, limit_s=IMPORT_LIMIT_S)
+    entrypoint = printable(rollout.entrypoint)
+    found = ended.document if ended.in_time and not ended.status else {}
+    if not found:
+        yield rollout.failed(
+            "import", f"{entrypoint} cannot be imported: {rollout.masked(_end(ended))}"
+        )
     elif "missing" in found:
         yield _missing_module(rollout, found)
     elif "error" in found:
-        told = rollout.processes.shown(found["error"])
         what = ": " if found["code"] == "no_agent" else " cannot be imported: "
-        yield rollout.failed(found["code"], shown + what + told)
-    else:
-        yield from _roles(rollout, found)
-
-
-def _missing_module(rollout: Rollout, found: dict[str, Any]) -> Finding:
-    name = printable(found["missing"])
-    where = printable(found["where"])
-    if found["has_package"]:
-        return rollout.failed("import", f"{where} imports {name}, which its package does not have")
-    return not_checked(
-        "not_installed",
-        f"{where} imports {name}, which is not installed here; the code was not checked",
-        f"the platform installs what {_project(rollout)} names",
-    )
-
-
-def _project(rollout: Rollout) -> str:
-    return printable(f"rollouts/{rollout.config.experiment.rollout}/pyproject.toml")
-
-
-def _roles(rollout: Rollout, found: dict[str, Any]) -> Iterator[Finding]:
-    shown = printable(rollout.entrypoint)
-    if not found["is_workflow"]:
+        yield rollout.failed(found["code"], entrypoint + what + rollout.masked(found["error"]))
+    elif not found["is_workflow"]:
         yield rollout.failed(
             "no_workflow",
-            f"{shown} defines no AgentWorkflow, which is what a platform runs",
+            f"{entrypoint} defines no AgentWorkflow, which is what a platform runs",
             "derive the agent from osmosis_ai.rollout.AgentWorkflow",
         )
     elif not found["has_grader"]:
         yield rollout.failed(
             "no_grader",
-            f"{shown} defines and imports no Grader, so that no run gets a score",
+            f"{entrypoint} defines and imports no Grader, so that no run gets a score",
             "derive a class from osmosis_ai.rollout.Grader in that file",
         )
+
+
+def _missing_module(rollout: Rollout, found: Mapping[str, Any]) -> Finding:
+    name, where = printable(found["missing"]), printable(found["where"])
+    if found["has_package"]:
+        return rollout.failed("import", f"{where} imports {name}, which its package does not have")
+    project = printable(f"rollouts/{rollout.config.experiment.rollout}/pyproject.toml")
+    return not_checked(
+        "not_installed",
+        f"{where} imports {name}, which is not installed here; the code was not checked",
+        f"the platform installs what {project} names",
+    )
 
 
 def _end(ended: Ended) -> str:
@@ -175,3 +302,85 @@ def _end(ended: Ended) -> str:
     how = f"signal {-ended.status}" if ended.status < 0 else f"status {ended.status}"
     words = ended.last_words.strip().splitlines()
     return f"it ended the process ({how}){': ' + words[-1] if words else ''}"
+
+
+def run_rows(rollout: Rollout, model: str, rows: int) -> Iterator[Finding]:
+    """Yield what evaluating the first rows of the local dataset with a model finds.
+
+    Neither the project's ini file nor kept runs have a part in it, and nothing is left behind.
+    """
+    from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
+    from pytest_osmosis.options.config_run import dataset_files
+
+    name = rollout.config.experiment.dataset
+    files = dataset_files(rollout.root, name)
+    unusable = partial(rollout.failed, "rows_not_run")
+    if len(files) != 1:
+        what = "more than one file" if files else "no file"
+        yield warning(
+            "rows_not_run",
+            f"no row was run: there is {what} of the dataset {printable(name)!r} in datasets/ or "
+            "data/",
+            f"add one with a few of its rows ({SUFFIXES_SHOWN})",
+        )
+        return
+    ended = _evaluate(rollout, files[0], model, rows)
+    document = ended.document
+    if "rows" not in document:
+        yield unusable(f"no row could be run: {rollout.masked(_reason(ended))}")
+        return
+    runs = [(row["row_index"], run) for row in document["rows"] for run in row["runs"]]
+    where = "against the embedded endpoint" if model == EMBEDDED else f"with {printable(model)}"
+    failed = [f"{_failure(index, run)}, {where}" for index, run in runs if run["error"]]
+    if failed:
+        yield rollout.failed("row_failed", rollout.masked(failed[0]), _cure(rollout, model))
+    elif not runs:
+        halted = document["summary"].get("halted") or "the evaluation gave none"
+        yield unusable(f"no row ran: {rollout.masked(halted)}")
+    else:
+        amount = "1 row" if len(runs) == 1 else f"{len(runs)} rows"
+        passed = f", {sum(run['passed'] for _, run in runs)} passed"
+        yield checked("rows_ran", f"{amount} ran {where}{'' if model == EMBEDDED else passed}")
+
+
+def _evaluate(rollout: Rollout, data: Path, model: str, rows: int) -> Ended:
+    given = rollout.config.given()
+    chosen = given.get("evaluation") or given.get("training") or {}
+    agent_s, grader_s = (chosen.get(key) or usual for key, usual in _TIMEOUTS_S.items())
+    if model == EMBEDDED:
+        agent_s = grader_s = EMBEDDED_TIMEOUT_S
+    with tempfile.TemporaryDirectory(prefix="osmosis-preflight-") as name:
+        folder = Path(name)
+        (folder / "pytest.ini").write_text("[pytest]\n", encoding="ascii")
+        words = [
+            *("-m", "osmosis_cli", "eval", NO_OPTION, "--json", "--no-journal", "--no-answers"),
+            *(f"--agent={rollout.entrypoint}", f"--data={data.relative_to(rollout.root)}"),
+            *(f"--model={model}", f"--limit={rows}", "--n=1", f"--run-dir={folder / 'runs'}"),
+            *(f"--agent-timeout={agent_s}", f"--grader-timeout={grader_s}"),
+            *("--", "-c", str(folder / "pytest.ini"), f"--rootdir={rollout.root}"),
+            *("-p", "no:cacheprovider"),
+        ]
+        return rollout.run(words, limit_s=START_S + rows * (agent_s + grader_s))
+
+
+def _failure(index: int, run: Mapping[str, Any]) -> str:
+    if run["error_type"] == "provider":
+        return f"the model did not answer row {index} ({run['error']})"
+    whose = "the grader" if run["success"] else "the workflow"
+    return f"{whose} fails on row {index} ({_EVAL_FN.sub('', run['error'])})"
+
+
+def _cure(rollout: Rollout, model: str) -> str:
+    what = printable(str(rollout.path))
+    if rollout.config.kind != "evaluation":
+        what = f"-m {printable(rollout.entrypoint)} -d datasets/..."
+    return f"`osmosis eval {what} --model {printable(model)} --limit 1` shows where"
+
+
+def _reason(ended: Ended) -> str:
+    """Why there is no report."""
+    if not ended.in_time:
+        return "it took too long"
+    lines = ended.last_words.strip().splitlines() or [f"status {ended.status}"]
+    error = _json_object(lines[-1]).get("error")
+    return str(error["message"]) if isinstance(error, dict) else lines[-1]

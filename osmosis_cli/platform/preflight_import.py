@@ -34,12 +34,12 @@ def main(entrypoint: str) -> None:
     """Print one JSON document on what was stdout when the process began."""
     answers = os.dup(1)
     os.dup2(2, 1)  # what user code prints, in C too
-    found = _found(entrypoint)
+    result = _import(entrypoint)
     with open(answers, "w", encoding="ascii") as stream:
-        json.dump(found, stream)
+        json.dump(result, stream)
 
 
-def _found(entrypoint: str) -> dict[str, Any]:
+def _import(entrypoint: str) -> dict[str, Any]:
     roots = (Path.cwd(),)
     code = "import"
     try:
@@ -56,12 +56,12 @@ def _found(entrypoint: str) -> dict[str, Any]:
             "where": f"{os.path.relpath(place[1])}:{place[2]}" if place else entrypoint,
         }
     except ImportingError as error:
-        return {"code": code, "error": _short(str(error), entrypoint)}
+        return {"code": code, "error": _shorten(str(error), entrypoint)}
     is_workflow = isinstance(loaded.agent, WorkflowAgent)
     return {"is_workflow": is_workflow, "has_grader": grading is not None}
 
 
-def _short(message: str, entrypoint: str) -> str:
+def _shorten(message: str, entrypoint: str) -> str:
     """The message without the option that it begins with; of a traceback, its end."""
     message = message.removeprefix(f"{AGENT} {entrypoint!r}: ").partition("; name ")[0]
     lines = message.splitlines()
@@ -70,8 +70,8 @@ def _short(message: str, entrypoint: str) -> str:
         return " ".join(lines)
     at, frame = frames[-1]
     raised = list(dropwhile(lambda line: line.startswith("    "), lines[at + 1 :]))
-    told = " ".join(raised) or lines[0].removesuffix("; it was at:")
-    return f"{told} ({os.path.relpath(frame['file'])}:{frame['line']})"
+    text = " ".join(raised) or lines[0].removesuffix("; it was at:")
+    return f"{text} ({os.path.relpath(frame['file'])}:{frame['line']})"
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from ..errors import INTERRUPTED, CommandError
 from ..shared_options import complete_files
 from .commit_facts import commit_facts, read_work_tree
 from .findings import Finding, Severity, in_order, refusal, warning
-from .preflight_options import Preflight, preflight_options
+from .preflight import Preflight, preflight_options, try_rollout
 from .run_commands import json_option, may_ask, yes_option
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def _submit_command(kind: RunKind) -> click.Command:
     @yes_option
     @preflight_options
     @json_option
-    def command(path: Path, yes: bool, preflight: Preflight, as_json: bool) -> None:
+    def command(path: Path, yes: bool, as_json: bool, **tried: Any) -> None:
+        preflight = Preflight(**tried)
         file = _load(kind, path)
         facts = read_work_tree(Path.cwd())
         with _describing(facts, file):
@@ -173,7 +174,6 @@ def _tried(
 ) -> list[Finding]:
     """Return what trying the rollout on this machine finds."""
     from .live_line import LiveLine
-    from .preflight import try_rollout
 
     with LiveLine(is_silent=is_silent) as live:
         return try_rollout(
@@ -181,7 +181,7 @@ def _tried(
             preflight,
             root=commit.root,
             is_commit=commit.is_here,
-            tell=lambda line: live.show(f"{line} ...", line),
+            report=lambda line: live.show(f"{line} ...", line),
         )
 
 

@@ -15,13 +15,17 @@ from click.testing import CliRunner
 
 from osmosis_ai.platform.config_file import ConfigFile, load_config
 from osmosis_ai.platform.config_models import EvalConfig, TrainingConfig
-from osmosis_ai.secret import Redactor
 from osmosis_cli.platform import preflight as module
 from osmosis_cli.platform.findings import Finding, Severity
-from osmosis_cli.platform.preflight import Rollout, try_rollout
-from osmosis_cli.platform.preflight_child import Ended, RolloutProcesses
-from osmosis_cli.platform.preflight_options import Preflight, preflight_options
-from osmosis_cli.platform.preflight_rows import EMBEDDED, run_rows
+from osmosis_cli.platform.preflight import (
+    EMBEDDED,
+    Ended,
+    Preflight,
+    Rollout,
+    preflight_options,
+    run_rows,
+    try_rollout,
+)
 
 SECRET = "sk-not-to-be-seen-anywhere"
 ENV_VALUE = "not-to-be-seen-either"
@@ -63,26 +67,15 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigFile[EvalConf
     return load_config(EvalConfig, Path("configs/eval/one.toml"))
 
 
-class FakeProcesses(RolloutProcesses):
+class FakeRollout(Rollout):
     """Gives what it was given instead of starting a process."""
 
     answers: list[Ended]
-    asked: list[list[str]]
-
-    @classmethod
-    def giving(cls, *answers: Ended | dict[str, Any]) -> FakeProcesses:
-        made = cls(Path.cwd(), {}, Redactor())
-        object.__setattr__(made, "answers", [ended(answer) for answer in answers])
-        object.__setattr__(made, "asked", [])
-        return made
+    words: list[list[str]]
 
     def run(self, words: Sequence[str], *, limit_s: float) -> Ended:
-        self.asked.append(list(words))
+        self.words.append(list(words))
         return self.answers.pop(0)
-
-
-def ended(answer: Ended | dict[str, Any]) -> Ended:
-    return answer if isinstance(answer, Ended) else Ended(0, json.dumps(answer), "", True)
 
 
 def found_by(
@@ -90,12 +83,18 @@ def found_by(
     monkeypatch: pytest.MonkeyPatch,
     *answers: Ended | dict[str, Any],
     chosen: Preflight = ROWS,
-) -> tuple[list[Finding], FakeProcesses]:
-    """What is made of these answers of processes."""
-    fake = FakeProcesses.giving(*answers)
-    rollout = replace(Rollout.of(file, Path.cwd()), processes=fake)
-    monkeypatch.setattr(Rollout, "of", lambda *_: rollout)
-    return try_rollout(file, chosen, root=Path.cwd()), fake
+    is_commit: bool = True,
+) -> tuple[list[Finding], list[list[str]]]:
+    """What is made of these answers of processes, and the words of each."""
+    fake = FakeRollout.of(file, Path.cwd())
+    object.__setattr__(fake, "answers", [ended(answer) for answer in answers])
+    object.__setattr__(fake, "words", words := [])
+    monkeypatch.setattr(Rollout, "of", lambda *_: fake)
+    return try_rollout(file, chosen, root=Path.cwd(), is_commit=is_commit), words
+
+
+def ended(answer: Ended | dict[str, Any]) -> Ended:
+    return answer if isinstance(answer, Ended) else Ended(0, json.dumps(answer), "")
 
 
 IMPORTED = {"is_workflow": True, "has_grader": True}
@@ -107,7 +106,7 @@ IMPORTED = {"is_workflow": True, "has_grader": True}
 @pytest.mark.slow
 def test_code_that_is_in_order_is_not_talked_about(file: ConfigFile[EvalConfig]):
     told: list[str] = []
-    assert try_rollout(file, Preflight(), root=Path.cwd(), tell=told.append) == []
+    assert try_rollout(file, Preflight(), root=Path.cwd(), report=told.append) == []
     assert told == ["importing rollouts/one/main.py"]
 
 
@@ -212,9 +211,7 @@ def test_an_agent_that_is_no_workflow_is_a_warning_and_an_error_if_strict(
 def test_files_that_are_not_the_commits_are_told(
     file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
 ):
-    rollout = replace(Rollout.of(file, Path.cwd()), processes=FakeProcesses.giving(IMPORTED))
-    monkeypatch.setattr(Rollout, "of", lambda *_: rollout)
-    [finding] = try_rollout(file, Preflight(), root=Path.cwd(), is_commit=False)
+    [finding], _ = found_by(file, monkeypatch, IMPORTED, chosen=Preflight(), is_commit=False)
     assert finding.message == (
         "the files here were tried, which are not those of the commit that runs"
     )
@@ -223,8 +220,8 @@ def test_files_that_are_not_the_commits_are_told(
 def test_nothing_is_started_where_nothing_is_to_be_checked(
     file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
 ):
-    found, fake = found_by(file, monkeypatch, chosen=Preflight(is_off=True))
-    assert (found, fake.asked) == ([], [])
+    found, words = found_by(file, monkeypatch, chosen=Preflight(is_off=True))
+    assert (found, words) == ([], [])
 
 
 # ---- rows
@@ -239,14 +236,13 @@ def report(*runs: dict[str, Any]) -> dict[str, Any]:
 def test_a_row_that_runs_is_told_also_when_it_does_not_pass(
     file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
 ):
-    [finding], fake = found_by(file, monkeypatch, IMPORTED, report({}))
+    [finding], words = found_by(file, monkeypatch, IMPORTED, report({}))
     assert (finding.severity, str(finding)) == (
         Severity.CHECKED,
         "1 row ran against the embedded endpoint",
     )
-    words = fake.asked[1]
-    assert {"--model=embedded", "--limit=1", "--n=1", "--no-journal"} <= set(words)
-    assert {"--agent=rollouts/one/main.py", "--data=datasets/rows.jsonl"} <= set(words)
+    assert {"--model=embedded", "--limit=1", "--n=1", "--no-journal"} <= set(words[1])
+    assert {"--agent=rollouts/one/main.py", "--data=datasets/rows.jsonl"} <= set(words[1])
 
 
 def test_rows_run_with_a_model_after_the_embedded_endpoint(
@@ -254,9 +250,9 @@ def test_rows_run_with_a_model_after_the_embedded_endpoint(
 ):
     chosen = replace(ROWS, model="openai/x")
     answers = [IMPORTED, report({}), report({"passed": True}, {})]
-    found, fake = found_by(file, monkeypatch, *answers, chosen=chosen)
+    found, words = found_by(file, monkeypatch, *answers, chosen=chosen)
     assert str(found[1]) == "2 rows ran with openai/x, 1 passed"
-    assert {"--model=openai/x", "--limit=2", "--agent-timeout=450.0"} <= set(fake.asked[2])
+    assert {"--model=openai/x", "--limit=2", "--agent-timeout=450.0"} <= set(words[2])
 
 
 @pytest.mark.parametrize(
@@ -278,10 +274,10 @@ def test_a_row_that_fails_is_told_and_no_model_is_paid(
     file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch, run: dict[str, Any], told: str
 ):
     chosen = replace(ROWS, model="openai/x")
-    [finding], fake = found_by(file, monkeypatch, IMPORTED, report(run), chosen=chosen)
+    [finding], words = found_by(file, monkeypatch, IMPORTED, report(run), chosen=chosen)
     assert (finding.severity, finding.code) == (Severity.WARNING, "row_failed")
     assert str(finding).startswith(told)
-    assert len(fake.asked) == 2
+    assert len(words) == 2
 
 
 def test_a_row_that_lacks_a_secret_is_not_checked(
@@ -296,10 +292,10 @@ def test_a_row_that_lacks_a_secret_is_not_checked(
     ("answer", "told"),
     [
         (
-            Ended(4, "", 'x\n{"error": {"message": "--model: no such"}}\n', True),
+            Ended(4, "", 'x\n{"error": {"message": "--model: no such"}}\n'),
             "no row could be run: --model: no such",
         ),
-        (Ended(-9, "", "", True), "no row could be run: status -9"),
+        (Ended(-9, "", ""), "no row could be run: status -9"),
         (Ended(-9, "", "", False), "no row could be run: it took too long"),
         (
             {"summary": {"halted": "401 from x"}, "rows": []},
@@ -343,7 +339,7 @@ def test_a_real_row_runs_and_leaves_nothing_behind(file: ConfigFile[EvalConfig])
         + GRADER.replace("        ctx", "        raise KeyError(os.environ['PLACE'])\n        ctx")
     )
     [finding] = run_rows(rollout, EMBEDDED, 1)
-    assert "the grader fails on row 0 (KeyError: '***', rollouts/one/main.py:10)" in finding.message
+    assert "the grader fails on row 0 (KeyError: '***'), against" in finding.message
 
 
 def test_a_training_config_is_tried_the_same_way(
@@ -355,8 +351,8 @@ def test_a_training_config_is_tried_the_same_way(
     training: Any = load_config(TrainingConfig, path)
     run = {"success": False, "error": "no", "error_type": "agent"}
     chosen = Preflight(model="openai/x")
-    [finding], fake = found_by(training, monkeypatch, IMPORTED, report(run), chosen=chosen)
-    assert "--agent-timeout=7.0" in fake.asked[1]
+    [finding], words = found_by(training, monkeypatch, IMPORTED, report(run), chosen=chosen)
+    assert "--agent-timeout=7.0" in words[1]
     assert "osmosis eval -m rollouts/one/main.py -d datasets/..." in finding.cure
 
 
@@ -370,7 +366,7 @@ def test_a_training_config_is_tried_the_same_way(
         (["--no-check"], Preflight(is_off=True)),
         (["--strict", "--preflight"], Preflight(strict=True, run_row=True)),
         (["--preflight-model", "x", "--rows", "5"], Preflight(model="x", rows=5)),
-        (["--preflight-model", "x"], Preflight(model="x", rows=2)),
+        (["--preflight-model", "x"], Preflight(model="x")),
     ],
 )
 def test_options_become_what_is_tried(words: list[str], chosen: Preflight):
@@ -378,8 +374,8 @@ def test_options_become_what_is_tried(words: list[str], chosen: Preflight):
 
     @click.command()
     @preflight_options
-    def command(preflight: Preflight) -> None:
-        seen.append(preflight)
+    def command(**values: Any) -> None:
+        seen.append(Preflight(**values))
 
     assert CliRunner().invoke(command, words).exit_code == 0
     assert seen == [chosen]
@@ -396,7 +392,8 @@ def test_options_become_what_is_tried(words: list[str], chosen: Preflight):
 def test_options_that_contradict_each_other_are_refused(words: list[str], told: str):
     @click.command()
     @preflight_options
-    def command(preflight: Preflight) -> None:
+    def command(**values: Any) -> None:
+        Preflight(**values)
         raise AssertionError
 
     result = CliRunner().invoke(command, words)

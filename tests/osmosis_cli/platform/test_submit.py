@@ -15,7 +15,7 @@ from osmosis_ai.platform.exchange import Limits
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from osmosis_cli.platform.findings import Finding, Severity
-from osmosis_cli.platform.preflight_options import Preflight
+from osmosis_cli.platform.preflight import Preflight
 from tests.fake_platform import FAULTS, TOKEN, FakePlatform, fake_platform
 from tests.pushed_workspace import EVAL, GIT_TOKEN, TRAINING, commit, git, make_workspace
 from tests.typed_input import Terminal
@@ -73,11 +73,11 @@ class Tried:
     finds: list[Finding] = field(default_factory=list)
 
     def __call__(
-        self, file: Any, chosen: Preflight, *, root: Path, is_commit: bool, tell: Any
+        self, file: Any, chosen: Preflight, *, root: Path, is_commit: bool, report: Any
     ) -> list[Finding]:
         assert (root / file.path).is_file()
         self.chosen.append((chosen, is_commit))
-        tell("importing it")
+        report("importing it")
         return self.finds
 
 
@@ -85,7 +85,7 @@ class Tried:
 def tried(monkeypatch: pytest.MonkeyPatch) -> Tried:
     """Nothing is tried: tests of `preflight.py` do that."""
     tried = Tried()
-    monkeypatch.setattr("osmosis_cli.platform.preflight.try_rollout", tried)
+    monkeypatch.setattr("osmosis_cli.platform.submit.try_rollout", tried)
     return tried
 
 
