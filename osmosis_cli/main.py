@@ -35,7 +35,7 @@ COMMANDS = {
     "logout": on_platform("account:logout_command", "End a login."),
     "dataset": on_platform("dataset:dataset_group", "List datasets on the platform, upload one."),
     "secret": on_platform("secret:secret_group", "Set and delete secrets of submitted runs."),
-    "train": on_platform("train:train_group", "Submit training runs, and follow them."),
+    "train": on_platform("run_commands:train_group", "Submit training runs, and follow them."),
 }
 
 JSON = "--json"

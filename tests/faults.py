@@ -1346,10 +1346,10 @@ FAULTS: dict[str, Sequence[Fault]] = {
         ),
         Fault(
             "the credentials file cannot be understood",
-            "left unchanged, exit status 1; a login sets it aside, and says where",
+            "left unchanged, exit status 1: repair it, or move it away and log in again",
             [
                 f"{READER}::test_a_broken_file_is_left_unchanged_and_said",
-                f"{LOGIN}::test_a_broken_file_is_set_aside_by_a_login_and_said",
+                f"{LOGIN}::test_a_broken_file_is_refused_before_a_login_asks_for_anything",
             ],
         ),
         Fault(

@@ -27,7 +27,7 @@ from ..eval.lines import say
 from ..json_file import check_output, write_json
 from ..shared_options import COMPLETIONS, MCP_HELP, complete_folders, require_agent
 from .conversation_lines import message_lines
-from .trial_document import results_document
+from .rollouts import results_document
 
 if TYPE_CHECKING:
     from pytest_osmosis.dataset.dataset import Dataset

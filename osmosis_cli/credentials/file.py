@@ -11,14 +11,12 @@ import contextlib
 import errno
 import os
 import stat
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pytest_osmosis.storage.atomic_write import check_writable, write_whole
 
-from .document import Logins, dump, parse
-from .login import BrokenFile, LoginProblem
+from .login import LoginProblem, Logins, dump, parse
 
 LOCK_WAIT_S = 10.0
 """A change takes milliseconds; so long a wait means that a process hangs."""
@@ -34,31 +32,17 @@ def read(path: Path) -> Logins:
     return _parsed(path, _content(path, tighten=None))
 
 
-def change(
-    path: Path, edit: Callable[[Logins], Logins], tell: Tell, *, set_broken_aside: bool = False
-) -> None:
-    """Replace the logins in the file by what `edit` makes of them; raise LoginProblem.
-
-    With `set_broken_aside` a file that cannot be understood is copied beside itself first.
-    """
+def change(path: Path, edit: Callable[[Logins], Logins], tell: Tell) -> None:
+    """Replace the logins in the file by what `edit` makes of them; raise LoginProblem."""
     with _writing(path, tell):
-        content = _content(path, tighten=tell)
-        try:
-            logins = _parsed(path, content)
-        except BrokenFile:
-            if not set_broken_aside:
-                raise
-            aside = _free_name(path)
-            write_whole(aside, content or b"", mode=0o600)
-            tell(f"{path} could not be understood: it is now {aside.name}, and a new one was begun")
-            logins = Logins()
+        logins = _parsed(path, _content(path, tighten=tell))
         write_whole(path, dump(edit(logins)), mode=0o600)
 
 
 def check_changeable(path: Path, tell: Tell) -> None:
-    """Raise LoginProblem now if a change could not be written; a broken file is none."""
+    """Raise LoginProblem now if a change could not be written."""
     with _writing(path, tell):
-        _content(path, tighten=tell)
+        _parsed(path, _content(path, tighten=tell))
         check_writable(path)
 
 
@@ -97,19 +81,13 @@ def _prepare_folder(folder: Path, tell: Tell) -> None:
         tell(f"{folder} was open to other users (mode {mode:04o}): it has mode 0700 now")
 
 
-def _free_name(path: Path) -> Path:
-    base = f"{path.name}.broken-{time.strftime('%Y%m%d-%H%M%S')}"
-    names = [base, *(f"{base}-{number}" for number in range(2, 1000))]
-    return next(aside for name in names if not (aside := path.with_name(name)).exists())
-
-
 def _parsed(path: Path, content: bytes | None) -> Logins:
     if content is None:
         return Logins()
     try:
         return parse(content)
     except ValueError as error:
-        raise BrokenFile(
+        raise LoginProblem(
             f"{path} was left unchanged: {error}; repair it, or move it away and run "
             "`osmosis login`"
         ) from None

@@ -1,26 +1,104 @@
 """The login that is used: the token in the environment, else the active one of those kept.
 
-Sends nothing. A token is returned with the platform that issued it, and is valid for that one
-only. What is kept is in the credentials file; the tokens themselves are in the keyring where there
-is a usable one.
+Sends nothing. A token is valid for the platform that issued it alone. Logins are kept in the
+credentials file, their tokens in the system's keyring where the extra `keyring` is installed and
+usable. A keyring may wait for its user, or without end: each call has a time limit, in a thread
+that is then left behind.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from osmosis_ai.platform.address import platform_origin
 from osmosis_ai.secret import Secret, check_token
 
-from . import file, keyring_tokens
-from .document import Logins
+from . import file
 from .file import Tell
-from .keyring_tokens import KeyringProblem
-from .login import DEFAULT_PLATFORM, PLATFORM, KeptLogin, Login, LoginProblem, platform_url
+from .login import DEFAULT_PLATFORM, PLATFORM, KeptLogin, Login, LoginProblem, Logins, platform_url
+
+T = TypeVar("T")
+
+LIMIT_S = 3.0
+SERVICE = "osmosis"
+MODULE = "keyring"
+
+
+class KeyringProblem(Exception):
+    """The keyring cannot be used; `str()` says why."""
+
+
+def is_keyring_installed() -> bool:
+    """Return whether there is such a package; importing it is what may take long."""
+    try:
+        return importlib.util.find_spec(MODULE) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _put(platform: str, workspace: str, token: Secret) -> None:
+    """Keep a token; raise KeyringProblem."""
+    name = f"{platform} {workspace}"
+    _within_limit(lambda: _backend().set_password(SERVICE, name, token.reveal()))
+
+
+def _get(platform: str, workspace: str) -> Secret:
+    """Return a token; raise KeyringProblem."""
+    name = f"{platform} {workspace}"
+    value = _within_limit(lambda: _backend().get_password(SERVICE, name))
+    if not isinstance(value, str):
+        raise KeyringProblem("it has no such token")
+    try:
+        return check_token(value, "the token in the keyring")
+    except ValueError as error:
+        raise KeyringProblem(str(error)) from None
+
+
+def _delete(platform: str, workspace: str) -> None:
+    """Remove a token; raise KeyringProblem."""
+    name = f"{platform} {workspace}"
+    _within_limit(lambda: _backend().delete_password(SERVICE, name))
+
+
+def _backend() -> Any:
+    """The keyring that the package chose; raise KeyringProblem where it is not safe."""
+    backend = importlib.import_module(MODULE).get_keyring()
+    if backend.priority < 1:  # what the package itself does not recommend: none, or plain text
+        raise KeyringProblem("this system has none that is safe")
+    return backend
+
+
+def _within_limit(call: Callable[[], T]) -> T:
+    results: list[T] = []
+    errors: list[Exception] = []
+
+    def work() -> None:
+        try:
+            results.append(call())
+        except Exception as error:  # noqa: BLE001  # each backend has its own
+            errors.append(error)
+
+    thread = threading.Thread(target=work, daemon=True, name="osmosis-keyring")
+    thread.start()
+    thread.join(LIMIT_S)
+    if thread.is_alive():
+        raise KeyringProblem(f"it did not answer within {LIMIT_S:g} s")
+    if results:
+        return results[0]
+    [error] = errors
+    if isinstance(error, KeyringProblem):
+        raise error
+    # Its text may quote what was to be kept.
+    raise KeyringProblem(f"it failed with {type(error).__name__}")
+
 
 TOKEN = "OSMOSIS_TOKEN"
 TOKEN_PLATFORM = "OSMOSIS_TOKEN_PLATFORM_URL"
@@ -70,7 +148,7 @@ def kept_token(platform: str, workspace: str, login: KeptLogin) -> Secret:
     if login.token is not None:
         return login.token
     try:
-        return keyring_tokens.get(platform, workspace)
+        return _get(platform, workspace)
     except KeyringProblem as problem:
         raise LoginProblem(
             f"the token of your login is in the keyring, and {problem}: unlock it, or log in "
@@ -86,18 +164,10 @@ def check_keepable(environ: Mapping[str, str], tell: Tell) -> None:
 def keep(
     environ: Mapping[str, str], platform: str, workspace: str, login: KeptLogin, tell: Tell
 ) -> None:
-    """Keep a login and make it the active one; raise LoginProblem.
-
-    A credentials file that cannot be understood is set aside first.
-    """
+    """Keep a login and make it the active one; raise LoginProblem."""
     path = credentials_path(environ)
     stored = _in_keyring(platform, workspace, login, path, tell)
-    file.change(
-        path,
-        lambda logins: logins.with_login(platform, workspace, stored),
-        tell,
-        set_broken_aside=True,
-    )
+    file.change(path, lambda logins: logins.with_login(platform, workspace, stored), tell)
 
 
 def forget(environ: Mapping[str, str], platform: str, workspace: str, tell: Tell) -> None:
@@ -108,7 +178,7 @@ def forget(environ: Mapping[str, str], platform: str, workspace: str, tell: Tell
     if login is None or login.token is not None:
         return
     try:
-        keyring_tokens.delete(platform, workspace)
+        _delete(platform, workspace)
     except KeyringProblem as problem:
         tell(f"the token was not removed from the keyring: {problem}")
 
@@ -123,10 +193,10 @@ def _in_keyring(
     platform: str, workspace: str, login: KeptLogin, path: Path, tell: Tell
 ) -> KeptLogin:
     """The login without its token where the keyring took that, else as it is."""
-    if login.token is None or not keyring_tokens.is_installed():
+    if login.token is None or not is_keyring_installed():
         return login
     try:
-        keyring_tokens.put(platform, workspace, login.token)
+        _put(platform, workspace, login.token)
     except KeyringProblem as problem:
         tell(f"the keyring cannot be used ({problem}): the token is in {path}, mode 0600")
         return login

@@ -34,13 +34,13 @@ SUBCOMMANDS = {
     "check": Entry(
         "platform.check:eval_check_command", "Check config files of submitted evaluations."
     ),
-    "schema": Entry("eval.schema:schema_command", "Print the JSON Schema of reports or configs."),
+    "schema": Entry("eval.report:schema_command", "Print the JSON Schema of reports or configs."),
     "submit": on_platform("submit:eval_submit_command", "Submit an evaluation to the platform."),
-    "list": on_platform("run_list:eval_list_command", "List the submitted evaluations."),
+    "list": on_platform("run_commands:eval_list_command", "List the submitted evaluations."),
     "info": on_platform("run_info:eval_info_command", "Show a submitted evaluation."),
-    "stop": on_platform("run_end:eval_stop_command", "End a submitted evaluation."),
-    "delete": on_platform("run_end:eval_delete_command", "Delete a submitted evaluation."),
-    "logs": on_platform("run_logs:eval_logs_command", "Print the log of a submitted one."),
+    "stop": on_platform("run_commands:eval_stop_command", "End a submitted evaluation."),
+    "delete": on_platform("run_commands:eval_delete_command", "Delete a submitted evaluation."),
+    "logs": on_platform("run_info:eval_logs_command", "Print the log of a submitted one."),
     "download": on_platform("run_report:eval_download_command", "Download a report."),
 }
 

@@ -21,6 +21,7 @@ from .report_files import readable
 if TYPE_CHECKING:
     from pytest_osmosis.reports.saved_report import SavedReport
 
+
 EPILOG = """\b
 Examples:
   osmosis eval report results.json
@@ -119,3 +120,26 @@ def _check(asked: Mapping[str, Path], report: Path, saved: SavedReport) -> None:
     for form, path in asked.items():
         if path != _STDOUT and format_named(form).suffixes and path.suffix.lower() != f".{form}":
             raise click.UsageError(f"--{form} {path}: name a file that ends in .{form}")
+
+
+SCHEMA_EPILOG = """\b
+Examples:
+  osmosis eval schema > report.schema.json
+  osmosis eval schema --config > eval-config.schema.json
+"""
+
+
+@click.command("schema", epilog=SCHEMA_EPILOG)
+@click.option("--config", is_flag=True, help="That of a config file, for editors.")
+@click.option("--json", "as_json", is_flag=True, help="No difference: the schema is JSON.")
+def schema_command(config: bool, as_json: bool) -> None:
+    """Print the JSON Schema of the report that --output writes, or of a config file."""
+    if config:
+        from osmosis_ai.platform.config_models import EvalConfig, json_schema
+
+        schema = json_schema(EvalConfig)
+    else:
+        from pytest_osmosis.reports.json_models import schema as report_schema
+
+        schema = report_schema()
+    click.echo(json.dumps(schema, indent=None if as_json else 2))

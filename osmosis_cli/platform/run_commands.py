@@ -1,8 +1,9 @@
-"""What commands about submitted runs share: a run's name, lists, the way to the platform."""
+"""Submitted runs: `list`, `stop` and `delete`, what all commands about them share, and `train`."""
 
 from __future__ import annotations
 
 import functools
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from osmosis_ai.platform.run_kinds import RunKind
+from osmosis_ai.escaping import printable
+from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import CommandError
 from ..eval.lines import say
-from ..lazy_group import nearest
+from ..lazy_group import Entry, LazyGroup, nearest
 
 if TYPE_CHECKING:
+    from osmosis_ai.platform.answers import RunRecord
     from osmosis_ai.platform.client import Listing
     from osmosis_ai.platform.runs import Runs
+
 
 _LOOKED_AT = 100
 """How many of the newest runs a mistyped name is compared with."""
@@ -109,3 +113,134 @@ def _nearest_run(runs: Runs, name: str) -> str:
     except PlatformError:  # then without a hint
         return ""
     return nearest(name, [run.name for run in map(runs.record, found.items) if run.name])
+
+
+def _list_command(kind: RunKind) -> click.Command:
+    group = kind.group
+
+    @click.command(
+        "list",
+        help=f"List the {kind.noun}s of this workspace on the platform, the newest first."
+        + ("\n\nThose on this machine: osmosis eval runs list." if kind is EVALUATION else ""),
+        epilog=f"\b\nExamples:\n  osmosis {group} list\n  osmosis {group} list --all --json",
+    )
+    @list_options
+    def command(limit: int | None, as_json: bool) -> None:
+        with runs_of(kind) as runs:
+            _list(runs, limit, as_json=as_json)
+
+    return command
+
+
+def _list(runs: Runs, limit: int | None, *, as_json: bool) -> None:
+    from ..eval.lines import say, say_table
+    from .run_text import LEAST_FIRST, run_rows, utc_now
+
+    kind = runs.kind
+    found = runs.newest(limit)
+    if as_json:
+        click.echo(json.dumps(list_document(f"{kind.key}s", found)))
+        return
+    if not found.items:
+        config = f"osmosis {kind.group} submit configs/{kind.folder}/NAME.toml"
+        say(f"no {kind.noun}s were submitted in this workspace; submit one: {config}")
+        return
+    rows = run_rows(map(runs.record, found.items), utc_now())
+    say_table(rows, least_first=LEAST_FIRST)
+    say_more(found, f"osmosis {kind.group} list")
+
+
+def _ending_command(
+    kind: RunKind,
+    verb: str,
+    text: str,
+    *,
+    question: Callable[[RunRecord], str],
+    result: Callable[[RunRecord], str],
+) -> click.Command:
+    """Return a command that acts on one run, once its question is answered."""
+
+    @click.command(
+        verb, help=text, epilog=f"\b\nExample:\n  osmosis {kind.group} {verb} calm-otter-17 --yes"
+    )
+    @run_argument
+    @yes_option
+    @json_option
+    def command(name: str, yes: bool, as_json: bool) -> None:
+        may_ask(yes=yes, as_json=as_json)
+        with runs_of(kind, name) as runs:
+            if not yes:
+                click.confirm(question(runs.record(runs.detail(name))), abort=True)
+            answer = runs.stop(name) if verb == "stop" else runs.delete(name)
+        if as_json:
+            click.echo(json.dumps(answer))
+            return
+        run = runs.record(answer)
+        click.echo(f"{printable(run.label if run.name else name)}{result(run)}")
+
+    return command
+
+
+def _stop_command(kind: RunKind) -> click.Command:
+    text = f"End {kind.article} {kind.noun} on the platform; what is finished of it is kept."
+    return _ending_command(kind, "stop", text, question=_stop_question, result=_stop_result)
+
+
+def _stop_question(run: RunRecord) -> str:
+    name, state = printable(run.label), printable(run.status or "unknown")
+    if run.has_ended:
+        raise CommandError(f"{name} has ended already: it is {state}", code="conflict")
+    return f"stop {name}, which is {state}?"
+
+
+def _stop_result(run: RunRecord) -> str:
+    state = printable(run.status or "unknown")
+    doing = "has ended" if run.has_ended else "stopping"
+    return ": stopped" if state == "stopped" else f": {doing}; its state is {state}"
+
+
+def _delete_command(kind: RunKind) -> click.Command:
+    parts = "report, log and conversations" if kind is EVALUATION else "log and checkpoints"
+    return _ending_command(
+        kind,
+        "delete",
+        f"Delete {kind.article} {kind.noun} that has ended on the platform, for good.\n\n"
+        f"Its {parts} are removed. Stop one that has not ended first.",
+        question=lambda run: (
+            f"delete {printable(run.label)}, which is {printable(run.status or 'unknown')}, "
+            "for good?"
+        ),
+        result=lambda run: " is deleted",
+    )
+
+
+_KINDS = (EVALUATION, TRAINING)
+eval_list_command, train_list_command = map(_list_command, _KINDS)
+eval_stop_command, train_stop_command = map(_stop_command, _KINDS)
+eval_delete_command, train_delete_command = map(_delete_command, _KINDS)
+
+SUBCOMMANDS = {
+    "submit": Entry("platform.submit:train_submit_command", "Submit a training run."),
+    "list": Entry("platform.run_commands:train_list_command", "List the submitted training runs."),
+    "info": Entry("platform.run_info:train_info_command", "Show a training run."),
+    "stop": Entry("platform.run_commands:train_stop_command", "End a training run."),
+    "delete": Entry("platform.run_commands:train_delete_command", "Delete a training run."),
+    "logs": Entry("platform.run_info:train_logs_command", "Print the log of a training run."),
+    "check": Entry("platform.check:train_check_command", "Check config files of training runs."),
+    "schema": Entry(
+        "platform.check:train_schema_command", "Print the JSON Schema of such a config file."
+    ),
+}
+EPILOG = """\b
+Examples:
+  osmosis train check configs/training/my-rollout.toml
+  osmosis train submit configs/training/my-rollout.toml
+  osmosis train info calm-otter-17 --watch
+"""
+
+train_group = LazyGroup(
+    "train",
+    table=SUBCOMMANDS,
+    help="Submit training runs to a platform, and follow them.",
+    epilog=EPILOG,
+)

@@ -197,7 +197,7 @@ def _missing(names: Sequence[str]) -> Iterator[Finding]:
 
 
 def _dataset_findings(client: PlatformClient, name: str) -> Iterator[Finding]:
-    from .dataset_names import is_missing
+    from .dataset import is_missing
 
     if is_missing(client, name):
         yield warning(

@@ -13,8 +13,7 @@ import click
 from osmosis_ai.escaping import printable
 
 from ..credentials import store
-from ..credentials.document import PlatformLogins
-from ..credentials.login import KeptLogin, LoginProblem, platform_url
+from ..credentials.login import KeptLogin, LoginProblem, PlatformLogins, platform_url
 from ..errors import CommandError
 from ..eval.lines import say, say_table, tell
 from ..lazy_group import nearest

@@ -26,8 +26,7 @@ from ..shared_options import complete_files
 
 if TYPE_CHECKING:
     from .config import RubricConfig
-    from .function import RubricFunction
-    from .judging import Plan, Run
+    from .judging import Plan, RubricFunction, Run
     from .records import Record
 
 EPILOG = """\b
@@ -121,9 +120,8 @@ def rubric_command(
 
     Local: it needs neither a workspace nor a login. The exit status is 1 when a judgement failed.
     """
-    from .baseline import load_baseline
     from .choosing import choose_rubric
-    from .output import document_of, lines
+    from .output import document_of, lines, load_baseline
 
     chosen = choose_rubric(given, config=config, data=data, model=model)
     records = _records(data, None if chosen.is_inline else chosen.id)
@@ -198,7 +196,7 @@ def _function(
     from osmosis_ai.running.thread_calls import CallThreads
     from osmosis_ai.secret_variables import masking
 
-    from .function import RubricFunction, load_function
+    from .judging import RubricFunction, load_function
 
     threads = CallThreads()
     try:

@@ -17,8 +17,7 @@ import pytest
 from osmosis_ai.platform.account import User
 from osmosis_ai.secret import Secret
 from osmosis_cli.credentials import file
-from osmosis_cli.credentials.document import Logins
-from osmosis_cli.credentials.login import BrokenFile, KeptLogin, LoginProblem
+from osmosis_cli.credentials.login import KeptLogin, LoginProblem, Logins
 
 ROOT = Path(__file__).parents[3]
 PLATFORM = "https://platform.osmosis.ai"
@@ -44,15 +43,10 @@ def open_umask() -> Iterator[None]:
     os.umask(before)
 
 
-def add(path: Path, name: str, *, aside: bool = False) -> list[str]:
+def add(path: Path, name: str) -> list[str]:
     """Add a login; what was said besides."""
     said: list[str] = []
-    file.change(
-        path,
-        lambda logins: logins.with_login(PLATFORM, name, LOGIN),
-        said.append,
-        set_broken_aside=aside,
-    )
+    file.change(path, lambda logins: logins.with_login(PLATFORM, name, LOGIN), said.append)
     return said
 
 
@@ -124,18 +118,12 @@ def test_of_many_changes_at_once_none_is_lost(path: Path, monkeypatch: pytest.Mo
     "content",
     [b"{", b"", b"[]", b'{"version": 2, "platforms": {}}', '{"version": 1}'.encode("utf-16")],
 )
-def test_a_broken_file_is_left_unchanged_or_set_aside(path: Path, content: bytes):
+def test_a_broken_file_is_left_unchanged(path: Path, content: bytes):
     add(path, "one")
     path.write_bytes(content)
-    with pytest.raises(BrokenFile, match="left unchanged"):
+    with pytest.raises(match="left unchanged"):
         add(path, "two")
     assert path.read_bytes() == content
-    [said] = add(path, "two", aside=True)
-    [aside] = path.parent.glob("*.broken-*")
-    assert aside.read_bytes() == content
-    assert mode(aside) == 0o600
-    assert aside.name in said
-    assert set(file.read(path).at(PLATFORM).workspaces) == {"two"}
 
 
 def test_what_others_can_read_is_closed_and_said(path: Path):

@@ -11,7 +11,7 @@ import pytest
 
 from osmosis_ai.platform.account import User
 from osmosis_ai.secret import Secret
-from osmosis_cli.credentials import keyring_tokens, store
+from osmosis_cli.credentials import store
 from osmosis_cli.credentials.login import DEFAULT_PLATFORM, KeptLogin, LoginProblem
 
 VALUE = "token-of-a-login-99"
@@ -69,8 +69,8 @@ def install(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
     module = ModuleType("keyring")
     module.get_keyring = lambda: backend  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "keyring", module)
-    monkeypatch.setattr(keyring_tokens, "is_installed", lambda: True)
-    monkeypatch.setattr(keyring_tokens, "LIMIT_S", 60.0)
+    monkeypatch.setattr(store, "is_keyring_installed", lambda: True)
+    monkeypatch.setattr(store, "LIMIT_S", 60.0)
 
 
 def keep(environ: dict[str, str]) -> list[str]:
@@ -113,7 +113,7 @@ def test_a_hanging_keyring_is_waited_for_no_longer_than_its_limit(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ):
     install(monkeypatch, backend := Hanging())
-    monkeypatch.setattr(keyring_tokens, "LIMIT_S", 0.01)
+    monkeypatch.setattr(store, "LIMIT_S", 0.01)
     [said] = keep(environ)
     assert "did not answer within 0.01 s" in said
     assert found(environ) == VALUE

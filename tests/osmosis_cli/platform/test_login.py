@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.platform.exchange import Limits
-from osmosis_cli.credentials import keyring_tokens
+from osmosis_cli.credentials import store
 from osmosis_cli.platform import connection, live_line
 from osmosis_cli.platform import login as login_module
 from tests.command import Osmosis, command
@@ -78,7 +78,7 @@ def osmosis(
     """The command, with a folder of its own for credentials and without a keyring."""
     monkeypatch.setenv("OSMOSIS_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setenv("OSMOSIS_PLATFORM_URL", platform.url)
-    monkeypatch.setattr(keyring_tokens, "is_installed", lambda: False)
+    monkeypatch.setattr(store, "is_keyring_installed", lambda: False)
 
     return command(monkeypatch, capfd)
 
@@ -315,21 +315,18 @@ def test_a_token_that_the_platform_refuses_is_not_kept(
     assert not (tmp_path / "config/credentials.json").exists()
 
 
-def test_a_broken_file_is_set_aside_by_a_login_and_said(
+def test_a_broken_file_is_refused_before_a_login_asks_for_anything(
     osmosis: Osmosis, platform: FakePlatform, tmp_path: Path
 ):
     (folder := tmp_path / "config").mkdir(mode=0o700)
     (path := folder / "credentials.json").write_bytes(b"{broken")
     path.chmod(0o600)
-    status, _, err = osmosis("whoami")
-    assert status == 1
-    assert "left unchanged" in err
+    for words in (["whoami"], ["login", "--token", "-"]):
+        status, _, err = osmosis(*words, stdin=TOKEN.encode())
+        assert status == 1
+        assert "left unchanged" in err and "move it away and run `osmosis login`" in err
     assert path.read_bytes() == b"{broken"
-    status, _, err = osmosis("login", "--token", "-", stdin=TOKEN.encode())
-    assert status == 0
-    [aside] = folder.glob("*.broken-*")
-    assert aside.name in err
-    assert kept(tmp_path)[platform.url]["active_workspace"] == "acme"
+    assert not platform.requests
 
 
 def test_the_variable_that_beats_a_login_is_said(

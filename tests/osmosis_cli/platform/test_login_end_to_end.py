@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from osmosis_cli.credentials import keyring_tokens
+from osmosis_cli.credentials import store
 from osmosis_cli.platform import login as login_module
 from osmosis_cli.platform.live_line import Spinner
 from tests.command import Osmosis, command
@@ -80,7 +80,7 @@ def osmosis(
 ) -> Osmosis:
     monkeypatch.setenv("OSMOSIS_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setenv("OSMOSIS_PLATFORM_URL", server.url)
-    monkeypatch.setattr(keyring_tokens, "is_installed", lambda: False)
+    monkeypatch.setattr(store, "is_keyring_installed", lambda: False)
     monkeypatch.setattr(Browser, "server", server, raising=False)
     monkeypatch.setattr(login_module, "Spinner", Browser)
     monkeypatch.chdir(make_workspace(tmp_path, monkeypatch))

@@ -64,7 +64,6 @@ def osmosis(
     monkeypatch.setattr("osmosis_cli.platform.connection.LIMITS", LIMITS)
     monkeypatch.setattr("osmosis_cli.platform.run_text.utc_now", lambda: NOW)
     monkeypatch.setattr("osmosis_cli.platform.run_info.POLL_S", 0)
-    monkeypatch.setattr("osmosis_cli.platform.run_logs.POLL_S", 0)
 
     def command(*words: str) -> tuple[int, str, str]:
         status = run(cli, words)
@@ -197,7 +196,7 @@ def test_a_platform_that_is_not_there_is_said_with_the_next_step(
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
         monkeypatch.setenv("OSMOSIS_PLATFORM_URL", url)
         monkeypatch.setenv("OSMOSIS_TOKEN_PLATFORM_URL", url)
-        monkeypatch.setattr("osmosis_cli.platform.patience._TRIES", 0)
+        monkeypatch.setattr("osmosis_cli.platform.run_info._TRIES", 0)
         status, out, err = osmosis(*words, "--json")
     assert (status, out) == (1, "")
     assert json.loads(err)["error"]["message"].endswith(
