@@ -10,9 +10,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     from .config import RubricConfig
     from .judging import Plan, RubricFunction, Run
     from .records import Record
+
+INLINE = "inline"
+"""The id of a rubric that is given as a text."""
+DEFAULT_NAMES = ("rubric_configs.yaml", "rubric_configs.yml")
+usage = partial(command_errors, code="usage", status=2)
 
 EPILOG = """\b
 Examples:
@@ -120,34 +126,106 @@ def rubric_command(
 
     Local: it needs neither a workspace nor a login. The exit status is 1 when a judgement failed.
     """
-    from .choosing import choose_rubric
-    from .output import document_of, lines, load_baseline
+    from .output import document_of, lines, load_baseline, result_path
 
     chosen = choose_rubric(given, config=config, data=data, model=model)
     records = _records(data, None if chosen.is_inline else chosen.id)
     baseline = None if baseline_path is None else load_baseline(baseline_path)
     plan = _plan(chosen, records, needs_key=eval_fn is None, **amounts)
-    target = _target(output, chosen.id)
+    target = result_path(output, chosen.id, time.time())
+    check_output(target, "--output")
     with _function(eval_fn, chosen, plan) as function:
         plan = replace(plan, function=function)
-        found = _judged(plan, quiet=as_json)
-    document = document_of(chosen, plan, found, data=data, baseline=baseline)
+        runs = _judge(plan, quiet=as_json)
+    document = document_of(chosen, plan, runs, data=data, baseline=baseline)
     write_json(target, document)
+    if not as_json:
+        for line in lines(chosen, plan, runs, baseline):
+            click.echo(line)
+        click.echo(f"results: {target}")
+    _refuse_failures(runs, target, document)
     if as_json:
-        _refuse_failures(found, target, document)
         click.echo(json.dumps({**document, "output": str(target)}))
-        return
-    for line in lines(chosen, plan, found, baseline):
-        click.echo(line)
-    click.echo(f"results: {target}")
-    _refuse_failures(found, target, document)
+
+
+def choose_rubric(
+    given: str, *, config: Path | None, data: Path, model: str | None
+) -> RubricConfig:
+    """Return the rubric that is named by its id, is in `@FILE`, or is the text itself.
+
+    One word is an id; so is everything beside a `config`. Several words are a text.
+    """
+    if given.startswith("@"):
+        path = Path(given[1:])
+        return _rubric_of_text(_read(path), model, name=path.stem or INLINE, place=str(path))
+    if config is None and any(character.isspace() for character in given.strip()):
+        return _rubric_of_text(given, model, name=INLINE, place="--rubric")
+    chosen = _rubric_of_file(given, config, data)
+    with usage(ValueError, where="--model: "):
+        return chosen.with_judge(model) if model else chosen
+
+
+def _rubric_of_file(rubric_id: str, config: Path | None, data: Path) -> RubricConfig:
+    from .config import RubricFileError, UnknownRubric, load_rubrics, pick_rubric
+
+    path = config or _config_beside(data)
+    option = "--config " if config else ""
+    try:
+        return replace(pick_rubric(path, load_rubrics(path), rubric_id), source=str(path))
+    except UnknownRubric as error:
+        rule = "With --config it is" if config else "One word is"
+        raise wrong_use(
+            f"{option}{error} {rule} taken for an id: a text stands in a file, as --rubric @FILE"
+            f"{'' if config else ', or has several words'}."
+        ) from None
+    except RubricFileError as error:
+        raise wrong_use(f"{option}{error}") from None
+
+
+def _rubric_of_text(text: str, model: str | None, *, name: str, place: str) -> RubricConfig:
+    from .config import RubricConfig
+
+    if not text.strip():
+        raise wrong_use(f"{place}: the rubric is empty: say what the judge is to look for")
+    if model is None:
+        raise wrong_use(
+            "a rubric that is given as a text names no judge: give --model PROVIDER/MODEL, "
+            "such as openai/gpt-5-mini"
+        )
+    rubric = RubricConfig(
+        id=name, title=None, rubric=text, model_info={}, place=place, source=place, is_inline=True
+    )
+    with usage(ValueError, where="--model: "):
+        return rubric.with_judge(model)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise wrong_use(f"--rubric @{path}: is not UTF-8: save it as UTF-8") from None
+    except OSError as error:
+        raise wrong_use(f"--rubric @{path}: {error.strerror or error}") from None
+
+
+def _config_beside(data: Path) -> Path:
+    if not data.exists():
+        raise wrong_use(f"--data {data}: no such file")
+    places = [where / name for where in (data.parent, Path()) for name in DEFAULT_NAMES]
+    for place in places:
+        if place.is_file():
+            return place
+    raise wrong_use(
+        f"there is no {DEFAULT_NAMES[0]} beside {data} nor in {Path.cwd()}; name the rubric file "
+        "with --config, or give the rubric itself: --rubric 'its text' or --rubric @FILE"
+    )
 
 
 def _records(data: Path, rubric_id: str | None) -> list[Record]:
     """Return the records for a rubric; without an id, which none names, all of them."""
     from .records import DatasetError, load_records
 
-    with command_errors(DatasetError, code="usage", status=2, where="--data "):
+    with usage(DatasetError, where="--data "):
         records = load_records(data)
     if rubric_id is None:
         return records
@@ -172,7 +250,7 @@ def _plan(
     from .judging import Plan
 
     with (
-        command_errors(TypeError, ValueError, code="usage", status=2, where=f"{chosen.place}: "),
+        usage(TypeError, ValueError, where=f"{chosen.place}: "),
         command_errors(MissingAPIKeyError, code="missing_api_key", status=2),
     ):
         settings = chosen.settings(needs_key=needs_key)
@@ -212,37 +290,19 @@ def _function(
         threads.close()
 
 
-def _target(output: str | None, rubric_id: str) -> Path:
-    from .output import result_path
-
-    target = result_path(output, rubric_id, time.time())
-    check_output(target, "--output")
-    return target
-
-
-def _judged(plan: Plan, *, quiet: bool) -> list[Run]:
+def _judge(plan: Plan, *, quiet: bool) -> list[Run]:
     from osmosis_ai.models.litellm.library import load
 
     from .judging import judge_all
 
     with suppress(ImportError):  # seconds; the first judgement reports why it cannot be imported
         load()
-    with _progress(len(plan), shown=not quiet and _moves_cursors()) as advance:
-        return asyncio.run(judge_all(plan, lambda run: advance()))
-
-
-def _moves_cursors() -> bool:
-    plain = any(os.environ.get(name) for name in ("NO_COLOR", "CI"))
-    return sys.stderr.isatty() and not plain and os.environ.get("TERM") != "dumb"
-
-
-@contextmanager
-def _progress(total: int, *, shown: bool) -> Iterator[Callable[[], None]]:
-    if not shown:
-        yield lambda: None
-        return
-    with click.progressbar(length=total, label="judging", file=sys.stderr, show_pos=True) as bar:
-        yield lambda: bar.update(1)
+    is_plain = any(os.environ.get(name) for name in ("NO_COLOR", "CI"))
+    if quiet or is_plain or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        return asyncio.run(judge_all(plan, lambda run: None))
+    length = len(plan)
+    with click.progressbar(length=length, label="judging", file=sys.stderr, show_pos=True) as bar:
+        return asyncio.run(judge_all(plan, lambda run: bar.update(1)))
 
 
 def _refuse_failures(runs: Sequence[Run], target: Path, document: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """A rubric file (YAML) to the rubrics in it, or one sentence naming file, place and cure.
 
-Asks no judge and resolves no key.
+A key given twice is an error, and no tag makes an object. Asks no judge and resolves no key.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from osmosis_ai.escaping import printable
 from osmosis_ai.providers import parse_model_name
 from osmosis_ai.rubric.errors import MissingAPIKeyError
 from osmosis_ai.rubric.settings import JudgeSettings, Overrides, judge_settings
 
 from ..masking import mask_secrets
-from .yaml import YAMLFileError, load_yaml
 
-DEFAULT_NAMES = ("rubric_configs.yaml", "rubric_configs.yml")
 _TOP_KEYS = (
     "version",
     "default_score_min",
@@ -38,10 +37,16 @@ _ENTRY_KEYS = (
     "system_prompt",
     "original_input",
 )
-
-
-_NEEDED = frozenset({"id", "rubric", "model_info"})
-"""Keys of a rubric that a judge can be asked with."""
+_MAX_BYTES = 1_000_000
+_KINDS = {
+    type(None): "nothing",
+    str: "a string",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    dict: "a mapping",
+    list: "a list",
+}
 
 
 class RubricFileError(Exception):
@@ -82,7 +87,7 @@ class RubricConfig:
         """As `settings`, but for the key."""
         return judge_settings({**self.model_info, "api_key": "checked-without-it"}, Overrides())
 
-    def asking(self, model: str) -> RubricConfig:
+    def with_judge(self, model: str) -> RubricConfig:
         """The same rubric with another judge: `provider/model`, or a model of its provider."""
         info = dict(self.model_info)
         provider = str(info.get("provider", "")).lower()
@@ -106,27 +111,11 @@ def load_rubrics(path: Path, *, is_for_judging: bool = True) -> list[RubricConfi
     Judging needs an `id` and a `model_info` of each; a preview takes what has a `rubric`.
     """
     try:
-        document = load_yaml(path)
-    except YAMLFileError as error:
-        raise RubricFileError(str(error)) from None
-    document = _with_rubrics(document)
-    if not isinstance(document, dict):
-        raise RubricFileError(f"{path}: expected a mapping with `rubrics`, found {_kind(document)}")
-    if "default_extra_info" in document:
-        raise RubricFileError(
-            f"{path}: default_extra_info does not belong here; give it with each record of the data"
-        )
-    version = document.get("version", 1)
-    if version != 1 or isinstance(version, bool):
-        raise RubricFileError(f"{path}: version {version!r} is not known; this reads version: 1")
-    _refuse_misspelt(path, "", document, _TOP_KEYS)
-    needed = _NEEDED if is_for_judging else _NEEDED - {"id", "model_info"}
-    entries = _entries(path, document, needed)
-    found = [_config(path, place, entry, document, needed) for place, entry in entries]
-    if not found:
-        raise RubricFileError(f"{path}: holds no rubric; `rubrics` is a list of id, rubric, ...")
-    _refuse_doubles(path, found)
-    return found
+        return _read_document(_load_yaml(path), is_for_judging=is_for_judging)
+    except RecursionError:
+        raise RubricFileError(f"{path}: nested too deeply") from None
+    except _Unusable as error:
+        raise RubricFileError(f"{path}:{error}") from None
 
 
 def pick_rubric(path: Path, rubrics: list[RubricConfig], wanted: str) -> RubricConfig:
@@ -140,7 +129,71 @@ def pick_rubric(path: Path, rubrics: list[RubricConfig], wanted: str) -> RubricC
     raise UnknownRubric(f"{path}: has no rubric {wanted!r}.{hint}")
 
 
-# Finding and checking entries.
+class _Unusable(Exception):
+    """What is wrong with the file, as it follows the file's name and a colon."""
+
+
+def _load_yaml(path: Path) -> Any:
+    import yaml  # 25 ms: only for the two commands that read such files
+
+    class Strict(yaml.SafeLoader):
+        """Refuses a key that is given twice, where YAML lets the last one win."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            seen = {"<<"}
+            for key, _ in node.value:
+                if key.value in seen and key.value != "<<":
+                    problem = f"the key {key.value!r} is given twice"
+                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+                seen.add(key.value if isinstance(key.value, str) else "<<")
+            return super().construct_mapping(node, deep)
+
+    try:
+        return yaml.load(_read_text(path), Loader=Strict)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise _Unusable(f"{line}: not YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise _Unusable(f" not YAML: {printable(' '.join(str(error).split()))}") from None
+
+
+def _read_text(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or "cannot be read").lower()
+        raise _Unusable(f" {reason} (looked in {Path.cwd()})") from None
+    if len(raw) > _MAX_BYTES:
+        raise _Unusable(f" is larger than {_MAX_BYTES // 1_000_000} MB")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise _Unusable(
+            f"{line}: is not UTF-8 (byte 0x{raw[error.start]:02x}): save it as UTF-8"
+        ) from None
+
+
+def _read_document(document: Any, *, is_for_judging: bool) -> list[RubricConfig]:
+    document = _with_rubrics(document)
+    if not isinstance(document, dict):
+        raise _Unusable(f" expected a mapping with `rubrics`, found {_kind(document)}")
+    if "default_extra_info" in document:
+        raise _Unusable(" default_extra_info does not belong here; give it with each record")
+    version = document.get("version", 1)
+    if version != 1 or isinstance(version, bool):
+        raise _Unusable(f" version {version!r} is not known; this reads version: 1")
+    _refuse_misspelt("", document, _TOP_KEYS)
+    marks = {"id", "rubric"} if is_for_judging else {"rubric"}
+    configs: dict[str, RubricConfig] = {}
+    for place, entry in _entries(document, marks):
+        config = _config(place, entry, document, is_for_judging=is_for_judging)
+        other = configs.setdefault(config.id or place, config)
+        if other is not config:
+            raise _Unusable(f" the id {config.id!r} is given twice, at {other.place} and {place}")
+    if not configs:
+        raise _Unusable(" holds no rubric; `rubrics` is a list of id, rubric, ...")
+    return list(configs.values())
 
 
 def _with_rubrics(document: Any) -> Any:
@@ -156,84 +209,73 @@ def _with_rubrics(document: Any) -> Any:
     return document
 
 
-def _entries(
-    path: Path, document: dict[Any, Any], needed: frozenset[str]
-) -> Iterator[tuple[str, dict[Any, Any]]]:
-    listed = document.get("rubrics", [])
-    if not isinstance(listed, list):
-        raise RubricFileError(f"{path}: rubrics must be a list, not {_kind(listed)}")
+def _entries(document: dict[Any, Any], marks: set[str]) -> Iterator[tuple[str, dict[Any, Any]]]:
+    """Yield each rubric with its place: those of the list, and what looks like one elsewhere."""
+    listed = _check_kind("rubrics", document.get("rubrics", []), list)
     for index, entry in enumerate(listed):
         place = f"rubrics[{index}]"
-        if not isinstance(entry, dict):
-            raise RubricFileError(f"{path}: {place} must be a mapping, not {_kind(entry)}")
-        nested = list(_nested(place, entry, needed))
+        _check_kind(place, entry, dict)
+        nested = list(_nested(place, entry, marks))
         if "rubric" in entry or "id" in entry or not nested:
             yield place, entry
         yield from nested
     for key, value in document.items():
         if key not in _TOP_KEYS:
-            yield from _found(str(key), value, needed)
+            yield from _find(str(key), value, marks)
 
 
 def _nested(
-    place: str, entry: dict[Any, Any], needed: frozenset[str]
+    place: str, entry: dict[Any, Any], marks: set[str]
 ) -> Iterator[tuple[str, dict[Any, Any]]]:
     for key, value in entry.items():
         if key not in _ENTRY_KEYS:
-            yield from _found(f"{place}.{key}", value, needed)
+            yield from _find(f"{place}.{key}", value, marks)
 
 
-def _found(place: str, value: Any, needed: frozenset[str]) -> Iterator[tuple[str, dict[Any, Any]]]:
+def _find(place: str, value: Any, marks: set[str]) -> Iterator[tuple[str, dict[Any, Any]]]:
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _found(f"{place}[{index}]", item, needed)
+            yield from _find(f"{place}[{index}]", item, marks)
     elif isinstance(value, dict):
-        if needed & {"id", "rubric"} <= {*value}:
+        if marks <= {*value}:
             yield place, value
-        yield from _nested(place, value, needed)
+        yield from _nested(place, value, marks)
 
 
 def _config(
-    path: Path,
-    place: str,
-    entry: dict[Any, Any],
-    document: dict[Any, Any],
-    needed: frozenset[str],
+    place: str, entry: dict[Any, Any], document: dict[Any, Any], *, is_for_judging: bool
 ) -> RubricConfig:
-    where = f"{path}: {place}"
-    if "extra_info" in entry:
-        raise RubricFileError(
-            f"{where}: extra_info does not belong here; give it with each record of the data"
-        )
-    _refuse_misspelt(path, place, entry, _ENTRY_KEYS)
-    info = _judge(where, entry, document)
-    has_judge = "model_info" in needed or info is not None
-    info = info if has_judge else {}
-    if not isinstance(info, dict):
-        raise RubricFileError(f"{where}: model_info must be a mapping, not {_kind(info)}")
-    if "extra_info" in info:
-        raise RubricFileError(f"{where}: extra_info does not belong into model_info")
+    _refuse_misspelt(f" {place}:", entry, _ENTRY_KEYS)
+    info = _judge(place, entry, document)
+    has_judge = is_for_judging or info is not None
+    info = _check_kind(f"{place}: model_info", info if has_judge else {}, dict)
+    if "extra_info" in entry or "extra_info" in info:
+        raise _Unusable(f" {place}: extra_info does not belong here; give it with each record")
+    texts = {
+        key: _text(place, entry, key)
+        for key in ("id", "title", "rubric", "system_prompt", "original_input")
+    }
+    for key in ("id", "rubric") if is_for_judging or "id" in entry else ("rubric",):
+        if not (texts[key] or "").strip():
+            raise _Unusable(f" {place}: {key} is missing or empty")
     config = RubricConfig(
-        id=_required(where, entry, "id") if {"id"} & {*needed, *entry} else "",
-        title=_optional(where, entry, "title"),
-        rubric=_required(where, entry, "rubric"),
-        model_info=_model_info(where, entry, info, document),
+        id=(texts["id"] or "").strip(),
+        title=texts["title"],
+        rubric=texts["rubric"] or "",
+        model_info=_model_info(entry, info, document, texts),
         place=place,
     )
     if has_judge:
-        _check_settings(where, config)
+        _check_settings(place, config)
     return config
 
 
-def _judge(where: str, entry: dict[Any, Any], document: dict[Any, Any]) -> Any:
+def _judge(place: str, entry: dict[Any, Any], document: dict[Any, Any]) -> Any:
     """Return the rubric's own judge over the file's default one."""
     default, own = document.get("default_model_info"), entry.get("model_info")
     if default is None:
         return own
-    if not isinstance(default, dict):
-        raise RubricFileError(
-            f"{where}: default_model_info must be a mapping, not {_kind(default)}"
-        )
+    _check_kind(f"{place}: default_model_info", default, dict)
     if own is None:
         return default
     if not isinstance(own, dict):
@@ -244,69 +286,49 @@ def _judge(where: str, entry: dict[Any, Any], document: dict[Any, Any]) -> Any:
 
 
 def _model_info(
-    where: str, entry: dict[Any, Any], info: dict[Any, Any], document: dict[Any, Any]
+    entry: dict[Any, Any],
+    info: dict[Any, Any],
+    document: dict[Any, Any],
+    texts: Mapping[str, str | None],
 ) -> dict[str, Any]:
+    """Return the judge with bounds (of the rubric, else its judge, else the file) and texts."""
     whole = {str(key): value for key, value in info.items()}
     for key in ("score_min", "score_max"):
-        for given in (entry.get(key), info.get(key), document.get(f"default_{key}")):
-            if given is not None:
-                whole[key] = given
-                break
-    for key in ("system_prompt", "original_input"):
-        if (text := _optional(where, entry, key)) is not None:
-            whole[key] = text
-    return whole
+        values = (entry.get(key), info.get(key), document.get(f"default_{key}"))
+        whole[key] = next((value for value in values if value is not None), None)
+    given = {key: texts[key] for key in ("system_prompt", "original_input")}
+    return {key: value for key, value in {**whole, **given}.items() if value is not None}
 
 
-def _check_settings(where: str, config: RubricConfig) -> None:
+def _check_settings(place: str, config: RubricConfig) -> None:
     """Check everything but the key, which only asking the judge requires."""
-    given = config.model_info.get("api_key")
-    if given is not None and not isinstance(given, str):
-        raise RubricFileError(f"{where}: model_info.api_key must be a string, not {_kind(given)}")
+    _text(f"{place}: model_info", config.model_info, "api_key")
     try:
         config.without_key()
     except (TypeError, ValueError, MissingAPIKeyError) as error:
-        raise RubricFileError(f"{where}: {error}") from None
+        raise _Unusable(f" {place}: {error}") from None
 
 
-def _required(where: str, entry: dict[Any, Any], key: str) -> str:
-    text = _optional(where, entry, key)
-    if text is None or not text.strip():
-        raise RubricFileError(f"{where}: {key} is missing or empty")
-    return text.strip() if key == "id" else text
-
-
-def _optional(where: str, entry: dict[Any, Any], key: str) -> str | None:
+def _text(place: str, entry: Mapping[Any, Any], key: str) -> str | None:
     value = entry.get(key)
     if value is None or isinstance(value, str):
         return value
-    raise RubricFileError(f"{where}: {key} must be a string, not {_kind(value)}: quote it")
+    raise _Unusable(f" {place}: {key} must be a string, not {_kind(value)}: quote it")
 
 
-def _refuse_misspelt(path: Path, place: str, entry: dict[Any, Any], known: tuple[str, ...]) -> None:
+def _check_kind(what: str, value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise _Unusable(f" {what} must be {_KINDS[kind]}, not {_kind(value)}")
+    return value
+
+
+def _refuse_misspelt(place: str, entry: dict[Any, Any], known: tuple[str, ...]) -> None:
     """Unknown keys are kept for others to read, unless they look like a slip."""
     for key in entry:
         close = get_close_matches(str(key), known, n=1, cutoff=0.8)
         if close and key not in known and close[0] not in entry:
-            where = f"{path}: {place}: " if place else f"{path}: "
-            raise RubricFileError(f"{where}{key!r} is not known; did you mean {close[0]!r}?")
-
-
-def _refuse_doubles(path: Path, found: list[RubricConfig]) -> None:
-    first: dict[str, str] = {}
-    for config in found:
-        other = first.setdefault(config.id, config.place)
-        if config.id and other != config.place:
-            raise RubricFileError(
-                f"{path}: the id {config.id!r} is given twice, at {other} and {config.place}"
-            )
+            raise _Unusable(f"{place} {key!r} is not known; did you mean {close[0]!r}?")
 
 
 def _kind(value: object) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, (bool, str)):
-        return "a string" if isinstance(value, str) else "a boolean"
-    if isinstance(value, (int, float)):
-        return "a number"
-    return {"dict": "a mapping", "list": "a list"}.get(type(value).__name__, "a date")
+    return _KINDS.get(type(value), "a date")

@@ -34,6 +34,12 @@ from ..errors import command_errors, wrong_use
 from .config import RubricConfig
 from .records import KEY_FIELDS, Record
 
+OPTION = "--eval-fn"
+_OWN_FIELDS = ("provider", "model", "api_key", "api_key_env", "system_prompt", "original_input")
+_KEPT = (
+    "explanation", "clamped", "cost_usd", "retries", "raw", "prompt_tokens", "completion_tokens"
+)  # fmt: skip
+"""Of a result, in the result file."""
 Score = Callable[[Record], Awaitable[RewardRubricRunResult]]
 
 
@@ -47,7 +53,7 @@ class Run:
     started_at: str | None = None
     """None: never started."""
     completed_at: str | None = None
-    duration_ms: float = 0.0
+    duration_s: float = 0.0
     result: RewardRubricRunResult | None = None
     error: ProviderRequestError | None = None
 
@@ -64,41 +70,22 @@ class Run:
         return "success" if self.result is not None else "not_run"
 
     def document(self) -> dict[str, Any]:
-        """As the result file has it."""
-        whole: dict[str, Any] = {
+        """Return the run as the result file has it."""
+        error, result = self.error, self.result
+        document: dict[str, Any] = {
             "run_index": self.number,
             "status": self.status,
             "started_at": self.started_at,
             "completed_at": self.completed_at,
-            "duration_seconds": round(self.duration_ms / 1000.0, 3),
+            "duration_seconds": round(self.duration_s, 3),
             "score": self.score,
             "explanation": None,
-            "error": None if self.error is None else self.error.detail,
+            "error": None if error is None else error.detail,
             "raw": None,
         }
-        if self.error is not None:
-            whole.update(error_kind=self.error.kind, error_status=self.error.status)
-        if self.result is not None:
-            kept = ("explanation", "clamped", "cost_usd", "retries", "raw")
-            tokens = ("prompt_tokens", "completion_tokens")
-            whole.update({key: self.result[key] for key in (*kept, *tokens)})  # type: ignore[literal-required]
-        return whole
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """Of the scores that there are; None where there is none."""
-
-    average: float | None
-    variance: float | None
-    """Of the population, as is the standard deviation."""
-    stdev: float | None
-    min: float | None
-    max: float | None
-    total_runs: int
-    success_count: int
-    failure_count: int
-    """Failed or never started."""
+        if error is not None:
+            document |= {"error_kind": error.kind, "error_status": error.status}
+        return document if result is None else document | {key: result[key] for key in _KEPT}  # type: ignore[literal-required]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +119,7 @@ async def judge_all(plan: Plan, done: Callable[[Run], None]) -> list[Run]:
         for place, run in waiting:
             if stopped.is_set():
                 return
-            runs[place] = ended = await _judged(score, run)
+            runs[place] = ended = await _judge(score, run)
             done(ended)
             if ended.error is not None and ended.error.fatal:
                 stopped.set()
@@ -148,15 +135,23 @@ async def judge_all(plan: Plan, done: Callable[[Run], None]) -> list[Run]:
     return runs
 
 
-def statistics_of(runs: Sequence[Run]) -> Statistics:
-    """Average, variance and the rest over the runs that have a score."""
+def statistics_of(runs: Sequence[Run]) -> dict[str, Any]:
+    """Return average, variance and the rest over the runs that have a score; None without any.
+
+    The variance is the population's, and exactly 0.0 where all scores are the same.
+    """
     scores = [run.score for run in runs if run.score is not None]
-    counts = (len(runs), len(scores), len(runs) - len(scores))
-    if not scores:
-        return Statistics(None, None, None, None, None, *counts)
-    variance = pvariance(scores)  # exact, as the mean: 0.0 where all are the same
-    deviation = math.sqrt(variance)
-    return Statistics(mean(scores), variance, deviation, min(scores), max(scores), *counts)
+    variance = pvariance(scores) if scores else None
+    return {
+        "average": mean(scores) if scores else None,
+        "variance": variance,
+        "stdev": None if variance is None else math.sqrt(variance),
+        "min": min(scores, default=None),
+        "max": max(scores, default=None),
+        "total_runs": len(runs),
+        "success_count": len(scores),
+        "failure_count": len(runs) - len(scores),
+    }
 
 
 @asynccontextmanager
@@ -181,32 +176,20 @@ async def _ask(judge: Judge, plan: Plan, record: Record) -> RewardRubricRunResul
     return await judge.judge(case)
 
 
-async def _judged(score: Score, run: Run) -> Run:
-    started_at = _now()
-    started = time.perf_counter()
-    result: RewardRubricRunResult | None = None
-    failure: ProviderRequestError | None = None
+async def _judge(score: Score, run: Run) -> Run:
+    started_at, started = _now(), time.perf_counter()
+    outcome: dict[str, Any]
     try:
-        result = await score(run.record)
+        outcome = {"result": await score(run.record)}
     except ProviderRequestError as error:
-        failure = error
-    duration_ms = (time.perf_counter() - started) * 1000.0
-    return replace(
-        run,
-        started_at=started_at,
-        completed_at=_now(),
-        duration_ms=duration_ms,
-        result=result,
-        error=failure,
-    )
+        outcome = {"error": error}
+    duration_s = time.perf_counter() - started
+    ended = replace(run, started_at=started_at, completed_at=_now(), duration_s=duration_s)
+    return replace(ended, **outcome)
 
 
 def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-
-
-OPTION = "--eval-fn"
-_OWN_FIELDS = ("provider", "model", "api_key", "api_key_env", "system_prompt", "original_input")
 
 
 def load_function(spec: str) -> EvalFn:
@@ -249,9 +232,9 @@ class RubricFunction:
             except ProviderRequestError:
                 raise
             except MissingAPIKeyError as error:
-                raise self._failure(str(error), fatal=True) from error
+                raise self._error(str(error), fatal=True) from error
             except Exception as error:  # the user's code: data
-                raise self._failure(named_error(error)) from error
+                raise self._error(named_error(error)) from error
         return self._result(value, "\n".join(map(self.redact, reasons)))
 
     def extra_info(self, record: Record) -> dict[str, Any]:
@@ -260,31 +243,26 @@ class RubricFunction:
         A record cannot say which key is used, nor where it is sent.
         """
         info = dict(self.config.model_info)
-        asked = {key: info.pop(key) for key in _OWN_FIELDS if info.get(key) is not None}
-        if not {"api_key", "api_key_env"} & set(asked):
-            asked["api_key_env"] = _usual_variable(str(asked["provider"]))
-        for bound in ("score_min", "score_max"):
-            info.pop(bound, None)
+        fields = {key: info.pop(key) for key in _OWN_FIELDS if info.get(key) is not None}
+        if not {"api_key", "api_key_env"} & set(fields):
+            provider = str(fields["provider"])
+            usual = key_variables(provider.lower()) or (f"{provider.upper()}_API_KEY",)
+            fields["api_key_env"] = usual[0]
+        bounds = {"score_min": self.score_min, "score_max": self.score_max}
+        if overrides := {key: value for key, value in info.items() if key not in bounds}:
+            fields["model_info_overrides"] = overrides
         if record.original_input is not None:
-            asked["original_input"] = record.original_input
+            fields["original_input"] = record.original_input
         if record.metadata is not None:
-            asked["metadata"] = dict(record.metadata)
-        if info:
-            asked["model_info_overrides"] = info
+            fields["metadata"] = dict(record.metadata)
         own = {k: v for k, v in (record.extra_info or {}).items() if k not in KEY_FIELDS}
-        return {
-            **own,
-            **asked,
-            "rubric": self.config.rubric,
-            "score_min": self.score_min,
-            "score_max": self.score_max,
-        }
+        return {**own, **fields, "rubric": self.config.rubric, **bounds}
 
-    def _failure(self, detail: str, *, fatal: bool = False) -> ProviderRequestError:
+    def _error(self, detail: str, *, fatal: bool = False) -> ProviderRequestError:
         info = self.config.model_info
-        said = self.redact(detail)
+        provider, model = str(info["provider"]), str(info["model"])
         return ProviderRequestError(
-            str(info["provider"]), str(info["model"]), said, kind="eval_fn", fatal=fatal
+            provider, model, self.redact(detail), kind="eval_fn", fatal=fatal
         )
 
     def _result(self, score: float, explanation: str) -> RewardRubricRunResult:
@@ -302,8 +280,3 @@ class RubricFunction:
             "cost_usd": None,
             "retries": 0,
         }
-
-
-def _usual_variable(provider: str) -> str:
-    usual = key_variables(provider.lower())
-    return usual[0] if usual else f"{provider.upper()}_API_KEY"

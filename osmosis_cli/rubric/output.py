@@ -1,6 +1,6 @@
 """The results of a rubric session, as a JSON document and as lines for the terminal.
 
-Knows what a session found; asks no judge.
+Knows what a session and an earlier one found; asks no judge.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import groupby
 from pathlib import Path
@@ -21,15 +21,24 @@ from pytest_osmosis.escaping import counted, dollars
 
 from ..errors import wrong_use
 from .config import RubricConfig
-from .judging import Plan, Run, Statistics, statistics_of
+from .judging import Plan, Run, statistics_of
 
-COMPARED = ("average", "variance", "stdev", "min", "max")
+EXPLANATION_WIDTH = 80
+_SEPARATORS = ("/", os.sep)
+_FIGURES = {
+    "average": "average",
+    "variance": "variance",
+    "stdev": "standard deviation",
+    "min": "min",
+    "max": "max",
+}
+"""Names of figures in the document, and in the terminal."""
 _COUNTS = ("success_count", "failure_count", "total_runs")
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The statistics of an earlier session."""
+    """The statistics of an earlier session, to compare with."""
 
     path: Path
     statistics: Mapping[str, float]
@@ -39,26 +48,20 @@ class Baseline:
         return {
             "source_path": str(self.path),
             "baseline_statistics": dict(self.statistics),
-            "delta_statistics": self.deltas(now),
-        }
-
-    def deltas(self, now: Mapping[str, Any]) -> dict[str, float]:
-        """Return now less then, of the figures that both have."""
-        return {
-            name: now[name] - before
-            for name, before in self.statistics.items()
-            if now.get(name) is not None
+            "delta_statistics": {
+                name: now[name] - before
+                for name, before in self.statistics.items()
+                if now[name] is not None
+            },
         }
 
     def lines(self, now: Mapping[str, Any]) -> Iterator[str]:
         """Yield the comparison for the terminal."""
         yield f"compared with {printable(str(self.path))}"
-        deltas = self.deltas(now)
-        for name in COMPARED:
-            if name in deltas:
-                then, change = self.statistics[name], deltas[name]
-                shown = name if name != "stdev" else "standard deviation"
-                yield f"  {shown:<19} {then:.4g} -> {now[name]:.4g} ({change:+.4g})"
+        for name, text in _FIGURES.items():
+            then = self.statistics.get(name)
+            if then is not None and now[name] is not None:
+                yield f"  {text:<19} {then:.4g} -> {now[name]:.4g} ({now[name] - then:+.4g})"
 
 
 def load_baseline(path: Path) -> Baseline:
@@ -69,31 +72,19 @@ def load_baseline(path: Path) -> Baseline:
         raise wrong_use(f"--baseline {path}: {error.strerror or error}") from None
     except (ValueError, RecursionError):
         raise wrong_use(f"--baseline {path}: is not JSON") from None
-    statistics = _statistics(document)
+    found = document.get("overall_statistics", document) if isinstance(document, dict) else {}
+    figures = {name: found.get(name) for name in (*_FIGURES, *_COUNTS)} if found else {}
+    statistics = {
+        name: value
+        for name, value in figures.items()
+        if isinstance(value, int | float) and math.isfinite(value)
+    }
     if not statistics:
         raise wrong_use(
             f"--baseline {path}: has no 'overall_statistics'; "
             "expected a result file of osmosis eval rubric"
         )
     return Baseline(path, statistics)
-
-
-def _statistics(document: object) -> dict[str, float]:
-    if not isinstance(document, dict):
-        return {}
-    found = document.get("overall_statistics", document)
-    if not isinstance(found, dict):
-        return {}
-    numbers = {
-        name: value
-        for name in (*COMPARED, *_COUNTS)
-        if isinstance(value := found.get(name), (int, float)) and not isinstance(value, bool)
-    }
-    return {name: value for name, value in numbers.items() if math.isfinite(value)}
-
-
-EXPLANATION_WIDTH = 80
-_SEPARATORS = ("/", os.sep)
 
 
 def result_path(output: str | None, rubric_id: str, now: float) -> Path:
@@ -121,7 +112,7 @@ def document_of(
 ) -> dict[str, Any]:
     """Return the result file's content: every run, and statistics of each record and of all."""
     settings = plan.settings
-    statistics = asdict(statistics_of(runs))
+    statistics = statistics_of(runs)
     document = {
         "generated_at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
         "rubric_id": config.id,
@@ -152,22 +143,18 @@ def counts(runs: Sequence[Run]) -> dict[str, int]:
     """Return how many runs were scored, failed, and never started."""
     scored = sum(run.score is not None for run in runs)
     failed = sum(run.error is not None for run in runs)
-    return {
-        "runs": len(runs),
-        "scored": scored,
-        "failed": failed,
-        "not_run": len(runs) - scored - failed,
-    }
+    not_run = len(runs) - scored - failed
+    return {"runs": len(runs), "scored": scored, "failed": failed, "not_run": not_run}
 
 
 def totals(runs: Sequence[Run]) -> dict[str, Any]:
     """Return tokens and cost of the scored runs; None where any of them is unknown."""
-    results = [run.result for run in runs if run.result is not None]
-    return {
-        "prompt_tokens": _sum([result["prompt_tokens"] for result in results]),
-        "completion_tokens": _sum([result["completion_tokens"] for result in results]),
-        "cost_usd": _sum([result["cost_usd"] for result in results]),
-    }
+    results: list[Any] = [run.result for run in runs if run.result is not None]
+    sums: dict[str, Any] = {}
+    for name in ("prompt_tokens", "completion_tokens", "cost_usd"):
+        values = [result[name] for result in results]
+        sums[name] = sum(values) if values and None not in values else None
+    return sums
 
 
 def by_record(runs: Sequence[Run]) -> Iterator[list[Run]]:
@@ -188,14 +175,14 @@ def lines(
     by = plan.settings.name if plan.function is None else plan.function.function.name
     amount = f"{counted(len(plan.records), 'record')} x {counted(plan.runs, 'run')}"
     yield f"{printable(config.id)}: {by}, {amount}"
-    yield _statistics_line(statistics_of(runs), counts(runs))
+    yield _statistics_line(runs)
     spent = totals(runs)
     if spent["prompt_tokens"] is not None:
         tokens = spent["prompt_tokens"] + (spent["completion_tokens"] or 0)
         cost = "price unknown" if spent["cost_usd"] is None else dollars(spent["cost_usd"])
         yield f"{tokens} tokens, {cost}"
     if baseline is not None:
-        yield from baseline.lines(asdict(statistics_of(runs)))
+        yield from baseline.lines(statistics_of(runs))
 
 
 def _run_line(run: Run) -> str:
@@ -209,19 +196,14 @@ def _run_line(run: Run) -> str:
     return f"{run.result['score']:<8g} {printable(short)}{clamped}"
 
 
-def _statistics_line(found: Statistics, numbers: dict[str, int]) -> str:
-    if found.average is None:
-        return f"no scores ({numbers['failed']} failed, {numbers['not_run']} not run)"
-    values = {
-        "average": found.average,
-        "variance": found.variance,
-        "standard deviation": found.stdev,
-        "min": found.min,
-        "max": found.max,
-    }
-    shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
-    missing = numbers["runs"] - numbers["scored"]
-    return f"{shown}  (over {numbers['scored']} of {numbers['runs']} runs)" if missing else shown
+def _statistics_line(runs: Sequence[Run]) -> str:
+    statistics, number = statistics_of(runs), counts(runs)
+    if statistics["average"] is None:
+        return f"no scores ({number['failed']} failed, {number['not_run']} not run)"
+    line = "  ".join(f"{text} {statistics[name]:.4g}" for name, text in _FIGURES.items())
+    if number["scored"] < number["runs"]:
+        line += f"  (over {number['scored']} of {number['runs']} runs)"
+    return line
 
 
 def _record_document(runs: list[Run]) -> dict[str, Any]:
@@ -233,13 +215,9 @@ def _record_document(runs: list[Run]) -> dict[str, Any]:
         "record_index": record.index,
         "conversation_id": record.conversation_id,
         "input_record": given,
-        "statistics": asdict(statistics_of(runs)),
+        "statistics": statistics_of(runs),
         "runs": [run.document() for run in runs],
     }
-
-
-def _sum(values: Sequence[Any]) -> Any:
-    return sum(values) if values and all(value is not None for value in values) else None
 
 
 def _cache() -> Path:
