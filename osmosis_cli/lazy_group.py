@@ -63,11 +63,7 @@ class LazyGroup(click.Group):
     """A group over a table of entries, in the table's order, and over a group of entry points."""
 
     def __init__(
-        self,
-        *args: Any,
-        table: Mapping[str, Entry],
-        entry_points: str | None = None,
-        **kwargs: Any,
+        self, *args: Any, table: Mapping[str, Entry], entry_points: str | None = None, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
         self.table = table

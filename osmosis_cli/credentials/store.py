@@ -124,9 +124,7 @@ def find_login(environ: Mapping[str, str] | None = None) -> Login | None:
         when = f"{login.expiry:%Y-%m-%d at %H:%M} UTC"
         raise LoginProblem(f"your login expired on {when}: run `osmosis login`")
     return Login(
-        platform_url=platform,
-        token=kept_token(platform, here.active, login),
-        workspace=here.active,
+        platform_url=platform, token=kept_token(platform, here.active, login), workspace=here.active
     )
 
 

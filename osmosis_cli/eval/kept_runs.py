@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from pytest_osmosis.storage import run_directory
-from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
+from pytest_osmosis.storage.fingerprint import EvalFingerprint
 from pytest_osmosis.storage.journal import FILE, JournalError, OtherFormat, Replay, replay
 from pytest_osmosis.storage.kept_result import kept_suite
 from pytest_osmosis.storage.resume import is_unfinished
+from pytest_osmosis.suite_results import SuiteResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,12 @@ class Run:
     """One evaluation that is kept."""
 
     name: str
-    state: str
+    state: str = "complete"
     """`complete`, `unfinished`, `ended` (but not complete), `in use`, `damaged`, or `other version`
     where that has written it."""
-    done: int
-    total: int
-    started_at: float
+    done: int = 0
+    total: int = 0
+    started_at: float = 0.0
     """Seconds since 1970."""
     agent: str = ""
     data: str = ""
@@ -52,45 +52,68 @@ def nearest_runs(here: Path) -> Path:
     return run_directory.runs_folder(here, None)
 
 
-def read_run(folder: Path, *, with_figures: bool = True, locks: bool = True) -> Run:
-    """Return what there is to say of an evaluation, damaged or not.
+class Kept:
+    """An evaluation that is kept: its journal is read once, when it is asked for."""
 
-    Without `locks` no lock is tried: a session that starts at that moment would find it taken.
-    """
-    user = run_directory.user_of if locks else run_directory.holder_of
-    pid = None if run_directory.is_archived(folder) else user(folder)
-    common: dict[str, Any] = {
-        "archived": run_directory.is_archived(folder),
-        "bytes": sum(map(_size, folder.rglob("*"))),
-        "pid": pid,
-    }
-    try:
-        kept = replay(folder)
-        identity = EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
-        figures = _figures(kept) if with_figures else {}
-    except (JournalError, OSError, KeyError, TypeError) as error:
-        changed = (folder / FILE).stat().st_mtime
-        state = "other version" if isinstance(error, OtherFormat) else "damaged"
-        return Run(folder.name, state, 0, 0, changed, problem=str(error), **common)
-    planned = set(identity.plan.runs())
-    done = sum(place.is_done for key, place in kept.runs.items() if key in planned)
-    state = "in use" if pid is not None else _state(kept, identity.plan, done)
-    info = identity.info
-    return Run(
-        folder.name,
-        state,
-        done,
-        len(planned),
-        kept.header["created_at"],
-        agent=info.agent,
-        data=info.data,
-        model=info.model,
-        eval_fn=next(iter(info.eval_fns), None),
-        pass_threshold=info.pass_threshold,
-        mean=figures.get("mean"),
-        pass_at_1=figures.get("pass@1"),
-        **common,
-    )
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def journal(self) -> Replay:
+        """Its journal; JournalError where it is damaged."""
+        return replay(self.folder)
+
+    @cached_property
+    def identity(self) -> EvalFingerprint:
+        """What was asked."""
+        return EvalFingerprint.from_json({**self.journal.header, "plan": self.journal.plan})
+
+    @cached_property
+    def suite(self) -> SuiteResult:
+        """Its result, as far as it has come."""
+        return kept_suite(self.journal)
+
+    def summary(self, *, with_figures: bool = True, locks: bool = True) -> Run:
+        """Return what lists show of it, damaged or not.
+
+        Without `locks` no lock is tried: a session that starts at that moment would find it taken.
+        """
+        is_archived = run_directory.is_archived(self.folder)
+        user = run_directory.user_of if locks else run_directory.holder_of
+        run = Run(
+            self.folder.name,
+            archived=is_archived,
+            bytes=sum(map(_size, self.folder.rglob("*"))),
+            pid=None if is_archived else user(self.folder),
+        )
+        try:
+            return self._read(run, with_figures=with_figures)
+        except (JournalError, OSError, KeyError, TypeError) as error:
+            changed = (self.folder / FILE).stat().st_mtime
+            state = "other version" if isinstance(error, OtherFormat) else "damaged"
+            return replace(run, state=state, started_at=changed, problem=str(error))
+
+    def _read(self, run: Run, *, with_figures: bool) -> Run:
+        plan, info = self.identity.plan, self.identity.info
+        functions = self.suite.functions[:1] if with_figures and self.journal.runs else ()
+        figures = {name: each.value for one in functions for name, each in one.figures.items()}
+        planned = set(plan.runs())
+        done = sum(place.is_done for key, place in self.journal.runs.items() if key in planned)
+        state = "unfinished" if is_unfinished(self.journal, plan) else "ended"
+        return replace(
+            run,
+            state="in use" if run.pid else "complete" if done == plan.total else state,
+            done=done,
+            total=len(planned),
+            started_at=self.journal.header["created_at"],
+            agent=info.agent,
+            data=info.data,
+            model=info.model,
+            eval_fn=next(iter(info.eval_fns), None),
+            pass_threshold=info.pass_threshold,
+            mean=figures.get("mean"),
+            pass_at_1=figures.get("pass@1"),
+        )
 
 
 def _size(path: Path) -> int:
@@ -98,15 +121,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size if path.is_file() else 0
     except FileNotFoundError:  # a session that is running has renamed it meanwhile
         return 0
-
-
-def _figures(kept: Replay) -> Mapping[str, float | None]:
-    """The figures of the first eval function; none where nothing has ended."""
-    functions = kept_suite(kept).functions if kept.runs else ()
-    return {name: each.value for each_fn in functions[:1] for name, each in each_fn.figures.items()}
-
-
-def _state(kept: Replay, plan: RunPlan, done: int) -> str:
-    if done == plan.total:
-        return "complete"
-    return "unfinished" if is_unfinished(kept, plan) else "ended"

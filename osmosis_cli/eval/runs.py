@@ -22,14 +22,12 @@ from pytest_osmosis.reports.highlights import shown
 from pytest_osmosis.reports.terminal import suite_lines
 from pytest_osmosis.reports.text_table import columns, wrapped
 from pytest_osmosis.storage import run_directory
-from pytest_osmosis.storage.fingerprint import EvalFingerprint
-from pytest_osmosis.storage.journal import FILE, replay
-from pytest_osmosis.storage.kept_result import kept_suite
+from pytest_osmosis.storage.journal import FILE
 from pytest_osmosis.suite_results import SuiteResult
 
 from ..errors import CommandError
 from ..lazy_group import nearest
-from .kept_runs import Run, nearest_runs, read_run
+from .kept_runs import Kept, Run, nearest_runs
 from .lines import say, say_facts, say_table, size_text, when_text
 
 EPILOG = """\b
@@ -63,7 +61,8 @@ def runs_command(ctx: click.Context, run_dir: Path | None) -> None:
 def list_command(ctx: click.Context, as_json: bool) -> None:
     """All of them, the newest last."""
     folder = _runs_folder(ctx)
-    found = sorted(map(read_run, run_directory.kept_in(folder)), key=lambda run: run.started_at)
+    found = [Kept(path).summary() for path in run_directory.kept_in(folder)]
+    found.sort(key=lambda run: run.started_at)
     if as_json:
         click.echo(json.dumps({"folder": str(folder), "runs": [asdict(run) for run in found]}))
         return
@@ -88,39 +87,40 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
     name such as row-3, an index, or one run of a row, such as row-3[run-1].
     """
     folder = _named(_runs_folder(ctx), name)
-    run = read_run(folder)
+    kept = Kept(folder)
+    run = kept.summary()
     if run.problem is not None:
         raise CommandError(run.problem, code="invalid")
-    kept = replay(folder)
     if row is not None:
         from .conversation import row_document, row_lines
 
-        said = row_document(kept, row) if as_json else row_lines(kept, row)
-        for line in [json.dumps(said)] if as_json else said:
+        if as_json:
+            click.echo(json.dumps(row_document(kept.journal, row)))
+            return
+        for line in row_lines(kept.journal, row):
             say(line)
         return
-    identity = EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
-    suite = kept_suite(kept)
+    results = kept.suite.runs
     outcomes = Counter(
-        each.error_type or ("passed" if each.passed else "failed") for each in suite.runs
+        each.error_type or ("passed" if each.passed else "failed") for each in results
     )
-    told = {
+    document = {
         **{key: value for key, value in asdict(run).items() if key != "problem"},
-        "sessions": len(kept.sessions),
+        "sessions": len(kept.journal.sessions),
         "outcomes": dict(sorted(outcomes.items())),
-        "asked": dict(identity.asked),
-        "eval_fns": list(identity.info.eval_fns),
-        "sources": dict(identity.sources),
+        "asked": dict(kept.identity.asked),
+        "eval_fns": list(kept.identity.info.eval_fns),
+        "sources": dict(kept.identity.sources),
         "journal": str(folder / FILE),
         "figures": {
             function.name: {name: figure.value for name, figure in function.figures.items()}
-            for function in suite.functions
+            for function in kept.suite.functions
         },
     }
     if as_json:
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(document))
         return
-    _describe(told, suite)
+    _describe(document, kept.suite)
 
 
 @runs_command.command(
@@ -152,7 +152,7 @@ def prune_command(
         raise click.UsageError("say which: names, --archived, --complete or --older-than DAYS")
     folder = _runs_folder(ctx)
     chosen = [_named(folder, name) for name in names] or list(run_directory.kept_in(folder))
-    runs = [(path, read_run(path, with_figures=False)) for path in chosen]
+    runs = [(path, Kept(path).summary(with_figures=False)) for path in chosen]
     if not names:
         runs = [
             (path, run)
@@ -224,17 +224,17 @@ def _row(run: Run, trend: str) -> tuple[str, ...]:
     return printable(run.name), state, done, mean, trend, pass_at_1, began, size
 
 
-def _describe(told: dict[str, Any], suite: SuiteResult) -> None:
-    say(f"{printable(told['name'])}: {told['state']}, {told['done']}/{told['total']} runs")
-    outcomes = ", ".join(f"{number} {kind}" for kind, number in told["outcomes"].items())
+def _describe(kept: dict[str, Any], suite: SuiteResult) -> None:
+    say(f"{printable(kept['name'])}: {kept['state']}, {kept['done']}/{kept['total']} runs")
+    outcomes = ", ".join(f"{number} {kind}" for kind, number in kept["outcomes"].items())
     facts = {
         "runs": outcomes or "none yet",
-        "started": f"{when_text(told['started_at'])}, sessions: {told['sessions']}",
-        "data": told["data"],
-        **{name: _told(value) for name, value in told["asked"].items()},
-        "journal": f"{told['journal']} ({size_text(told['bytes'])})",
+        "started": f"{when_text(kept['started_at'])}, sessions: {kept['sessions']}",
+        "data": kept["data"],
+        **{name: _text(value) for name, value in kept["asked"].items()},
+        "journal": f"{kept['journal']} ({size_text(kept['bytes'])})",
     }
-    facts.setdefault("eval functions", _told(told["eval_fns"]))
+    facts.setdefault("eval functions", _text(kept["eval_fns"]))
     say_facts({name: printable(text) for name, text in facts.items() if text})
     if suite.finished:
         say("")
@@ -242,12 +242,12 @@ def _describe(told: dict[str, Any], suite: SuiteResult) -> None:
         for line in suite_lines(suite, **({} if width is None else {"width": width})):
             say(escape_control_chars(line))
         for line in wrapped(
-            f"one row: osmosis eval runs show {printable(told['name'])} ROW", width
+            f"one row: osmosis eval runs show {printable(kept['name'])} ROW", width
         ):
             say(line)
 
 
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     if isinstance(value, float) and value.is_integer():

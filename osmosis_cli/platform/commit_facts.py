@@ -174,9 +174,7 @@ def _unpinned_findings(facts: GitFacts, branch: str | None, *, is_known: bool) -
 
 def _no_commit(cure: str) -> Finding:
     return refusal(
-        "no_commit",
-        "the workspace has no commit yet, and a platform runs what is committed",
-        cure,
+        "no_commit", "the workspace has no commit yet, and a platform runs what is committed", cure
     )
 
 

@@ -16,11 +16,7 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
-from pytest_osmosis.user_code.import_object import (
-    ImportingError,
-    MissingModuleError,
-    load_module,
-)
+from pytest_osmosis.user_code.import_object import ImportingError, MissingModuleError, load_module
 from pytest_osmosis.user_code.load_agent import AGENT, load_agent, load_grading
 from pytest_osmosis.user_code.user_hooks import UserHooks
 from pytest_osmosis.user_code.workflow import WorkflowAgent

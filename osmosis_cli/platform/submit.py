@@ -68,10 +68,7 @@ def _submit_command(kind: RunKind) -> click.Command:
         f"  osmosis {group} submit {folder}/my-rollout.toml --yes --json",
     )
     @click.argument(
-        "path",
-        metavar="CONFIG",
-        type=click.Path(path_type=Path),
-        shell_complete=complete_files,
+        "path", metavar="CONFIG", type=click.Path(path_type=Path), shell_complete=complete_files
     )
     @yes_option
     @preflight_options

@@ -18,13 +18,7 @@ from osmosis_ai.rubric.settings import JudgeSettings, Overrides, judge_settings
 
 from ..masking import mask_secrets
 
-_TOP_KEYS = (
-    "version",
-    "default_score_min",
-    "default_score_max",
-    "default_model_info",
-    "rubrics",
-)
+_TOP_KEYS = ("version", "default_score_min", "default_score_max", "default_model_info", "rubrics")
 _OF_PROVIDER = ("api_key", "api_key_env", "api_base")
 """Of a judge: what another provider must not get."""
 _ENTRY_KEYS = (

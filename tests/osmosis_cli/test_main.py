@@ -79,9 +79,7 @@ def test_help_lists_the_installed_commands_and_imports_none_of_them():
 
 
 @pytest.mark.slow
-def test_a_command_about_submitted_runs_imports_neither_pytest_nor_an_event_loop(
-    tmp_path: Path,
-):
+def test_a_command_about_submitted_runs_imports_neither_pytest_nor_an_event_loop(tmp_path: Path):
     done = python(
         "import sys\nfrom osmosis_cli.errors import run\nfrom osmosis_cli.main import cli\n"
         "status = run(cli, ['eval', 'list'])\n"

@@ -18,14 +18,12 @@ from pytest_osmosis.reports.saved_report import read_saved
 from pytest_osmosis.reports.saved_rows import with_dataset
 from pytest_osmosis.run_result import RolloutRecord, RunId
 from pytest_osmosis.storage import run_directory
-from pytest_osmosis.storage.fingerprint import RunPlan
-from pytest_osmosis.storage.journal import FILE, files_of, replay
-from pytest_osmosis.storage.kept_result import kept_suite
+from pytest_osmosis.storage.journal import FILE, files_of
 from pytest_osmosis.storage.run_lines import read_record
 from pytest_osmosis.suite_results import EvalResult, RowResult, SuiteResult
 
 from ...errors import CommandError
-from ..kept_runs import Run, nearest_runs, read_run
+from ..kept_runs import Kept, Run, nearest_runs
 
 AT_ONCE = 2
 """Entries that are held once they were read: a report may be large."""
@@ -165,7 +163,7 @@ def key_of(path: Path) -> str:
 
 
 def _run_entry(folder: Path) -> Entry:
-    run = read_run(folder, locks=False)
+    run = Kept(folder).summary(locks=False)
     return Entry(key_of(folder), "run", folder, run.name.partition("@")[0], run)
 
 
@@ -182,10 +180,10 @@ def _report_entry(path: Path) -> Entry | None:
     done, total = sum(s.finished for s in suites), sum(s.info.total_runs for s in suites)
     run = Run(
         path.name,
-        "complete" if done == total else "ended",
-        done,
-        total,
-        min(filter(None, started), default=path.stat().st_mtime),
+        state="complete" if done == total else "ended",
+        done=done,
+        total=total,
+        started_at=min(filter(None, started), default=path.stat().st_mtime),
         model=", ".join(dict.fromkeys(suite.info.model for suite in suites)),
         eval_fn=None if function is None else function.name,
         pass_threshold=suites[0].info.pass_threshold if suites else None,
@@ -203,14 +201,13 @@ def _report(path: Path) -> Viewed:
 
 def _run(folder: Path) -> Viewed:
     """Return an evaluation that is kept, as far as it has come."""
-    kept = replay(folder)
-    suite = kept_suite(kept)
-    digests = RunPlan.from_json(kept.plan).digest_of
-    rows = tuple(replace(row, digest=digests.get(row.row_index, "")) for row in suite.rows)
-    result, _ = with_dataset(EvalResult((replace(suite, rows=rows),), 0))
+    kept = Kept(folder)
+    digests = kept.identity.plan.digest_of
+    rows = tuple(replace(row, digest=digests.get(row.row_index, "")) for row in kept.suite.rows)
+    result, _ = with_dataset(EvalResult((replace(kept.suite, rows=rows),), 0))
 
     def read(run: RunId) -> RolloutRecord | None:
-        found = kept.runs.get((run.row_index, run.run_index))
+        found = kept.journal.runs.get((run.row_index, run.run_index))
         return None if found is None else read_record(found.place)
 
     return Viewed(replace(result, suites=(_asked(result.suites[0], read),)), read)

@@ -297,10 +297,7 @@ def test_a_row_that_lacks_a_secret_is_not_checked(
         ),
         (Ended(-9, "", ""), "no row could be run: status -9"),
         (Ended(-9, "", "", False), "no row could be run: it took too long"),
-        (
-            {"summary": {"halted": "401 from x"}, "rows": []},
-            "no row ran: 401 from x",
-        ),
+        ({"summary": {"halted": "401 from x"}, "rows": []}, "no row ran: 401 from x"),
     ],
 )
 def test_rows_that_cannot_be_run_are_told(

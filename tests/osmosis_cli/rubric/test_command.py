@@ -405,10 +405,7 @@ def test_one_word_is_an_id_and_the_refusal_says_how_to_give_a_text(
 
 
 def test_a_missing_key_is_told_before_any_request(
-    here: Path,
-    judge: Endpoint,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    here: Path, judge: Endpoint, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     assert "export OPENAI_API_KEY=" in refused(capsys, judge)
@@ -449,11 +446,7 @@ def test_the_rubric_file_beside_the_data_is_found(
     ],
 )
 def test_wrong_records_are_named_by_line(
-    here: Path,
-    judge: Endpoint,
-    capsys: pytest.CaptureFixture[str],
-    row: dict[str, Any],
-    said: str,
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], row: dict[str, Any], said: str
 ) -> None:
     write_rows(here / "data.jsonl", [ROWS[0], row])
     assert said in refused(capsys, judge)

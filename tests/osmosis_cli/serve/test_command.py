@@ -337,9 +337,7 @@ def test_without_a_login_nothing_is_served(fails: Fails):
 
 def test_a_token_for_another_platform_is_not_sent(fails: Fails, platform: Platform):
     done = fails(
-        *("-m", "my_agent:agent_loop"),
-        OSMOSIS_TOKEN=TOKEN,
-        OSMOSIS_PLATFORM_URL=platform.url,
+        *("-m", "my_agent:agent_loop"), OSMOSIS_TOKEN=TOKEN, OSMOSIS_PLATFORM_URL=platform.url
     )
     assert done.returncode == 1
     assert "OSMOSIS_TOKEN_PLATFORM_URL" in done.stderr
