@@ -24,7 +24,6 @@ from .report_files import load
 if TYPE_CHECKING:
     from pytest_osmosis.dataset.sampling import Shard
     from pytest_osmosis.reports.json_models import GateReport
-    from pytest_osmosis.run_result import SuiteInfo
     from pytest_osmosis.suite_results import Breakdown, EvalResult, SuiteResult
 
 EPILOG = """\b
@@ -131,10 +130,11 @@ def _part(path: Path) -> Part:
 
 
 def _check_shards(parts: Sequence[Part]) -> None:
-    """There is each shard, once, and of each all runs."""
+    """Refuse parts of other divisions, a shard given twice, a missing one, and missing runs."""
     first = parts[0]
+    count = first.shard.count
     for part in parts:
-        if part.shard.count != first.shard.count:
+        if part.shard.count != count:
             raise _refusal(
                 "mixed_settings",
                 f"{first.path} is shard {first.shard} and {part.path} is shard {part.shard}: "
@@ -145,10 +145,9 @@ def _check_shards(parts: Sequence[Part]) -> None:
             raise _refusal(
                 "overlap", f"shard {one.shard} is in both {one.path} and {other.path}: give it once"
             )
-    there = {part.shard.number for part in parts}
-    missing = [number for number in range(1, first.shard.count + 1) if number not in there]
+    missing = sorted({*range(1, count + 1)} - {part.shard.number for part in parts})
     if missing:
-        names = ", ".join(f"{number}/{first.shard.count}" for number in missing[:10])
+        names = ", ".join(f"{number}/{count}" for number in missing[:10])
         raise _refusal("gap", f"missing: shard {names}{' …' if len(missing) > 10 else ''}")
     for part in parts:
         for suite in part.result.with_baseline_models:
@@ -215,60 +214,44 @@ def _conversations(parts: Sequence[Part]) -> Iterator[bytes]:
 
 
 def _check_settings(first: Part, other: Part) -> None:
-    if len(first.result.suites) != len(other.result.suites):
-        raise _refusal(
-            "mixed_settings",
-            f"{first.path} has {len(first.result.suites)} evaluations and {other.path} has "
-            f"{len(other.result.suites)}",
-        )
-    told = [part.result.with_baseline_models for part in (first, other)]
-    if len(told[0]) != len(told[1]):
-        raise _refusal(
-            "mixed_settings", f"{first.path} and {other.path} do not both have a baseline model"
-        )
-    for one, two in zip(*told, strict=True):
-        ours, theirs = dict(_settings(one.info)), dict(_settings(two.info))
-        for name in {**ours, **theirs}:
-            if ours.get(name) != theirs.get(name):
-                raise _refusal(
-                    "mixed_settings",
-                    f"{name} is {_shown(ours.get(name))} in {first.path} and "
-                    f"{_shown(theirs.get(name))} in {other.path}",
-                )
-    gates, others = ([gate.gate for gate in part.gates] for part in (first, other))
-    if gates != others:
-        raise _refusal(
-            "mixed_settings",
-            f"the gates are {_shown(gates)} in {first.path} and {_shown(others)} in {other.path}",
-        )
+    ours, theirs = (dict(_settings(part)) for part in (first, other))
+    for key in {**ours, **theirs}:
+        if ours.get(key) != theirs.get(key):
+            raise _refusal(
+                "mixed_settings",
+                f"{key[1]} is {_shown(ours.get(key))} in {first.path} and "
+                f"{_shown(theirs.get(key))} in {other.path}",
+            )
     _warn_of_code(first, other)
 
 
-def _settings(info: SuiteInfo) -> Iterator[tuple[str, Any]]:
+def _settings(part: Part) -> Iterator[tuple[tuple[int, str], Any]]:
     """What must be the same everywhere; where the data lie and what serves the model may differ."""
-    yield "the model", info.model
-    yield "the agent", info.agent
-    yield "n", info.n
-    yield "the pass threshold", info.pass_threshold
-    yield "the list of eval functions", list(info.eval_fns)
-    yield "the digest of the data", info.digest
-    yield from ((name, value) for name, value in info.settings.items() if name != "shard")
+    own, suites = part.result.suites, part.result.with_baseline_models
+    yield (0, "the number of evaluations"), len(own)
+    yield (0, "the number of baseline models"), len(suites) - len(own)
+    for number, info in enumerate(suite.info for suite in suites):
+        yield (number, "the model"), info.model
+        yield (number, "the agent"), info.agent
+        yield (number, "n"), info.n
+        yield (number, "the pass threshold"), info.pass_threshold
+        yield (number, "the list of eval functions"), list(info.eval_fns)
+        yield (number, "the digest of the data"), info.digest
+        yield from (
+            ((number, name), value) for name, value in info.settings.items() if name != "shard"
+        )
+    yield (0, "the list of gates"), [gate.gate for gate in part.gates]
 
 
 def _warn_of_code(first: Part, other: Part) -> None:
-    ours, theirs = (_commit(part) for part in (first, other))
+    git = [part.result.environment.get("git") or {} for part in (first, other)]
+    ours, theirs = (str(each.get("commit") or "")[:12] for each in git)
     if ours and theirs and ours != theirs:
         click.echo(
-            f"warning: {first.path} was run at commit {ours[:12]} and {other.path} at "
-            f"{theirs[:12]}: the code may differ",
+            f"warning: {first.path} was run at commit {ours} and {other.path} at {theirs}: "
+            "the code may differ",
             err=True,
         )
-
-
-def _commit(part: Part) -> str | None:
-    git = part.result.environment.get("git") or {}
-    commit = git.get("commit")
-    return str(commit) if commit else None
 
 
 def _joined(shards: Sequence[tuple[Part, SuiteResult]], confidence: float | None) -> SuiteResult:
@@ -325,13 +308,9 @@ def _breakdowns(
 
 def _check_overlap(shards: Sequence[tuple[Part, SuiteResult]]) -> None:
     seen: dict[int, Part] = {}
-    for part, suite in shards:
-        for row in suite.rows:
-            other = seen.setdefault(row.row_index, part)
-            if other is not part:
-                raise _refusal(
-                    "overlap", f"row {row.row_index} is in both {other.path} and {part.path}"
-                )
+    for part, index in [(part, row.row_index) for part, suite in shards for row in suite.rows]:
+        if (other := seen.setdefault(index, part)) is not part:
+            raise _refusal("overlap", f"row {index} is in both {other.path} and {part.path}")
 
 
 def _shown(value: Any) -> str:

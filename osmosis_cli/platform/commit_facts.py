@@ -66,7 +66,8 @@ def commit_facts(facts: GitFacts, experiment: Experiment, *, is_cloned_here: boo
             branch = branch or facts.default_branch
             newest = newest_known(facts.root, branch) if branch else None
             findings = [*_findings_there(facts, experiment, newest), *_unpushed_findings(facts)]
-            described = _newest(branch, newest)
+            known = f", {newest[:12]} as far as is known here" if newest else ""
+            described = f"the newest on {_named(branch)} that is synced{known}"
     return CommitFacts(
         root=facts.root,
         repository=facts.repository,
@@ -86,11 +87,6 @@ def _git_errors() -> Iterator[None]:
         raise CommandError(str(error), code=error.code) from None
 
 
-def _newest(branch: str | None, commit: str | None) -> str:
-    known = f", {commit[:12]} as far as is known here" if commit else ""
-    return f"the newest on {_named(branch)} that is synced{known}"
-
-
 def _named(branch: str | None) -> str:
     return printable(branch) if branch else "the default branch"
 
@@ -106,17 +102,11 @@ def _findings_here(
     elif pinned and (commit := find_here(facts.root, pinned)):
         yield from _other_commit(facts, pinned, commit)
     elif pinned:
-        yield refusal(
-            "commit_unknown",
-            f"the workspace has no commit {pinned}",
-            "correct experiment.commit_sha",
-        )
+        what = f"the workspace has no commit {pinned}"
+        yield refusal("commit_unknown", what, "correct experiment.commit_sha")
     elif newest is None:
-        yield refusal(
-            "unknown_branch",
-            f"the workspace has no branch {_named(branch)}",
-            "correct experiment.branch",
-        )
+        what = f"the workspace has no branch {_named(branch)}"
+        yield refusal("unknown_branch", what, "correct experiment.branch")
     elif branch and branch != facts.branch:
         yield _other_branch(facts, branch, "check it out, or correct experiment.branch")
 
@@ -132,17 +122,12 @@ def _findings_there(
         return
     found = find_commit(facts.root, pinned)
     if found.on_origin is OnOrigin.NO:
-        yield refusal(
-            "commit_not_pushed",
-            f"the origin does not have the commit {pinned}",
-            "push it with `git push`, or correct experiment.commit_sha",
-        )
+        what = f"the origin does not have the commit {pinned}"
+        cure = "push it with `git push`, or correct experiment.commit_sha"
+        yield refusal("commit_not_pushed", what, cure)
     if found.on_origin is OnOrigin.UNKNOWN:
-        yield not_checked(
-            "commit_unknown",
-            f"whether the origin has the commit {pinned} is not known",
-            found.reason,
-        )
+        what = f"whether the origin has the commit {pinned} is not known"
+        yield not_checked("commit_unknown", what, found.reason)
     yield from _other_commit(facts, pinned, found.commit)
 
 
@@ -164,39 +149,33 @@ def _unpinned_findings(facts: GitFacts, branch: str | None, *, is_known: bool) -
             "push it, or `git fetch` where it was pushed from elsewhere",
         )
     elif facts.branch is None or facts.branch != wanted:
-        yield _other_branch(
-            facts,
-            wanted,
+        cure = (
             f"merge into {_named(wanted)}, or name another pushed branch with experiment.branch, "
-            "or a pushed commit with experiment.commit_sha",
+            "or a pushed commit with experiment.commit_sha"
         )
+        yield _other_branch(facts, wanted, cure)
 
 
 def _no_commit(cure: str) -> Finding:
-    return refusal(
-        "no_commit", "the workspace has no commit yet, and a platform runs what is committed", cure
-    )
+    what = "the workspace has no commit yet, and a platform runs what is committed"
+    return refusal("no_commit", what, cure)
 
 
 def _other_branch(facts: GitFacts, branch: str | None, cure: str) -> Finding:
     here = f"{printable(facts.branch)} is" if facts.branch else "no branch is"
-    what = f"what runs is {_named(branch)}, and {here} checked out"
-    return warning("feature_branch", what, cure)
+    return warning("feature_branch", f"what runs is {_named(branch)}, and {here} checked out", cure)
 
 
 def _unpushed_findings(facts: GitFacts) -> Iterator[Finding]:
-    if facts.unpushed and not facts.is_known_there:
-        yield warning(
-            "unpushed",
-            "nothing was ever pushed to the origin, as far as is known here, so there is "
-            "no commit that could run",
-            "`git push`, or `git fetch` where it was pushed from elsewhere",
-        )
-    elif facts.unpushed:
-        commits = "1 commit is" if facts.unpushed == 1 else f"{facts.unpushed} commits are"
-        yield warning(
-            "unpushed", f"{commits} not pushed, and what is not pushed does not run", "`git push`"
-        )
+    if not facts.unpushed:
+        return
+    commits = "1 commit is" if facts.unpushed == 1 else f"{facts.unpushed} commits are"
+    what, cure = f"{commits} not pushed, and what is not pushed does not run", "`git push`"
+    if not facts.is_known_there:
+        what = "nothing was ever pushed to the origin, as far as is known here, so there is no "
+        what += "commit that could run"
+        cure += ", or `git fetch` where it was pushed from elsewhere"
+    yield warning("unpushed", what, cure)
 
 
 def _dirty_findings(facts: GitFacts, *, is_cloned_here: bool) -> Iterator[Finding]:
@@ -205,8 +184,6 @@ def _dirty_findings(facts: GitFacts, *, is_cloned_here: bool) -> Iterator[Findin
         files = "1 file differs" if count == 1 else f"{count} files differ"
         names = ", ".join(map(printable, facts.changed[:_SHOWN]))
         more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
-        yield warning(
-            "dirty_tree",
-            f"{files} from the commit ({names}{more}); what runs is the commit",
-            f"commit {'' if is_cloned_here else 'and push '}what is meant to run",
-        )
+        what = f"{files} from the commit ({names}{more}); what runs is the commit"
+        push = "" if is_cloned_here else "and push "
+        yield warning("dirty_tree", what, f"commit {push}what is meant to run")

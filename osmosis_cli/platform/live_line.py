@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from itertools import cycle
 
 import click
 
 from ..eval.lines import say
-
-_FRAME_S = 0.12
 
 
 class LiveLine:
@@ -54,27 +50,3 @@ class LiveLine:
         cut = line[: get_terminal_size().columns - 1]
         click.echo(f"\r{cut.ljust(self._width)}", nl=False, err=True)
         self._width = len(cut)
-
-
-class Spinner(LiveLine):
-    """A clock whose sleep draws a line, while a user is in the browser."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self._text = text
-        self._frames = cycle("|/-\\")
-
-    def __enter__(self) -> Spinner:
-        self.show(self._text, self._text)  # all that is seen where there is no terminal
-        return self
-
-    def now(self) -> float:
-        """Return the seconds since some moment."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Let so many seconds pass."""
-        ends = self.now() + seconds
-        while (left := ends - self.now()) > 0:
-            self.show(f"{next(self._frames)} {self._text}", self._text)
-            time.sleep(min(left, _FRAME_S))

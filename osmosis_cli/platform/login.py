@@ -6,6 +6,7 @@ import json
 import os
 import platform as machine
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -21,7 +22,7 @@ from ..eval.lines import say, tell
 from .account import document, shown_user, shown_workspace
 from .connection import client_of, login_problems
 from .given_value import GivenValue, read_value
-from .live_line import Spinner
+from .live_line import LiveLine
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.account import Identity
@@ -35,6 +36,18 @@ Examples:
   osmosis login --token - < token.txt
   OSMOSIS_PLATFORM_URL=http://127.0.0.1:8400 osmosis login
 """
+
+
+class Clock:
+    """The time while a user is in the browser."""
+
+    def now(self) -> float:
+        """Return the seconds since some moment."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Let so many seconds pass."""
+        time.sleep(seconds)
 
 
 @click.command("login", epilog=EPILOG)
@@ -74,8 +87,15 @@ def login_command(
         from osmosis_ai.platform.account import verify
 
         identity = verify(client)
+    login = KeptLogin(
+        user=identity.user,
+        role=identity.role,
+        token=given,
+        token_id=identity.token_id,
+        expires_at=identity.expires_at,
+    )
     with login_problems():
-        store.keep(os.environ, platform, identity.workspace, _kept(identity, given), tell)
+        store.keep(os.environ, platform, identity.workspace, login, tell)
     _show(platform, identity, as_json=as_json, is_new=True)
 
 
@@ -125,8 +145,9 @@ def _confirmed_token(ctx: click.Context, client: PlatformClient, *, no_browser: 
     if not no_browser:
         _open_browser(code.complete_url)
     try:
-        with Spinner("waiting for you to confirm the code in the browser") as spinner:
-            return wait_for_token(client, code, spinner)
+        with LiveLine() as line:
+            line.show("waiting for you to confirm the code in the browser", topic="code")
+            return wait_for_token(client, code, Clock())
     except DeviceFlowEnded as ended:
         raise CommandError(str(ended), code=ended.code) from None
 
@@ -151,16 +172,6 @@ def _open_browser(url: str) -> None:
     import webbrowser
 
     webbrowser.open(url)
-
-
-def _kept(identity: Identity, token: Secret) -> KeptLogin:
-    return KeptLogin(
-        user=identity.user,
-        role=identity.role,
-        token=token,
-        token_id=identity.token_id,
-        expires_at=identity.expires_at,
-    )
 
 
 def _show(platform: str, identity: Identity, *, as_json: bool, is_new: bool) -> None:

@@ -163,7 +163,7 @@ REFUSED = {
     "data": "the digest of the data is 4f1c",
     "setting": "temperature is not given in s1.json and 0.7 in s2.json",
     "rows": "row 0 is in both s1.json and s2.json",
-    "number": "s1.json has 1 evaluations and s2.json has 2",
+    "number": "the number of evaluations is 1 in s1.json and 2 in s2.json",
 }
 
 
@@ -217,7 +217,7 @@ def gated(number: int, text: str, /, **told: Any) -> str:
 def test_shards_with_and_without_a_gate_are_refused():
     done = merge(gated(1, "mean >= 0.1"), write("s2.json", shard(2, 2)))
     assert done.exit_code == 1
-    assert "the gates are mean >= 0.1 in s1.json and none in s2.json" in done.output
+    assert "the list of gates is mean >= 0.1 in s1.json and none in s2.json" in done.output
 
 
 def test_the_confidence_is_that_of_whichever_shard_tells_it():

@@ -33,7 +33,7 @@ GRANT = {
 }
 
 
-class Pauses(live_line.Spinner):
+class Pauses(login_module.Clock):
     """Time that passes at once."""
 
     taken: list[float]
@@ -63,7 +63,7 @@ def platform(served: FakePlatform) -> FakePlatform:
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr(Pauses, "taken", taken := [], raising=False)
-    monkeypatch.setattr(login_module, "Spinner", Pauses)
+    monkeypatch.setattr(login_module, "Clock", Pauses)
     return taken
 
 
@@ -512,21 +512,19 @@ def test_logout_asks_and_without_a_terminal_names_the_option(
     assert kept(tmp_path) == {}
 
 
-def test_the_spinner_turns_on_a_terminal_only_and_leaves_no_line(
+def test_a_live_line_is_drawn_on_a_terminal_only_and_leaves_no_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr(live_line, "_FRAME_S", 0.001)
     monkeypatch.setitem(os.environ, "TERM", "xterm")
-    with live_line.Spinner("waiting") as spinner:
-        spinner.sleep(0.003)
-    shown = capsys.readouterr().err
-    assert shown.startswith("\rwaiting\r| waiting")
-    assert shown.endswith("\r         \r")
-    assert "\x1b" not in shown
+    with live_line.LiveLine() as line:
+        line.show("waiting", "it")
+        line.show("| wait", "it")
+    assert capsys.readouterr().err == "\rwaiting\r| wait \r      \r"
     monkeypatch.setitem(os.environ, "TERM", "dumb")
-    with live_line.Spinner("waiting") as spinner:
-        spinner.sleep(0.001)
+    with live_line.LiveLine() as line:
+        line.show("waiting", "it")
+        line.show("| wait", "it")
     assert capsys.readouterr().err == "waiting\n"
 
 
