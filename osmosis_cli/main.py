@@ -29,7 +29,7 @@ COMMANDS = {
     "validate": Entry("agent.validate:validate_command", "Check an agent loop without running it."),
     "serve": Entry("serve.command:serve_command", "Serve an agent loop to a trainer."),
     "preview": Entry("agent.preview:preview_command", "Show a rubric file or a dataset."),
-    "completion": Entry("completion:completion_command", "Print a shell completion script."),
+    "completion": Entry("main:completion_command", "Print a shell completion script."),
     "login": on_platform("login:login_command", "Log in to the platform."),
     "whoami": on_platform("account:whoami_command", "Show who you are at the platform."),
     "logout": on_platform("account:logout_command", "End a login."),
@@ -50,6 +50,12 @@ Examples:
   osmosis validate -m server:agent_loop
   osmosis eval submit configs/eval/my-rollout.toml
   osmosis eval --help
+"""
+COMPLETION_EPILOG = """\b
+Examples:
+  osmosis completion bash > ~/.local/share/bash-completion/completions/osmosis
+  osmosis completion zsh > "${fpath[1]}/_osmosis"
+  osmosis completion fish > ~/.config/fish/completions/osmosis.fish
 """
 
 
@@ -105,10 +111,30 @@ def cli(ctx: click.Context, env_file: Path | None, no_env_file: bool) -> None:
 cli.params += env_file_options
 
 
+@click.command("completion", epilog=COMPLETION_EPILOG)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.option("--json", "as_json", is_flag=True, help="Print the script as a JSON document.")
+def completion_command(shell: str, as_json: bool) -> None:
+    """Print the script that lets SHELL complete commands and options of osmosis."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None, "click completes the three shells that the argument admits"
+    # The template, not `source()`: that runs a bash to look at its version.
+    kit = kind(cli, {}, PROGRAM, COMPLETION_VARIABLE)
+    script = kit.source_template % kit.source_vars()
+    if as_json:
+        import json
+
+        script = json.dumps({"shell": shell, "script": script})
+    click.echo(script)
+
+
 def main(args: Sequence[str] | None = None) -> None:
     """The console script: run the command line and exit with its status."""
     if COMPLETION_VARIABLE in os.environ:
-        from .completion import answer_shell
+        from click.shell_completion import shell_complete
 
-        sys.exit(answer_shell(cli))
+        asked = os.environ[COMPLETION_VARIABLE]
+        sys.exit(shell_complete(cli, {}, PROGRAM, COMPLETION_VARIABLE, asked))
     sys.exit(run(cli, list(sys.argv[1:] if args is None else args)))

@@ -29,7 +29,7 @@ SUBCOMMANDS = {
     "compare": Entry("eval.compare:compare_command", "Compare two reports."),
     "merge": Entry("eval.merge:merge_command", "Merge the reports of several machines."),
     "report": Entry("eval.report:report_command", "Show a saved report, or write it as HTML."),
-    "view": Entry("eval.view:view_command", "Show reports and kept evaluations in a browser."),
+    "view": Entry("eval.viewer.server:view_command", "Show reports and kept runs in a browser."),
     "runs": Entry("eval.runs:runs_command", "List the evaluations kept on this machine."),
     "check": Entry(
         "platform.check:eval_check_command", "Check config files of submitted evaluations."

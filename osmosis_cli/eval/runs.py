@@ -92,7 +92,7 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
     if run.problem is not None:
         raise CommandError(run.problem, code="invalid")
     if row is not None:
-        from .conversation import row_document, row_lines
+        from .kept_runs import row_document, row_lines
 
         if as_json:
             click.echo(json.dumps(row_document(kept.journal, row)))

@@ -21,8 +21,8 @@ from ..errors import CommandError, usage_errors
 from ..eval.lines import say, tell
 from .account import document, shown_user, shown_workspace
 from .connection import client_of, login_problems
-from .given_value import GivenValue, read_value
 from .live_line import LiveLine
+from .secret import GivenValue, read_value
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.account import Identity

@@ -388,7 +388,7 @@ def test_other_packages_add_commands_that_replace_none_of_ours(
     points = [
         importlib.metadata.EntryPoint(name, value, "osmosis.commands")
         for name, value in {
-            "added": "osmosis_cli.completion:completion_command",
+            "added": "osmosis_cli.main:completion_command",
             "eval": "not_to_be:imported",
             "broken": "not_there:command",
         }.items()

@@ -1,4 +1,4 @@
-"""The HTTP server of `osmosis eval view`: loopback alone, nothing can be changed through it.
+"""`osmosis eval view`: an HTTP server on loopback alone, through which nothing can be changed.
 
 Every address begins with a token, which is printed where the server was started: other users of the
 machine reach its loopback too, and conversations are for their owner. A request whose `Host` is
@@ -18,11 +18,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import click
+
+from osmosis_ai.escaping import printable
 from pytest_osmosis.reports.json_reader import UnreadableReport
 from pytest_osmosis.reports.packed_conversations import told
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.storage.journal import JournalError
 
+from ...buffered_output import BufferedStreams
+from ...errors import ENDS_BY_SIGNAL, CommandError
+from ..lines import say
+from ..report_files import readable
 from .library import Entry, Library
 from .pages import NothingInCommon, comparison_page, entry_page, index_page
 
@@ -38,6 +45,14 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+
+
+EPILOG = """\b
+Examples:
+  osmosis eval view
+  osmosis eval view results.json
+  osmosis eval view reports/ --port 8080
+"""
 
 
 class Refused(Exception):
@@ -220,3 +235,40 @@ def watched(entry: Entry, wait: Callable[[float], bool]) -> Iterator[bytes]:
             yield b": still there\n\n"
         if wait(POLL_S):
             return
+
+
+@click.command("view", epilog=EPILOG)
+@click.argument("place", metavar="[DIR|FILE]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="N",
+    help="The port to listen on (default: one that is free).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the address as one JSON document.")
+@click.pass_context
+def view_command(ctx: click.Context, place: Path | None, port: int, as_json: bool) -> None:
+    """Show reports and kept evaluations in a browser, live while a session runs.
+
+    DIR is a project, a folder of JSON reports or one of kept evaluations (default: the project
+    here); FILE is one JSON report. The pages are served on 127.0.0.1 alone, under an address that
+    cannot be guessed, until Ctrl-C.
+    """
+    with readable():
+        library = Library(place)
+    try:
+        viewer = Viewer(library, (place or Path.cwd()).absolute(), port=port)
+    except OSError as error:
+        reason = error.strerror or error
+        raise CommandError(f"cannot listen on port {port}: {reason}", code="port") from None
+    ctx.meta[ENDS_BY_SIGNAL] = True
+    with viewer:
+        if as_json:
+            click.echo(json.dumps({"url": viewer.url, "pages": len(library.entries())}))
+            if streams := ctx.find_object(BufferedStreams):
+                streams.release()
+        else:
+            say(f"{printable(str(viewer.place))}: {viewer.url}")
+            say("Ctrl-C ends it")
+        viewer.serve_forever()
