@@ -16,7 +16,7 @@ from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from osmosis_cli.platform import connection
 from tests.command import Osmosis, command
-from tests.fake_platform import TOKEN, FakePlatform, Request, fake_platform
+from tests.fake_platform import TOKEN, FakePlatform, Request
 from tests.narrow_terminal import NarrowTerminal
 from tests.platform_server import PlatformServer, serving
 
@@ -78,18 +78,6 @@ class Storage:
 
     def sent(self) -> list[str]:
         return [f"{one.method} {one.path}" for one in self.platform.requests]
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[FakePlatform]:
-    with fake_platform() as platform:
-        yield platform
-
-
-@pytest.fixture
-def platform(served: FakePlatform) -> FakePlatform:
-    served.clear()
-    return served
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from osmosis_cli.credentials import store
 from osmosis_cli.platform import connection, live_line
 from osmosis_cli.platform import login as login_module
 from tests.command import Osmosis, command
-from tests.fake_platform import FAULTS, TOKEN, FakePlatform, Request, fake_platform
+from tests.fake_platform import FAULTS, TOKEN, FakePlatform, Request
 
 AUTHORIZE = ("POST", "/api/cli/device/authorize")
 DEVICE_TOKEN = ("POST", "/api/cli/device/token")
@@ -45,19 +45,11 @@ class Pauses(login_module.Clock):
         self.taken.append(seconds)
 
 
-@pytest.fixture(scope="module")
-def served() -> Iterator[FakePlatform]:
-    with fake_platform() as platform:
-        yield platform
-
-
 @pytest.fixture
-def platform(served: FakePlatform) -> FakePlatform:
-    served.requests.clear()
-    served.headers.clear()
-    served.fault = None
-    served.answers = {VERIFY: verified(), AUTHORIZE: GRANT, DEVICE_TOKEN: {"access_token": TOKEN}}
-    return served
+def platform(platform: FakePlatform) -> FakePlatform:
+    token = {"access_token": TOKEN}
+    platform.answers |= {VERIFY: verified(), AUTHORIZE: GRANT, DEVICE_TOKEN: token}
+    return platform
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ import pytest
 
 from osmosis_cli.credentials import store
 from osmosis_cli.platform import login as login_module
-from osmosis_cli.platform.live_line import Spinner
 from tests.command import Osmosis, command
 from tests.platform_server import PlatformServer, serving
 from tests.pushed_workspace import GIT_TOKEN, make_workspace
@@ -40,7 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlatformServer]
         yield found
 
 
-class Browser(Spinner):
+class Browser(login_module.Clock):
     """A user who confirms the code while the command waits."""
 
     server: PlatformServer
@@ -82,7 +81,7 @@ def osmosis(
     monkeypatch.setenv("OSMOSIS_PLATFORM_URL", server.url)
     monkeypatch.setattr(store, "is_keyring_installed", lambda: False)
     monkeypatch.setattr(Browser, "server", server, raising=False)
-    monkeypatch.setattr(login_module, "Spinner", Browser)
+    monkeypatch.setattr(login_module, "Clock", Browser)
     monkeypatch.chdir(make_workspace(tmp_path, monkeypatch))
     return command(monkeypatch, capfd)
 

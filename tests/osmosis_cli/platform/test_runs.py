@@ -18,7 +18,7 @@ from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from osmosis_cli.platform import connection
 from pytest_osmosis.reports.json_writer import write
-from tests.fake_platform import FAULTS, TOKEN, FakePlatform, Request, fake_platform
+from tests.fake_platform import FAULTS, TOKEN, FakePlatform, Request
 from tests.made_results import result_of, suite_of
 from tests.narrow_terminal import COLUMNS, NarrowTerminal
 from tests.pushed_workspace import GIT_TOKEN, make_workspace
@@ -36,18 +36,6 @@ Command = Callable[..., tuple[int, str, str]]
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         yield make_workspace(tmp_path_factory.mktemp("made"), patch)
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[FakePlatform]:
-    with fake_platform() as platform:
-        yield platform
-
-
-@pytest.fixture
-def platform(served: FakePlatform) -> FakePlatform:
-    served.clear()
-    return served
 
 
 @pytest.fixture

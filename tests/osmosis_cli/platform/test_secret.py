@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from osmosis_cli.platform import connection
 from tests.command import Osmosis, command
-from tests.fake_platform import TOKEN, FakePlatform, fake_platform
+from tests.fake_platform import TOKEN, FakePlatform
 
 SECRETS = "/api/cli/environment-secrets"
 VALUE = "value-that-is-not-to-be-seen-31"
 NAME = "MY_KEY"
 
 
-@pytest.fixture(scope="module")
-def served() -> Iterator[FakePlatform]:
-    with fake_platform() as platform:
-        yield platform
-
-
 @pytest.fixture
-def platform(served: FakePlatform) -> FakePlatform:
-    served.requests.clear()
-    served.fault = None
+def platform(platform: FakePlatform) -> FakePlatform:
     stored = {"id": "s1", "name": NAME, "scope": "user", "updated_at": "2026-11-22T12:00:00Z"}
     page = {"environment_secrets": [stored], "total_count": 1, "has_more": False}
-    served.answers = {
+    platform.answers |= {
         ("POST", SECRETS): lambda _: (201, stored),
         ("GET", SECRETS): page,
         ("DELETE", SECRETS): {},
     }
-    return served
+    return platform
 
 
 @pytest.fixture

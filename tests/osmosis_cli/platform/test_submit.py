@@ -16,7 +16,7 @@ from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from osmosis_cli.platform.findings import Finding, Severity
 from osmosis_cli.platform.preflight import Preflight
-from tests.fake_platform import FAULTS, TOKEN, FakePlatform, fake_platform
+from tests.fake_platform import FAULTS, TOKEN, FakePlatform
 from tests.pushed_workspace import EVAL, GIT_TOKEN, TRAINING, commit, git, make_workspace
 from tests.typed_input import Terminal
 
@@ -52,17 +52,10 @@ def own(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-@pytest.fixture(scope="module")
-def served() -> Iterator[FakePlatform]:
-    with fake_platform() as platform:
-        yield platform
-
-
 @pytest.fixture
-def platform(served: FakePlatform) -> FakePlatform:
-    served.clear()
-    served.answers["POST", RUNS] = MADE
-    return served
+def platform(platform: FakePlatform) -> FakePlatform:
+    platform.answers["POST", RUNS] = MADE
+    return platform
 
 
 @dataclass
