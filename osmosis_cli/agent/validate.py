@@ -64,44 +64,16 @@ class Validation:
 
 def check_agent(spec: str, *, roots: Sequence[Path], option: str = "-m/--module") -> Validation:
     """Load `module:attribute` and look at its name, its tools and its `run`."""
-    loaded, agent = _load(spec, roots=roots, option=option)
-    if agent is None:
-        return Validation((loaded,), None)
-    tools_check, tools = _check_tools(agent)
-    return Validation((loaded, _check_name(agent), tools_check, _check_run(agent)), agent, tools)
-
-
-def _load(spec: str, *, roots: Sequence[Path], option: str) -> tuple[Check, Any]:
-    from osmosis_ai.agents.function import as_agent, is_agent_function, wrong_parameters
-    from osmosis_ai.rollout import RolloutAgentLoop
-    from pytest_osmosis.user_code.classify_agent import classify_agent, workflow_told
-    from pytest_osmosis.user_code.import_object import ImportingError, kind_of, load_object
-    from pytest_osmosis.user_code.mcp_server import MCP, load_mcp_agent
+    from pytest_osmosis.user_code.import_object import ImportingError
+    from pytest_osmosis.user_code.load_agent import load_agent_loop
 
     try:
-        if spec.startswith(MCP):
-            tools = load_mcp_agent(spec, option=option, roots=roots)
-            return Check("loads", True, f"{spec.removeprefix(MCP)} is an MCP server"), tools
-        found = load_object(spec, option=option, roots=roots)
+        agent = load_agent_loop(spec, option=option, roots=roots)
     except ImportingError as error:
-        return Check("loads", False, str(error)), None
-    if is_agent_function(found):
-        if problem := wrong_parameters(found):
-            return Check("loads", False, f"{option} {spec!r}: {problem}"), None
-        return Check("loads", True, f"{spec} is an async function"), as_agent(found)
-    kind = found if inspect.isclass(found) else type(found)
-    if not issubclass(kind, RolloutAgentLoop):
-        told = f"{kind.__name__} must derive from RolloutAgentLoop"
-        if classify_agent(found) == "workflow":
-            told = workflow_told(found)
-        return Check("loads", False, f"{option} {spec!r}: {told}"), None
-    if inspect.isclass(found):
-        try:
-            found = found()
-        except (Exception, SystemExit) as error:  # noqa: BLE001  the user's code: data
-            what = f"{kind.__name__}() raised {named_error(error)}; it must need no arguments"
-            return Check("loads", False, what), None
-    return Check("loads", True, f"{spec} is {kind_of(found)}"), found
+        return Validation((Check("loads", False, str(error)),), None)
+    loads = Check("loads", True, spec.removeprefix("mcp:"))
+    tools_check, tools = _check_tools(agent)
+    return Validation((loads, _check_name(agent), tools_check, _check_run(agent)), agent, tools)
 
 
 def _check_name(agent: RolloutAgentLoop) -> Check:
