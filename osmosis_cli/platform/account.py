@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import time
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -57,25 +56,6 @@ def whoami_command(as_json: bool) -> None:
     say_facts(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """A login that was removed here."""
-
-    platform: str
-    workspace: str
-    problem: str | None
-    """Why its token may still be valid; None when the platform revoked it."""
-
-    def document(self) -> dict[str, Any]:
-        """Return what programs get of it."""
-        return {
-            "platform": self.platform,
-            "workspace": self.workspace or None,
-            "revoked": self.problem is None,
-            "problem": self.problem,
-        }
-
-
 @click.command("logout", epilog=LOGOUT_EPILOG)
 @click.option("--all", "all_logins", is_flag=True, help="Of every workspace at every platform.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -91,7 +71,7 @@ def logout_command(*, all_logins: bool, yes: bool, as_json: bool) -> None:
         _confirm(chosen)
     ended = [_log_out(platform, name, login) for platform, name, login in chosen]
     if as_json:
-        click.echo(json.dumps({"logged_out": [one.document() for one in ended]}))
+        click.echo(json.dumps({"logged_out": ended}))
     else:
         _show(ended)
     if os.environ.get(store.TOKEN):
@@ -123,11 +103,13 @@ def _confirm(chosen: list[tuple[str, str, KeptLogin]]) -> None:
     click.confirm(f"Log out of {named}?", abort=True, err=True)
 
 
-def _log_out(platform: str, workspace: str, login: KeptLogin) -> _Ended:
+def _log_out(platform: str, workspace: str, login: KeptLogin) -> dict[str, Any]:
+    """Remove a login; return what became of it, and why its token may still be valid."""
     problem = _revoke(platform, workspace, login)
     with login_problems():
         store.forget(os.environ, platform, workspace, tell)
-    return _Ended(platform, workspace, problem)
+    ended = {"platform": platform, "workspace": workspace or None}
+    return {**ended, "revoked": problem is None, "problem": problem}
 
 
 def _revoke(platform: str, workspace: str, login: KeptLogin) -> str | None:
@@ -145,15 +127,16 @@ def _revoke(platform: str, workspace: str, login: KeptLogin) -> str | None:
     return None
 
 
-def _show(ended: list[_Ended]) -> None:
+def _show(ended: list[dict[str, Any]]) -> None:
     if not ended:
         say("there is no login to end")
     for one in ended:
-        say(f"logged out of {shown_workspace(one.workspace)} at {one.platform}")
-        if one.problem:
+        platform = one["platform"]
+        say(f"logged out of {shown_workspace(one['workspace'] or '')} at {platform}")
+        if one["problem"]:
             tell(
-                f"warning: the token was removed here, and may still be valid at {one.platform}: "
-                f"{one.problem}"
+                f"warning: the token was removed here, and may still be valid at {platform}: "
+                f"{one['problem']}"
             )
 
 

@@ -83,29 +83,24 @@ def _check(kind: type[RunConfig], paths: tuple[Path, ...], *, as_json: bool) -> 
 
 def unusable(errors: Sequence[ConfigError]) -> CommandError:
     """Return the failure that tells every problem of every file."""
-    return CommandError(
-        "\n".join(str(error) for error in errors),
-        code="invalid_config",
-        details={"files": [_error_document(error) for error in errors]},
-    )
+    files = [
+        {"path": str(error.path), "valid": False, "problems": list(map(_problem, error.problems))}
+        for error in errors
+    ]
+    text = "\n".join(map(str, errors))
+    return CommandError(text, code="invalid_config", details={"files": files})
 
 
 def _document(file: ConfigFile[RunConfig]) -> dict[str, Any]:
-    warnings = [_problem(warning) for warning in file.warnings]
+    warnings = list(map(_problem, file.warnings))
     return {"path": str(file.path), "valid": True, "warnings": warnings}
-
-
-def _error_document(error: Any) -> dict[str, Any]:
-    problems = [_problem(problem) for problem in error.problems]
-    return {"path": str(error.path), "valid": False, "problems": problems}
 
 
 def _problem(problem: Any) -> dict[str, Any]:
     return {"line": problem.line, "key": problem.key or None, "message": problem.message}
 
 
-eval_check_command = _check_command(EVALUATION)
-train_check_command = _check_command(TRAINING)
+eval_check_command, train_check_command = map(_check_command, (EVALUATION, TRAINING))
 
 
 @click.command("schema", epilog="\b\nExample:\n  osmosis train schema > training.schema.json\n")

@@ -17,11 +17,10 @@ from osmosis_ai.platform.datasets import PATH
 from ..lazy_group import Entry, LazyGroup
 from .run_commands import (
     json_option,
-    list_document,
     list_options,
     may_ask,
     run_argument,
-    say_more,
+    show_list,
     yes_option,
 )
 
@@ -96,24 +95,20 @@ dataset_group = LazyGroup(
 @list_options
 def dataset_list(limit: int | None, *, as_json: bool) -> None:
     """List the datasets of this workspace on the platform."""
-    from osmosis_ai.platform.datasets import PATH
-
-    from ..eval.lines import say, say_table
     from .connection import connect
     from .run_text import utc_now
 
     with connect() as client:
         found = client.collect(PATH, "datasets", limit=limit)
-    if as_json:
-        click.echo(json.dumps(list_document("datasets", found)))
-        return
-    if not found.items:
-        say("this workspace has no datasets; upload one: osmosis dataset upload FILE")
-        return
-    now = utc_now()
-    rows = [_HEADER, *(_row(item, now) for item in found.items)]
-    say_table(rows, least_first=_LEAST_FIRST)
-    say_more(found, "osmosis dataset list")
+    show_list(
+        "datasets",
+        found,
+        lambda: [_HEADER, *(_row(item, utc_now()) for item in found.items)],
+        empty="this workspace has no datasets; upload one: osmosis dataset upload FILE",
+        least_first=_LEAST_FIRST,
+        command="osmosis dataset list",
+        as_json=as_json,
+    )
 
 
 @click.command("delete", epilog="\b\nExample:\n  osmosis dataset delete my-rollout --yes\n")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +15,7 @@ from osmosis_ai.escaping import printable
 from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import CommandError
-from ..eval.lines import say
+from ..eval.lines import say, say_table
 from ..lazy_group import Entry, LazyGroup, nearest
 
 if TYPE_CHECKING:
@@ -60,13 +60,26 @@ def list_options(command: Callable[..., None]) -> Callable[..., None]:
     return limited
 
 
-def list_document(key: str, found: Listing) -> dict[str, Any]:
-    """Return the JSON document of a list."""
-    return {key: list(found.items), "total_count": found.total_count, "has_more": found.has_more}
-
-
-def say_more(found: Listing, command: str) -> None:
-    """Say how to see all, where a list does not have them."""
+def show_list(
+    key: str,
+    found: Listing,
+    rows: Callable[[], Sequence[Sequence[str]]],
+    *,
+    empty: str,
+    least_first: Sequence[str],
+    command: str,
+    as_json: bool,
+) -> None:
+    """Print what a platform lists: the JSON document, or a table and how to see all."""
+    if as_json:
+        items = {key: list(found.items)}
+        document = {**items, "total_count": found.total_count, "has_more": found.has_more}
+        click.echo(json.dumps(document))
+        return
+    if not found.items:
+        say(empty)
+        return
+    say_table(rows(), least_first=least_first)
     if found.has_more:
         of = "" if found.total_count is None else f" of {found.total_count:,}"
         say(f"{len(found.items):,}{of}; all of them: {command} --all")
@@ -133,21 +146,20 @@ def _list_command(kind: RunKind) -> click.Command:
 
 
 def _list(runs: Runs, limit: int | None, *, as_json: bool) -> None:
-    from ..eval.lines import say, say_table
     from .run_text import LEAST_FIRST, run_rows, utc_now
 
     kind = runs.kind
     found = runs.newest(limit)
-    if as_json:
-        click.echo(json.dumps(list_document(f"{kind.key}s", found)))
-        return
-    if not found.items:
-        config = f"osmosis {kind.group} submit configs/{kind.folder}/NAME.toml"
-        say(f"no {kind.noun}s were submitted in this workspace; submit one: {config}")
-        return
-    rows = run_rows(map(runs.record, found.items), utc_now())
-    say_table(rows, least_first=LEAST_FIRST)
-    say_more(found, f"osmosis {kind.group} list")
+    show_list(
+        f"{kind.key}s",
+        found,
+        lambda: run_rows(map(runs.record, found.items), utc_now()),
+        empty=f"no {kind.noun}s were submitted in this workspace; submit one: "
+        f"osmosis {kind.group} submit configs/{kind.folder}/NAME.toml",
+        least_first=LEAST_FIRST,
+        command=f"osmosis {kind.group} list",
+        as_json=as_json,
+    )
 
 
 def _ending_command(

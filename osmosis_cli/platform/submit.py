@@ -86,7 +86,7 @@ def _submit_command(kind: RunKind) -> click.Command:
             if not yes:
                 click.confirm("submit it?", abort=True)
             answer = _send(plan, client)
-        _tell(plan, answer, as_json=as_json)
+        _report(plan, answer, as_json=as_json)
 
     return command
 
@@ -263,6 +263,10 @@ def _send(plan: Plan, client: PlatformClient) -> dict[str, Any]:
     from osmosis_ai.platform.runs import Runs
 
     runs = Runs(client, plan.kind)
+    perhaps = (
+        f"whether it was submitted is not known: look at osmosis {plan.kind.group} list before "
+        "you submit it again"
+    )
     try:
         answer = runs.submit(plan.file.config.payload())
         if runs.record(answer).label == "?":
@@ -271,40 +275,28 @@ def _send(plan: Plan, client: PlatformClient) -> dict[str, Any]:
     except PlatformError as error:
         if not error.is_ambiguous:
             raise
-        raise CommandError(
-            f"{error}; {_perhaps(plan)}", code=error.code, details=error.document()
-        ) from None
+        text = f"{error}; {perhaps}"
+        raise CommandError(text, code=error.code, details=error.document()) from None
     except KeyboardInterrupt:
-        raise CommandError(
-            f"interrupted; {_perhaps(plan)}", code="interrupted", status=INTERRUPTED
-        ) from None
+        text = f"interrupted; {perhaps}"
+        raise CommandError(text, code="interrupted", status=INTERRUPTED) from None
 
 
-def _perhaps(plan: Plan) -> str:
-    return (
-        f"whether it was submitted is not known: look at osmosis {plan.kind.group} list before "
-        "you submit it again"
-    )
-
-
-def _tell(plan: Plan, answer: Mapping[str, Any], *, as_json: bool) -> None:
+def _report(plan: Plan, answer: Mapping[str, Any], *, as_json: bool) -> None:
     from osmosis_ai.platform.answers import run_record
 
     from .run_text import copyable, shown
 
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    plan.kind.key: answer,
-                    "repository": plan.commit.repository,
-                    "commit": plan.commit.described,
-                    "commit_sha": plan.commit.pinned,
-                    "secrets": dict(plan.scopes),
-                    "findings": [finding.document() for finding in plan.findings],
-                }
-            )
-        )
+        document = {
+            plan.kind.key: answer,
+            "repository": plan.commit.repository,
+            "commit": plan.commit.described,
+            "commit_sha": plan.commit.pinned,
+            "secrets": dict(plan.scopes),
+            "findings": [finding.document() for finding in plan.findings],
+        }
+        click.echo(json.dumps(document))
         return
     run = run_record(answer, plan.kind.key)
     click.echo(f"submitted: {shown(run.label)}, {shown(run.status)}")
@@ -313,5 +305,4 @@ def _tell(plan: Plan, answer: Mapping[str, Any], *, as_json: bool) -> None:
     click.echo(f"wait for its end: osmosis {plan.kind.group} info {copyable(run)} --watch")
 
 
-eval_submit_command = _submit_command(EVALUATION)
-train_submit_command = _submit_command(TRAINING)
+eval_submit_command, train_submit_command = map(_submit_command, (EVALUATION, TRAINING))
