@@ -43,7 +43,7 @@ class BufferedStream(io.RawIOBase):
             self._kept.append(bytes(data))
         return len(data)
 
-    def kept(self) -> str:
+    def peek(self) -> str:
         """Return the text buffered so far."""
         return b"".join(self._kept or ()).decode("utf-8", "replace")
 

@@ -168,7 +168,7 @@ def _outcome(
     except click.ClickException as error:
         return Outcome(error.exit_code, error)
     except (KeyboardInterrupt, click.Abort) as stop:
-        return replace(_stopped(stop), is_usual=ENDS_BY_SIGNAL in meta)
+        return replace(_outcome_of_stop(stop), is_usual=ENDS_BY_SIGNAL in meta)
     except _Terminated:
         failure = CommandError("terminated")
         return Outcome(TERMINATED, failure, "terminated", is_usual=ENDS_BY_SIGNAL in meta)
@@ -178,7 +178,7 @@ def _outcome(
         return Outcome(1, CommandError(_unexpected(error)), "internal")
 
 
-def _stopped(stop: BaseException) -> Outcome:
+def _outcome_of_stop(stop: BaseException) -> Outcome:
     # click turns Ctrl-C at a prompt into Abort, and so it does with "no" and with a closed stdin
     causes = (stop, stop.__cause__, stop.__context__)
     if any(isinstance(cause, KeyboardInterrupt) for cause in causes):

@@ -107,14 +107,14 @@ def _rubrics(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, An
 
     with command_errors(RubricFileError, code="invalid"):
         found = load_rubrics(path, is_for_judging=False)
-    return "rubrics", len(found), [rubric.shown() for rubric in found[:limit]]
+    return "rubrics", len(found), [rubric.mask() for rubric in found[:limit]]
 
 
 def _records(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]]:
     from ..rubric.records import load_records
 
     found = load_records(path)
-    return "records", len(found), [record.shown() for record in found[:limit]]
+    return "records", len(found), [record.mask() for record in found[:limit]]
 
 
 def _rows(

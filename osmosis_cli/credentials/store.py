@@ -111,7 +111,7 @@ def find_login(environ: Mapping[str, str] | None = None) -> Login | None:
     platform = platform_url(environ)
     if environ.get(TOKEN):
         return _from_environment(environ, platform)
-    here = kept_logins(environ).at(platform)
+    here = read_logins(environ).at(platform)
     if not here.workspaces:
         return None
     if here.active is None:
@@ -124,7 +124,7 @@ def find_login(environ: Mapping[str, str] | None = None) -> Login | None:
         when = f"{login.expiry:%Y-%m-%d at %H:%M} UTC"
         raise LoginProblem(f"your login expired on {when}: run `osmosis login`")
     return Login(
-        platform_url=platform, token=kept_token(platform, here.active, login), workspace=here.active
+        platform_url=platform, token=find_token(platform, here.active, login), workspace=here.active
     )
 
 
@@ -136,12 +136,12 @@ def credentials_path(environ: Mapping[str, str]) -> Path:
     return Path(base).expanduser() / "osmosis" / "credentials.json"
 
 
-def kept_logins(environ: Mapping[str, str]) -> Logins:
+def read_logins(environ: Mapping[str, str]) -> Logins:
     """Return what is kept, also what has expired; raise LoginProblem."""
     return file.read(credentials_path(environ))
 
 
-def kept_token(platform: str, workspace: str, login: KeptLogin) -> Secret:
+def find_token(platform: str, workspace: str, login: KeptLogin) -> Secret:
     """Return the token of a login that is kept; raise LoginProblem."""
     if login.token is not None:
         return login.token

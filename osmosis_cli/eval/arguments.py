@@ -127,7 +127,7 @@ def to_pytest_args(values: Mapping[str, Any], extra: Sequence[str] = ()) -> list
     args = ["-p", "osmosis", "--osmosis-only"]
     for option in OPTIONS:
         if option.name not in _DECIDED:
-            args += translated(option, values.get(_key(option.name)), option.flag_name)
+            args += translate(option, values.get(_key(option.name)), option.flag_name)
     if values.get("api_key"):
         args.append(f"--osmosis-api-key-env={KEY_VARIABLE}")
     if values.get("quiet"):
@@ -139,7 +139,7 @@ def to_pytest_args(values: Mapping[str, Any], extra: Sequence[str] = ()) -> list
     return [*args, *extra]
 
 
-def translated(option: Option, value: Any, spelling: str) -> Iterator[str]:
+def translate(option: Option, value: Any, spelling: str) -> Iterator[str]:
     """Yield the words that give an option a value under one of its names."""
     if option.flag:
         if value:

@@ -240,7 +240,7 @@ def _print_report(ctx: click.Context, args: Sequence[str], api_key: str | None) 
             status = run_pytest(args, guard=taker, api_key=api_key)
         report = taker.report()
         if report is None and status:
-            text = _COLOUR.sub("", streams.err.kept())
+            text = _COLOUR.sub("", streams.err.peek())
             raise CommandError(_story(text), code=_CODES.get(status, "failed"), status=status)
         click.echo(report.rstrip("\n") if report else '{"report": null}')
         streams.release()

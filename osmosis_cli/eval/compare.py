@@ -56,7 +56,7 @@ def compare_command(reports: tuple[Path, ...], confidence: float, as_json: bool)
     baseline = read(reports[0])
     results = [(path, read(path)) for path in reports[1:]]
     compared = [
-        (path, *_compared(baseline, result, (reports[0], path), confidence))
+        (path, *_compare(baseline, result, (reports[0], path), confidence))
         for path, result in results
     ]
     if as_json:
@@ -69,7 +69,7 @@ def compare_command(reports: tuple[Path, ...], confidence: float, as_json: bool)
             say(line)
 
 
-def _compared(
+def _compare(
     baseline: EvalResult, current: EvalResult, paths: tuple[Path, Path], confidence: float
 ) -> tuple[list[Compared], list[str]]:
     from pytest_osmosis.analysis.baseline import baseline_of, compared

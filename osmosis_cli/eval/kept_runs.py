@@ -1,4 +1,4 @@
-"""The evaluations kept on this machine as commands list them, read from their journals."""
+"""The evaluations kept on this machine, and the runs of one row, read from their journals."""
 
 from __future__ import annotations
 
@@ -143,18 +143,18 @@ def row_lines(kept: Replay, asked: str) -> Iterator[str]:
 
     Raise CommandError when there is no such row or run.
     """
-    row, runs, chosen = _found(kept, asked)
+    row, runs, chosen = _find_runs(kept, asked)
     for run in runs:
         yield escape_control_chars(f"{row}[run-{run.result.run_index}]  {_summary(run.result)}")
     yield ""
     yield escape_control_chars(f"{row}[run-{chosen.result.run_index}]")
-    said = list(_said(chosen.result, read_record(chosen.place)))
+    said = list(_run_text(chosen.result, read_record(chosen.place)))
     width = columns()
     for line in map(escape_control_chars, said):
         yield from [line] if width is None else hanging(line, width)
 
 
-def _said(result: RunResult, record: RolloutRecord | None) -> Iterator[str]:
+def _run_text(result: RunResult, record: RolloutRecord | None) -> Iterator[str]:
     """Yield what is known of a run: what was raised, its conversation, and what it was held to."""
     if result.error:
         yield from (result.error if record is None else record.frames or result.error).splitlines()
@@ -171,7 +171,7 @@ def _said(result: RunResult, record: RolloutRecord | None) -> Iterator[str]:
 
 def row_document(kept: Replay, asked: str) -> dict[str, Any]:
     """Return the same as JSON."""
-    row, runs, chosen = _found(kept, asked)
+    row, runs, chosen = _find_runs(kept, asked)
     record = read_record(chosen.place)
     return {
         "row": row,
@@ -195,7 +195,7 @@ def _run(result: RunResult) -> dict[str, Any]:
     }
 
 
-def _found(kept: Replay, asked: str) -> tuple[str, list[KeptRun], KeptRun]:
+def _find_runs(kept: Replay, asked: str) -> tuple[str, list[KeptRun], KeptRun]:
     """Return the row's name, its runs, and the run that was named or else did not pass."""
     plan = RunPlan.from_json(kept.plan)
     name = asked.rpartition("::")[2]

@@ -1,6 +1,6 @@
 """`osmosis eval merge`: the reports of an evaluation's shards become the report of the whole.
 
-Everything is computed anew from the runs. What does not belong together is refused, by name.
+Everything is computed anew from the runs. What does not belong unite_gates is refused, by name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pytest_osmosis.reports.text_table import columns
 
 from ..errors import CommandDone, CommandError
 from .lines import say
-from .merge_gates import confidence_of, evaluated, together
+from .merge_gates import confidence_of, evaluate, unite_gates
 from .report_files import load
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def merge_command(
 ) -> None:
     """Join the reports of all shards of an evaluation (--shard I/K).
 
-    Gates are evaluated anew, and decide the exit status: 1 if one failed, 8 if one is inconclusive.
+    Gates are evaluate anew, and decide the exit status: 1 if one failed, 8 if one is inconclusive.
     """
     from pytest_osmosis.analysis.gates.result import exit_status
     from pytest_osmosis.escaping import escape_control_chars
@@ -93,8 +93,8 @@ def merge_command(
     _check_shards(parts)
     for part in parts[1:]:
         _check_settings(parts[0], part)
-    asked = together([part.gates for part in parts])
-    merged = evaluated(_merged(parts, confidence_of(asked)), asked, baseline)
+    asked = unite_gates([part.gates for part in parts])
+    merged = evaluate(_merge(parts, confidence_of(asked)), asked, baseline)
     joins = said.exists() or any(beside(part.path).exists() for part in parts)
     try:
         if joins and not is_special(output):
@@ -168,12 +168,12 @@ def _incomplete(part: Part, suite: SuiteResult) -> str:
     )
 
 
-def _merged(parts: Sequence[Part], confidence: float | None) -> EvalResult:
+def _merge(parts: Sequence[Part], confidence: float | None) -> EvalResult:
     from pytest_osmosis.suite_results import EvalResult
 
     first = parts[0]
     suites = [
-        _joined([(part, part.result.suites[number]) for part in parts], confidence)
+        _join([(part, part.result.suites[number]) for part in parts], confidence)
         for number in range(len(first.result.suites))
     ]
     return EvalResult(
@@ -219,8 +219,8 @@ def _check_settings(first: Part, other: Part) -> None:
         if ours.get(key) != theirs.get(key):
             raise _refusal(
                 "mixed_settings",
-                f"{key[1]} is {_shown(ours.get(key))} in {first.path} and "
-                f"{_shown(theirs.get(key))} in {other.path}",
+                f"{key[1]} is {_render(ours.get(key))} in {first.path} and "
+                f"{_render(theirs.get(key))} in {other.path}",
             )
     _warn_of_code(first, other)
 
@@ -254,7 +254,7 @@ def _warn_of_code(first: Part, other: Part) -> None:
         )
 
 
-def _joined(shards: Sequence[tuple[Part, SuiteResult]], confidence: float | None) -> SuiteResult:
+def _join(shards: Sequence[tuple[Part, SuiteResult]], confidence: float | None) -> SuiteResult:
     from pytest_osmosis.analysis.aggregate import CONFIDENCE, aggregate
     from pytest_osmosis.suite_results import Usage
 
@@ -286,7 +286,7 @@ def _joined(shards: Sequence[tuple[Part, SuiteResult]], confidence: float | None
         repeated=sum((suite.repeated for _, suite in shards), Usage()),
         rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows),
         breakdowns=_breakdowns(joined, [suite for _, suite in shards], confidence or CONFIDENCE),
-        baseline_model_result=_joined(baseline_models, confidence) if baseline_models else None,
+        baseline_model_result=_join(baseline_models, confidence) if baseline_models else None,
     )
 
 
@@ -313,7 +313,7 @@ def _check_overlap(shards: Sequence[tuple[Part, SuiteResult]]) -> None:
             raise _refusal("overlap", f"row {index} is in both {other.path} and {part.path}")
 
 
-def _shown(value: Any) -> str:
+def _render(value: Any) -> str:
     if value is None:
         return "not given"
     text = (", ".join(map(str, value)) or "none") if isinstance(value, list) else str(value)

@@ -1,4 +1,4 @@
-"""Gates and baselines over merged shards: evaluated as a session over all rows evaluates them.
+"""Gates and baselines over merged shards: evaluate as a session over all rows evaluates them.
 
 Each shard's report says which of its rows a gate's slice looks at, and has the other model's runs;
 an earlier report has to be given again.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 
-def together(shards: Sequence[Sequence[GateReport]]) -> list[GateReport]:
+def unite_gates(shards: Sequence[Sequence[GateReport]]) -> list[GateReport]:
     """Return the gates, the same in every shard, each with its rows of all shards."""
     return [
         told[0].model_copy(
@@ -41,18 +41,18 @@ def _united(slices: Sequence[Sequence[int] | None]) -> list[int] | None:
 
 
 def confidence_of(asked: Sequence[GateReport]) -> float | None:
-    """Return the confidence that the shards were evaluated with; None: none was given."""
+    """Return the confidence that the shards were evaluate with; None: none was given."""
     return next((gate.confidence for gate in asked if gate.confidence), None)
 
 
-def evaluated(merged: EvalResult, asked: Sequence[GateReport], baseline: Path | None) -> EvalResult:
+def evaluate(merged: EvalResult, asked: Sequence[GateReport], baseline: Path | None) -> EvalResult:
     """Return the whole with what changed, and with a result for each gate."""
     alone = len(merged.suites) == 1
     baselines = _baselines(merged, baseline, alone=alone)
     return replace(
         merged,
         suites=tuple(
-            _evaluated(
+            _evaluate(
                 suite,
                 [gate for gate in asked if alone or gate.suite == suite.info.name],
                 baselines.get(suite.info.name),
@@ -62,7 +62,7 @@ def evaluated(merged: EvalResult, asked: Sequence[GateReport], baseline: Path | 
     )
 
 
-def _evaluated(
+def _evaluate(
     suite: SuiteResult, asked: Sequence[GateReport], baseline: Baseline | None
 ) -> SuiteResult:
     from pytest_osmosis.analysis.gates.parser import GateError

@@ -1,6 +1,6 @@
 """`osmosis eval runs`: the evaluations that are kept on this machine: list, show, prune.
 
-Reads journals; the plugin writes them. What one run said is `conversation.py`'s. Knows nothing of
+Reads journals; the plugin writes them. What one run said is `kept_runs`'. Knows nothing of
 how an evaluation is run.
 """
 
@@ -165,7 +165,7 @@ def prune_command(
     gone = [(path, run) for path, run in runs if run.pid is None]
     for path, _ in [] if dry_run else gone:
         run_directory.remove(path)
-    _tell_pruned([run for _, run in gone], dry_run=dry_run, as_json=as_json)
+    _report_pruned([run for _, run in gone], dry_run=dry_run, as_json=as_json)
 
 
 def _is_meant(run: Run, *, archived: bool, complete: bool, older_than: float | None) -> bool:
@@ -175,7 +175,7 @@ def _is_meant(run: Run, *, archived: bool, complete: bool, older_than: float | N
     return of_kind and old
 
 
-def _tell_pruned(runs: Sequence[Run], *, dry_run: bool, as_json: bool) -> None:
+def _report_pruned(runs: Sequence[Run], *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         document = {"deleted": [run.name for run in runs], "dry_run": dry_run}
         click.echo(json.dumps(document))

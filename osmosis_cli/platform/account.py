@@ -44,10 +44,10 @@ def whoami_command(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({**document(login.platform_url, identity), "source": source}))
         return
-    say(shown_user(identity.user))
-    expiry = shown_expiry(parse_moment(identity.expires_at), time.time())
+    say(render_user(identity.user))
+    expiry = render_expiry(parse_moment(identity.expires_at), time.time())
     parts = {
-        "workspace": shown_workspace(identity.workspace, identity.role),
+        "workspace": render_workspace(identity.workspace, identity.role),
         "platform": login.platform_url,
         "login": f"expires {expiry}",
     }
@@ -66,7 +66,7 @@ def logout_command(*, all_logins: bool, yes: bool, as_json: bool) -> None:
     The token is removed also when the platform cannot be reached to revoke it.
     """
     with login_problems():
-        chosen = _chosen(all_logins=all_logins)
+        chosen = _choose_logins(all_logins=all_logins)
     if chosen and not yes:
         _confirm(chosen)
     ended = [_log_out(platform, name, login) for platform, name, login in chosen]
@@ -78,8 +78,8 @@ def logout_command(*, all_logins: bool, yes: bool, as_json: bool) -> None:
         tell(f"{store.TOKEN} is still set: `unset {store.TOKEN}`")
 
 
-def _chosen(*, all_logins: bool) -> list[tuple[str, str, KeptLogin]]:
-    platform, logins = platform_url(os.environ), store.kept_logins(os.environ)
+def _choose_logins(*, all_logins: bool) -> list[tuple[str, str, KeptLogin]]:
+    platform, logins = platform_url(os.environ), store.read_logins(os.environ)
     if all_logins:
         return [
             (url, name, login)
@@ -97,7 +97,7 @@ def _chosen(*, all_logins: bool) -> list[tuple[str, str, KeptLogin]]:
 
 
 def _confirm(chosen: list[tuple[str, str, KeptLogin]]) -> None:
-    named = ", ".join(f"{shown_workspace(name)} at {platform}" for platform, name, _ in chosen)
+    named = ", ".join(f"{render_workspace(name)} at {platform}" for platform, name, _ in chosen)
     if not sys.stdin.isatty():
         raise click.UsageError(f"give --yes to log out of {named}: there is no terminal to ask on")
     click.confirm(f"Log out of {named}?", abort=True, err=True)
@@ -119,7 +119,7 @@ def _revoke(platform: str, workspace: str, login: KeptLogin) -> str | None:
     if not login.token_id:
         return "the platform gave the token no id"
     try:
-        token = store.kept_token(platform, workspace, login)
+        token = store.find_token(platform, workspace, login)
         with client_of(platform, token) as client:
             revoke(client, login.token_id)
     except (CommandError, LoginProblem, ValueError) as error:
@@ -132,7 +132,7 @@ def _show(ended: list[dict[str, Any]]) -> None:
         say("there is no login to end")
     for one in ended:
         platform = one["platform"]
-        say(f"logged out of {shown_workspace(one['workspace'] or '')} at {platform}")
+        say(f"logged out of {render_workspace(one['workspace'] or '')} at {platform}")
         if one["problem"]:
             tell(
                 f"warning: the token was removed here, and may still be valid at {platform}: "
@@ -156,17 +156,17 @@ def user_document(user: User) -> dict[str, str | None]:
     return {name: getattr(user, name) or None for name in ("id", "name", "email")}
 
 
-def shown_user(user: User) -> str:
+def render_user(user: User) -> str:
     """Return a user for people."""
     return printable(user.shown) or "an unnamed user"
 
 
-def shown_workspace(name: str, role: str = "") -> str:
+def render_workspace(name: str, role: str = "") -> str:
     """Return a workspace for people, with the user's role in it."""
     return (printable(name) or EVERY_WORKSPACE) + (f" ({printable(role)})" if role else "")
 
 
-def shown_expiry(moment: datetime, now: float) -> str:
+def render_expiry(moment: datetime, now: float) -> str:
     """Return when a token ends, and in how long that is."""
     left_s = moment.timestamp() - now
     then = f"in {in_words(left_s)}" if left_s > 0 else "in the past"

@@ -125,7 +125,7 @@ def dataset_delete(name: str, *, yes: bool, as_json: bool) -> None:
     from osmosis_ai.platform.datasets import delete_dataset
 
     from .connection import connect
-    from .run_text import shown
+    from .run_text import render
 
     may_ask(yes=yes, as_json=as_json)
     if not yes:
@@ -135,21 +135,21 @@ def dataset_delete(name: str, *, yes: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(answer))
         return
-    click.echo(f"{shown(text_of(answer, 'file_name') or name)} is deleted")
+    click.echo(f"{render(text_of(answer, 'file_name') or name)} is deleted")
 
 
 def _row(dataset: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
     from osmosis_ai.platform.answers import number_of, text_of
 
     from ..eval.lines import size_text
-    from .run_text import UNKNOWN, age, shown
+    from .run_text import UNKNOWN, age, render
 
     rows, size = number_of(dataset, "row_count"), number_of(dataset, "file_size")
     return (
-        shown(text_of(dataset, "file_name")),
-        shown(text_of(dataset, "status")),
+        render(text_of(dataset, "file_name")),
+        render(text_of(dataset, "status")),
         UNKNOWN if rows is None else f"{rows:,.0f}",
         UNKNOWN if size is None else size_text(size),
         age(text_of(dataset, "created_at"), now),
-        shown(text_of(dataset, "id")),
+        render(text_of(dataset, "id")),
     )

@@ -180,12 +180,12 @@ def dataset_upload(path: Path, *, as_json: bool) -> None:
     from .connection import active_login, client_of, workspace_repository
     from .dataset import earlier_of_same_name
     from .live_line import LiveLine
-    from .run_text import shown
+    from .run_text import render
     from .unfinished_uploads import UnfinishedUploads, identify
 
     login, repository = active_login(), workspace_repository()
     kept = UnfinishedUploads(credentials_path(os.environ).parent / "uploads")
-    with _opened(path) as opened:
+    with _open(path) as opened:
         descriptor = opened.fileno()
         with LiveLine() as line:
             line.show(f"checking {printable(path.name)}", path.name)
@@ -204,7 +204,7 @@ def dataset_upload(path: Path, *, as_json: bool) -> None:
     if earlier is not None:
         say(
             "warning: the platform has another dataset of this name, "
-            f"{shown(text_of(earlier, 'file_name'))} ({shown(text_of(earlier, 'id'))}): runs use "
+            f"{render(text_of(earlier, 'file_name'))} ({render(text_of(earlier, 'id'))}): runs use "
             "the newest",
             err=True,
         )
@@ -219,7 +219,7 @@ def _checked_rows(path: Path) -> int:
         return len(load_dataset(path))
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
@@ -244,12 +244,12 @@ def _check_taken(record: dict[str, Any], path: Path) -> None:
 def _show(record: dict[str, Any], path: Path, rows: int) -> None:
     from osmosis_ai.platform.answers import text_of
 
-    from .run_text import shown
+    from .run_text import render
 
     name = text_of(record, "file_name") or path.name
     noun = "row" if rows == 1 else "rows"
     status = text_of(record, "status")
-    then = f", {shown(status)}" if status else ""
+    then = f", {render(status)}" if status else ""
     say(f"uploaded {printable(name)} ({rows:,} {noun}){then}")
     stem = name.rpartition(".")[0]
     say(f"in a config file: dataset = {printable(json.dumps(stem, ensure_ascii=False))}")

@@ -22,7 +22,7 @@ from pytest_osmosis.options.table import OPTIONS
 
 from ..env_file import NO_OPTION, values_read
 from ..errors import CommandError, command_errors
-from ..eval.arguments import click_options, own_spellings, translated
+from ..eval.arguments import click_options, own_spellings, translate
 from ..eval.command import check_key, refuse_xdist, split_at_dashes
 from ..option_words import KEY_VARIABLE
 
@@ -170,7 +170,7 @@ def _words(values: Mapping[str, Any]) -> Iterator[str]:
     """The options of `osmosis eval` that have these values."""
     for option in OPTIONS:
         value = values.get(option.name.replace("-", "_"))
-        yield from translated(option, value, own_spellings(option)[-1])
+        yield from translate(option, value, own_spellings(option)[-1])
     for switch in ("quiet", "debug", "as_json"):
         if values.get(switch):
             yield f"--{switch.removeprefix('as_')}"

@@ -19,7 +19,7 @@ from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem, platform_url
 from ..errors import CommandError, usage_errors
 from ..eval.lines import say, tell
-from .account import document, shown_user, shown_workspace
+from .account import document, render_user, render_workspace
 from .connection import client_of, login_problems
 from .live_line import LiveLine
 from .secret import GivenValue, read_value
@@ -67,7 +67,7 @@ def login_command(
     """
     with login_problems():
         platform = platform_url(os.environ)
-    given = _given_token(token) if token is not None else None
+    given = _read_token(token) if token is not None else None
     if given is None and as_json and not sys.stderr.isatty():
         raise click.UsageError(
             "with --json there is no terminal on which to show a code: give a token with --token, "
@@ -99,7 +99,7 @@ def login_command(
     _show(platform, identity, as_json=as_json, is_new=True)
 
 
-def _given_token(text: str) -> Secret:
+def _read_token(text: str) -> Secret:
     """The token of the option, or of standard input; raises a usage error."""
     from osmosis_ai.secret import check_token
 
@@ -179,7 +179,7 @@ def _show(platform: str, identity: Identity, *, as_json: bool, is_new: bool) -> 
         click.echo(json.dumps({**document(platform, identity), "is_new": is_new}))
         return
     begin = "logged in" if is_new else "already logged in"
-    where = shown_workspace(identity.workspace, identity.role)
-    say(f"{begin} at {platform} as {shown_user(identity.user)}, workspace: {where}")
+    where = render_workspace(identity.workspace, identity.role)
+    say(f"{begin} at {platform} as {render_user(identity.user)}, workspace: {where}")
     if not is_new:
         say("for another workspace, or to log in again: osmosis login --force")

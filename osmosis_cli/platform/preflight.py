@@ -192,7 +192,7 @@ class Rollout:
         text = "".join(last_words)[-_LAST_WORDS:]
         return Ended(result.status, result.stdout, text, not expired.is_set())
 
-    def masked(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         """Return text from such a process in one printable line, without secrets."""
         line = printable(" ".join(self.redact(text).split()))
         return line if len(line) <= _MOST else f"{line[: _MOST - 150]} ... {line[-150:]}"
@@ -262,13 +262,13 @@ def _import(rollout: Rollout) -> Iterator[Finding]:
     found = ended.document if ended.in_time and not ended.status else {}
     if not found:
         yield rollout.failed(
-            "import", f"{entrypoint} cannot be imported: {rollout.masked(_end(ended))}"
+            "import", f"{entrypoint} cannot be imported: {rollout.mask(_end(ended))}"
         )
     elif "missing" in found:
         yield _missing_module(rollout, found)
     elif "error" in found:
         what = ": " if found["code"] == "no_agent" else " cannot be imported: "
-        yield rollout.failed(found["code"], entrypoint + what + rollout.masked(found["error"]))
+        yield rollout.failed(found["code"], entrypoint + what + rollout.mask(found["error"]))
     elif not found["is_workflow"]:
         yield rollout.failed(
             "no_workflow",
@@ -327,16 +327,16 @@ def run_rows(rollout: Rollout, model: str, rows: int) -> Iterator[Finding]:
     ended = _evaluate(rollout, files[0], model, rows)
     document = ended.document
     if "rows" not in document:
-        yield unusable(f"no row could be run: {rollout.masked(_reason(ended))}")
+        yield unusable(f"no row could be run: {rollout.mask(_reason(ended))}")
         return
     runs = [(row["row_index"], run) for row in document["rows"] for run in row["runs"]]
     where = "against the embedded endpoint" if model == EMBEDDED else f"with {printable(model)}"
     failed = [f"{_failure(index, run)}, {where}" for index, run in runs if run["error"]]
     if failed:
-        yield rollout.failed("row_failed", rollout.masked(failed[0]), _cure(rollout, model))
+        yield rollout.failed("row_failed", rollout.mask(failed[0]), _cure(rollout, model))
     elif not runs:
         halted = document["summary"].get("halted") or "the evaluation gave none"
-        yield unusable(f"no row ran: {rollout.masked(halted)}")
+        yield unusable(f"no row ran: {rollout.mask(halted)}")
     else:
         amount = "1 row" if len(runs) == 1 else f"{len(runs)} rows"
         passed = f", {sum(run['passed'] for _, run in runs)} passed"

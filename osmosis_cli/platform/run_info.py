@@ -71,7 +71,7 @@ def _info_command(kind: RunKind) -> click.Command:
     @json_option
     def command(name: str, watch: bool, as_json: bool) -> None:
         with runs_of(kind, name) as runs:
-            seen = _watched(runs, name, as_json=as_json) if watch else _look(runs, name)
+            seen = _watch(runs, name, as_json=as_json) if watch else _look(runs, name)
         _show(kind, seen, as_json=as_json)
         if watch and seen.run.status != "finished":
             raise CommandDone(1)
@@ -94,7 +94,7 @@ def _look(runs: Runs, name: str) -> Seen:
     return Seen(answer=answer, figures=figures, run=runs.record(answer), metrics=metrics)
 
 
-def _watched(runs: Runs, name: str, *, as_json: bool) -> Seen:
+def _watch(runs: Runs, name: str, *, as_json: bool) -> Seen:
     from .live_line import LiveLine
     from .run_text import progress_text, utc_now
 
@@ -122,12 +122,12 @@ def _show(kind: RunKind, seen: Seen, *, as_json: bool) -> None:
     from pytest_osmosis.reports.text_table import columns, wrapped
 
     from ..eval.lines import say, say_facts
-    from .run_text import coloured, copyable, metric_lines, run_facts, shown, utc_now
+    from .run_text import colour, copyable, metric_lines, render, run_facts, utc_now
 
     if as_json:
         click.echo(json.dumps({**seen.answer, "metrics": seen.figures}))
         return
-    say(f"{shown(seen.run.label)}  {coloured(seen.run.status)}")
+    say(f"{render(seen.run.label)}  {colour(seen.run.status)}")
     say_facts(dict(run_facts(seen.run, utc_now())))
     figures = [*metric_lines(seen.metrics)] if seen.metrics else []
     if figures:

@@ -62,7 +62,7 @@ def eval_download_command(
         if taken.exists():
             raise click.UsageError(f"{taken} is there already: name another file with -o")
     with tempfile.TemporaryFile() as file, tempfile.TemporaryFile() as said:
-        with runs_of(EVALUATION) as runs, _told(name):
+        with runs_of(EVALUATION) as runs, _explain_missing(name):
             sizes = {path: runs.report(name, file)}
             if with_conversations:
                 sizes[beside(path)] = runs.conversations(name, said)
@@ -79,7 +79,7 @@ def eval_download_command(
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
+def _explain_missing(name: str) -> Iterator[None]:
     """Say why something is not there: in the platform's words where it has an API for it."""
     from osmosis_ai.platform.client import PlatformError
 

@@ -47,7 +47,7 @@ def run_rows(runs: Iterable[RunRecord], now: datetime) -> list[tuple[str, ...]]:
     for run in runs:
         texts = (run.status, run.model, run.dataset, run.rollout)
         created = age(run.created_at, now)
-        rows.append((shown(run.label), *map(shown, texts), created, shown(run.creator_name)))
+        rows.append((render(run.label), *map(render, texts), created, render(run.creator_name)))
     return rows
 
 
@@ -70,7 +70,7 @@ def metric_lines(metrics: RunMetrics) -> Iterator[str]:
 
 def progress_text(run: RunRecord, metrics: RunMetrics | None, now: datetime) -> str:
     """Return one line about a run that may still go on."""
-    parts = [f"{shown(run.label)}  {shown(run.status)}"]
+    parts = [f"{render(run.label)}  {render(run.status)}"]
     counts = metrics.counts if metrics else {}
     if any(counts.values()):
         parts += [part for part in _counts(counts) if not part.endswith(("graded", "skipped"))]
@@ -85,16 +85,16 @@ def log_lines(line: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines on the screen of one line of a log, its time in the zone of this machine."""
     moment = moment_of(text_of(line, "timestamp"))
     when = f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" if moment else "-" * 19
-    head = f"{when}  {shown(text_of(line, 'level') or '-'):7}  "
+    head = f"{when}  {render(text_of(line, 'level') or '-'):7}  "
     name = text_of(line, "step")
-    step = f"{shown(name)}: " if name else ""
+    step = f"{render(name)}: " if name else ""
     first, *rest = escape_control_chars(text_of(line, "message") or "").splitlines() or [""]
     yield f"{head}{step}{first}".rstrip()
     for further in [*rest, *_details(line.get("details"))]:
         yield " " * len(head) + further
 
 
-def shown(text: str | None) -> str:
+def render(text: str | None) -> str:
     """Return text of the server on one line, cut where it is long; `unknown` without any."""
     return one_line(text, _MOST) if text and text.strip() else UNKNOWN
 
@@ -102,13 +102,13 @@ def shown(text: str | None) -> str:
 def copyable(run: RunRecord) -> str:
     """Return what names a run in a command that people copy: nothing that a shell acts on."""
     names = (name for name in (run.name, run.id) if name and _PLAIN.fullmatch(name))
-    return next(names, None) or shlex.quote(shown(run.label))
+    return next(names, None) or shlex.quote(render(run.label))
 
 
-def coloured(status: str | None) -> str:
+def colour(status: str | None) -> str:
     """Return a status, green or red where the run has ended."""
     if status not in ENDED:
-        return shown(status)
+        return render(status)
     return click.style(status, fg="green" if status == "finished" else "red")
 
 
@@ -121,20 +121,20 @@ def run_facts(run: RunRecord, now: datetime) -> Iterator[tuple[str, str]]:
     """Yield what there is to say of a run but its figures, each fact with its name."""
     if run.problem:
         yield "problem", printable(run.problem)
-    yield "id", shown(run.id)
-    yield "created", f"{age(run.created_at, now)} by {shown(run.creator_name)}"
+    yield "id", render(run.id)
+    yield "created", f"{age(run.created_at, now)} by {render(run.creator_name)}"
     if run.started_at:
         yield "started", age(run.started_at, now)
     if run.interruptions:
         yield "interrupted", counted(run.interruptions, "time")
     if run.completed_at:
         yield "ended", age(run.completed_at, now) + _duration(run)
-    yield "model", shown(run.model)
-    yield "dataset", shown(run.dataset)
-    yield "rollout", shown(run.rollout) + (f", {shown(run.entrypoint)}" if run.entrypoint else "")
+    yield "model", render(run.model)
+    yield "dataset", render(run.dataset)
+    yield "rollout", render(run.rollout) + (f", {render(run.entrypoint)}" if run.entrypoint else "")
     if run.branch:
-        yield "branch", shown(run.branch)
-    yield "commit", shown(run.commit_sha) if run.commit_sha else "not pinned"
+        yield "branch", render(run.branch)
+    yield "commit", render(run.commit_sha) if run.commit_sha else "not pinned"
     for section, values in run.config.items():
         if section != "experiment_config" and isinstance(values, dict) and values:
             yield printable(section.removesuffix("_config")), _settings(values)

@@ -193,7 +193,7 @@ def secret_list(as_json: bool) -> None:
 
     from ..eval.lines import say_table
     from .connection import connect
-    from .run_text import age, shown, utc_now
+    from .run_text import age, render, utc_now
 
     with connect() as client:
         found = list_secrets(client).items
@@ -207,10 +207,10 @@ def secret_list(as_json: bool) -> None:
     now = utc_now()
     rows = [
         (
-            shown(text_of(secret, "name")),
+            render(text_of(secret, "name")),
             printable(shown_scope(secret)),
             age(text_of(secret, "updated_at") or text_of(secret, "created_at"), now),
-            shown(text_of(secret, "creator_name")),
+            render(text_of(secret, "creator_name")),
         )
         for secret in found
     ]

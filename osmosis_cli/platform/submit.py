@@ -79,7 +79,7 @@ def _submit_command(kind: RunKind) -> click.Command:
         facts = read_work_tree(Path.cwd())
         with _describing(facts, file):
             may_ask(yes=yes, as_json=as_json)
-        with _planned(kind, file, facts, preflight, is_silent=as_json, asks=not yes) as planned:
+        with _plan(kind, file, facts, preflight, is_silent=as_json, asks=not yes) as planned:
             plan, client = planned
             if not as_json:
                 _show(plan, client.origin)
@@ -135,7 +135,7 @@ def _clones(client: PlatformClient, root: Path) -> bool:
 
 
 @contextmanager
-def _planned(
+def _plan(
     kind: RunKind,
     file: ConfigFile[RunConfig],
     facts: GitFacts,
@@ -160,13 +160,13 @@ def _planned(
         if asks or _refused(found):  # else the answer to the submission says it as early
             found += _dataset_findings(client, file.config.experiment.dataset)
         _refuse(found)
-        found = in_order([*_tried(file, commit, preflight, is_silent=is_silent), *found])
+        found = in_order([*_try(file, commit, preflight, is_silent=is_silent), *found])
         _refuse(found)
         plan = Plan(kind=kind, file=file, commit=commit, scopes=scopes, findings=found)
         yield plan, client
 
 
-def _tried(
+def _try(
     file: ConfigFile[RunConfig], commit: CommitFacts, preflight: Preflight, *, is_silent: bool
 ) -> list[Finding]:
     """Return what trying the rollout on this machine finds."""
@@ -285,7 +285,7 @@ def _send(plan: Plan, client: PlatformClient) -> dict[str, Any]:
 def _report(plan: Plan, answer: Mapping[str, Any], *, as_json: bool) -> None:
     from osmosis_ai.platform.answers import run_record
 
-    from .run_text import copyable, shown
+    from .run_text import copyable, render
 
     if as_json:
         document = {
@@ -299,7 +299,7 @@ def _report(plan: Plan, answer: Mapping[str, Any], *, as_json: bool) -> None:
         click.echo(json.dumps(document))
         return
     run = run_record(answer, plan.kind.key)
-    click.echo(f"submitted: {shown(run.label)}, {shown(run.status)}")
+    click.echo(f"submitted: {render(run.label)}, {render(run.status)}")
     if run.platform_url:
         click.echo(f"  {printable(run.platform_url)}")
     click.echo(f"wait for its end: osmosis {plan.kind.group} info {copyable(run)} --watch")

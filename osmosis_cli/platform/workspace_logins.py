@@ -17,7 +17,7 @@ from ..credentials.login import KeptLogin, LoginProblem, PlatformLogins, platfor
 from ..errors import CommandError
 from ..eval.lines import say, say_table, tell
 from ..lazy_group import nearest
-from .account import shown_expiry, shown_user, shown_workspace, user_document
+from .account import render_expiry, render_user, render_workspace, user_document
 from .connection import login_problems
 
 _HEADER = ("workspace", "active", "role", "user", "login expires")
@@ -37,16 +37,16 @@ def workspace_list(as_json: bool) -> None:
         now = time.time()
         rows = [
             (
-                shown_workspace(name),
+                render_workspace(name),
                 "yes" if name == here.active else "",
                 printable(login.role),
-                shown_user(login.user),
-                shown_expiry(login.expiry, now),
+                render_user(login.user),
+                render_expiry(login.expiry, now),
             )
             for name, login in here.workspaces.items()
         ]
         say_table([_HEADER, *rows])
-    _tell_of_variable()
+    _warn_of_variable()
 
 
 @click.command("current", epilog="\b\nExample:\n  osmosis workspace current\n")
@@ -61,8 +61,8 @@ def workspace_current(as_json: bool) -> None:
         found = _document(here.active, here.workspaces[here.active], here.active)
         click.echo(json.dumps({"platform": platform, **found}))
     else:
-        say(shown_workspace(here.active))
-    _tell_of_variable()
+        say(render_workspace(here.active))
+    _warn_of_variable()
 
 
 @click.command("switch", epilog="\b\nExample:\n  osmosis workspace switch acme\n")
@@ -82,15 +82,15 @@ def workspace_switch(name: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"platform": platform, "workspace": name}))
     else:
-        say(f"the active workspace at {platform} is {shown_workspace(name)}")
-    _tell_of_variable()
+        say(f"the active workspace at {platform} is {render_workspace(name)}")
+    _warn_of_variable()
 
 
 def _here() -> tuple[str, PlatformLogins]:
     """Return the chosen platform, and the logins at it."""
     with login_problems():
         platform = platform_url(os.environ)
-        return platform, store.kept_logins(os.environ).at(platform)
+        return platform, store.read_logins(os.environ).at(platform)
 
 
 def _document(name: str, login: KeptLogin, active: str | None) -> dict[str, Any]:
@@ -109,6 +109,6 @@ def _choose(workspaces: Mapping[str, KeptLogin]) -> str:
     return f"choose one with `osmosis workspace switch NAME` ({names})"
 
 
-def _tell_of_variable() -> None:
+def _warn_of_variable() -> None:
     if os.environ.get(store.TOKEN):
         tell(f"{store.TOKEN} is set, and is used instead: `osmosis whoami`")

@@ -92,7 +92,7 @@ class RubricConfig:
         info.update(provider=name.provider, model=name.model)
         return replace(self, model_info=info)
 
-    def shown(self) -> dict[str, Any]:
+    def mask(self) -> dict[str, Any]:
         """Everything about it that may be printed: all but a key."""
         info = mask_secrets(self.model_info)
         name = self.id or None

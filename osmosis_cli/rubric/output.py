@@ -208,7 +208,7 @@ def _statistics_line(runs: Sequence[Run]) -> str:
 
 def _record_document(runs: list[Run]) -> dict[str, Any]:
     record = runs[0].record
-    given = {key: value for key, value in record.shown().items() if value is not None}
+    given = {key: value for key, value in record.mask().items() if value is not None}
     given.pop("index")
     return {
         "id": record.name,

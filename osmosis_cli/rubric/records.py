@@ -48,7 +48,7 @@ class Record:
         """What to call it: its conversation, else its place."""
         return self.conversation_id or f"record {self.index}"
 
-    def shown(self) -> dict[str, Any]:
+    def mask(self) -> dict[str, Any]:
         """Everything about it that may be printed: all but keys."""
         return {**asdict(self), "extra_info": mask_secrets(self.extra_info)}
 

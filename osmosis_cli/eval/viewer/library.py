@@ -210,10 +210,12 @@ def _run(folder: Path) -> Viewed:
         found = kept.journal.runs.get((run.row_index, run.run_index))
         return None if found is None else read_record(found.place)
 
-    return Viewed(replace(result, suites=(_asked(result.suites[0], read),)), read)
+    return Viewed(replace(result, suites=(_fill_questions(result.suites[0], read),)), read)
 
 
-def _asked(suite: SuiteResult, read: Callable[[RunId], RolloutRecord | None]) -> SuiteResult:
+def _fill_questions(
+    suite: SuiteResult, read: Callable[[RunId], RolloutRecord | None]
+) -> SuiteResult:
     """The suite with the questions of rows that the dataset does not hold any more."""
 
     def filled(row: RowResult) -> RowResult:

@@ -192,7 +192,7 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         if self.command == "HEAD":
             return
-        for event in watched(entry, self.server.closing.wait):
+        for event in watch(entry, self.server.closing.wait):
             self.wfile.write(event)
             self.wfile.flush()
 
@@ -214,7 +214,7 @@ class Handler(BaseHTTPRequestHandler):
         """Log nothing: the address of a request has the token in it."""
 
 
-def watched(entry: Entry, wait: Callable[[float], bool]) -> Iterator[bytes]:
+def watch(entry: Entry, wait: Callable[[float], bool]) -> Iterator[bytes]:
     """Yield an event whenever the journal has grown, and one when the session is over.
 
     `wait` returns True where nothing more is to be watched.

@@ -52,7 +52,7 @@ def test_a_byte_order_mark_is_no_problem(tmp_path: Path) -> None:
 
 def test_what_is_shown_of_a_rubric_has_no_key(tmp_path: Path) -> None:
     text = f"rubrics:\n{ENTRY}".replace("gpt-5", "gpt-5, api_key: sk-secret-123")
-    assert "sk-secret-123" not in str(load(tmp_path, text)[0].shown())
+    assert "sk-secret-123" not in str(load(tmp_path, text)[0].mask())
 
 
 def test_another_model_keeps_the_provider_or_changes_it(tmp_path: Path) -> None:
