@@ -1,11 +1,16 @@
-"""What the options of several commands share: spelling, help, and what a shell completes."""
+"""What the options of several commands share: spelling, help, completion, the JSON of `-o`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+
+from .errors import CommandError, wrong_use
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem | str]]
 
@@ -63,3 +68,26 @@ def require_agent(module: str | None, mcp: str | None) -> str:
     if named is None:
         raise click.UsageError("Missing option '-m' / '--module' / '--agent', or '--mcp'.")
     return named
+
+
+def check_output(path: Path, option: str) -> None:
+    """Refuse a file that cannot be written, before anything is run; make its folder."""
+    from pytest_osmosis.storage.atomic_write import check_writable
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        check_writable(path)
+    except OSError as error:
+        raise wrong_use(f"{option} {path}: {error.strerror or error}") from None
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Write the document whole, or say that it cannot be written."""
+    from pytest_osmosis.storage.atomic_write import write_whole
+
+    text = json.dumps(document, ensure_ascii=True, allow_nan=False, indent=2) + "\n"
+    try:
+        write_whole(path, text.encode("ascii"))
+    except OSError as error:
+        told = f"cannot write {path}: {error.strerror or error}"
+        raise CommandError(told, code="not_written") from None

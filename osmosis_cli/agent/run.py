@@ -24,8 +24,14 @@ from ..errors import CommandError, command_errors, wrong_use
 from ..eval.arguments import DEBUG_DIR, help_text, own_spellings
 from ..eval.command import KEY_WARNING
 from ..eval.lines import say
-from ..json_file import check_output, write_json
-from ..shared_options import COMPLETIONS, MCP_HELP, complete_folders, require_agent
+from ..shared_options import (
+    COMPLETIONS,
+    MCP_HELP,
+    check_output,
+    complete_folders,
+    require_agent,
+    write_json,
+)
 from .conversation_lines import message_lines
 from .rollouts import results_document
 

@@ -32,13 +32,9 @@ workspace_group = LazyGroup(
     "workspace",
     table={
         "init": Entry("platform.workspace:workspace_init", "Create a workspace's files."),
-        "list": Entry(
-            "platform.workspace_logins:workspace_list", "List those that you are logged in to."
-        ),
-        "current": Entry(
-            "platform.workspace_logins:workspace_current", "Print the name of the active one."
-        ),
-        "switch": Entry("platform.workspace_logins:workspace_switch", "Make another one active."),
+        "list": Entry("platform.account:workspace_list", "List those that you are logged in to."),
+        "current": Entry("platform.account:workspace_current", "Print the name of the active one."),
+        "switch": Entry("platform.account:workspace_switch", "Make another one active."),
     },
     help="Look after workspaces: their files here, and which login is used.",
     epilog=GROUP_EPILOG,

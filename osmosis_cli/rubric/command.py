@@ -22,8 +22,7 @@ import click
 from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN
 
 from ..errors import CommandError, command_errors, wrong_use
-from ..json_file import check_output, write_json
-from ..shared_options import complete_files
+from ..shared_options import check_output, complete_files, write_json
 
 if TYPE_CHECKING:
     from .config import RubricConfig
