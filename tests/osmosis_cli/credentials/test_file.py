@@ -121,7 +121,7 @@ def test_of_many_changes_at_once_none_is_lost(path: Path, monkeypatch: pytest.Mo
 def test_a_broken_file_is_left_unchanged(path: Path, content: bytes):
     add(path, "one")
     path.write_bytes(content)
-    with pytest.raises(match="left unchanged"):
+    with pytest.raises(LoginProblem, match="left unchanged"):
         add(path, "two")
     assert path.read_bytes() == content
 
