@@ -63,6 +63,7 @@ def test_with_all_of_them_the_evaluation_is_what_it_is_alone(
 
 
 class TestRerunfailures:
+    @pytest.mark.fault("pytest-rerunfailures")
     @ONE_AND_MANY
     def test_a_run_is_not_paid_for_twice(self, project: Project, workers: str) -> None:
         session = run(project, workers, "--reruns=2")
@@ -104,6 +105,7 @@ class TestTimeout:
         session = run(project, "--timeout=60", "-n0")
         assert scores(session) == RIGHT
 
+    @pytest.mark.fault("pytest-timeout")
     @ONE_AND_MANY
     def test_a_run_beyond_the_limit_has_failed_and_the_others_go_on(
         self, project: Project, workers: str
@@ -122,6 +124,7 @@ class TestTimeout:
         assert "Timeout" in session.out
 
 
+@pytest.mark.fault("JUnit, pytest-html, GitHub annotations")
 @ONE_AND_MANY
 def test_html_shows_every_run_and_its_message(project: Project, workers: str) -> None:
     session = run(project, "--html=out.html", "--self-contained-html", workers)
@@ -161,6 +164,7 @@ def test_a_log_of_reports_has_every_result_and_message(project: Project, workers
 
 
 class TestRandomly:
+    @pytest.mark.fault("pytest-randomly")
     def test_items_are_shuffled_and_the_report_is_not(self, project: Project) -> None:
         project.rows(*"abcdefgh")
         orders, reports = [], []
@@ -178,6 +182,7 @@ class TestRandomly:
 class TestAsyncio:
     ASYNC = "async def test_async():\n    import asyncio\n    await asyncio.sleep(0)\n"
 
+    @pytest.mark.fault("pytest-asyncio")
     @pytest.mark.parametrize("mode", ["auto", "strict"])
     def test_async_tests_and_runs_do_not_meet(self, project: Project, mode: str) -> None:
         marker = "import pytest\n\n\n@pytest.mark.asyncio\n"

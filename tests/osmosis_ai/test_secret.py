@@ -37,6 +37,7 @@ class Settings:
     key: Secret
 
 
+@pytest.mark.fault("settings are printed, copied or pickled")
 def test_a_secret_shows_its_name_and_never_its_value() -> None:
     secret = Secret(VALUE, "MY_KEY")
     shown = [
@@ -69,6 +70,7 @@ def test_a_secret_has_nothing_to_look_into() -> None:
         secret.other = 1  # type: ignore[attr-defined]
 
 
+@pytest.mark.fault("settings are printed, copied or pickled")
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_a_secret_is_never_pickled(protocol: int) -> None:
     with pytest.raises(TypeError, match="never pickled"):
@@ -129,6 +131,7 @@ def spellings(value: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.fault("a key finds its way into an answer, an error, a log or the output")
 @pytest.mark.parametrize("spelling", spellings(VALUE))
 def test_every_spelling_is_masked(spelling: str) -> None:
     text = spellings(VALUE)[spelling]
@@ -190,6 +193,7 @@ def test_secrets_that_two_threads_add_at_once_are_both_masked_everywhere(
     assert Redactor()(" ".join(keys)) == f"{MASK} {MASK}"
 
 
+@pytest.mark.fault("a secret is short, or a common word")
 def test_short_and_common_secrets_are_not_masked_but_named() -> None:
     redactor = Redactor([Secret("test", "A"), Secret("Password", "B"), Secret("xxxxxxxxxx", "C")])
     redactor.add(Secret("", "D"))
@@ -221,6 +225,7 @@ def test_a_key_that_can_travel_is_accepted(value: str) -> None:
     assert (secret.reveal(), secret.name) == (value, "MY_KEY")
 
 
+@pytest.mark.fault("the key is empty, missing, or holds what no header can carry")
 @pytest.mark.parametrize(
     ("value", "words"),
     [

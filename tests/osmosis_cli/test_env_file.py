@@ -43,6 +43,7 @@ def schema(*words: str) -> list[str]:
     return ["train", "schema", *words]
 
 
+@pytest.mark.fault("a `.env` of the repository sets logins, proxies, `PYTHONPATH`, or an address")
 def test_the_nearest_file_is_read_and_said_in_one_line(
     osmosis: Command, monkeypatch: pytest.MonkeyPatch
 ):

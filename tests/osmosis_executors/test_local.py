@@ -188,6 +188,7 @@ def test_a_second_program_waits_until_the_lock_is_free(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "first\nsecond\n"
 
 
+@pytest.mark.fault("a run takes more memory, processor time or files than the operator allows")
 @pytest.mark.parametrize(
     ("limits", "code", "status"),
     [
@@ -206,6 +207,7 @@ def test_a_program_that_takes_more_than_its_limits_is_ended(
         assert run.wait(PATIENCE_S) == status
 
 
+@pytest.mark.fault("a run's code looks into the platform's data, where the platform has `--run-as`")
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can run programs as another user")
 def test_a_program_can_run_as_another_user_with_a_limit_of_processes(tmp_path: Path) -> None:
     nobody = pwd.getpwnam("nobody")

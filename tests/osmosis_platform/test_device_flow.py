@@ -134,6 +134,7 @@ def test_a_code_can_be_typed_in_small_letters_and_refused(
     assert poll(device, grant).json()["error"] == "access_denied"
 
 
+@pytest.mark.fault("another site sends a form, or reaches the platform under its own name")
 def test_a_form_without_its_token_or_from_another_site_changes_nothing(
     device: httpx.Client, browser: httpx.Client, person: Account
 ) -> None:
@@ -186,6 +187,7 @@ def test_a_wrong_name_and_a_wrong_password_are_answered_alike(
     assert wrong.text.replace("person", "") == unknown.text.replace("nobody-here", "")
 
 
+@pytest.mark.fault("passwords are guessed")
 def test_a_name_is_blocked_for_a_while_after_too_many_failures() -> None:
     time = [0.0]
     throttle = Throttle(3, clock=lambda: time[0])

@@ -88,6 +88,9 @@ def asked_with(
     return answer.text
 
 
+@pytest.mark.fault(
+    "a request has no token, or one that is wrong, expired, revoked, malformed or given twice"
+)
 @every_call_with_a_token
 def test_every_call_wants_a_token_that_still_serves(
     endpoint: Endpoint,
@@ -102,6 +105,9 @@ def test_every_call_wants_a_token_that_still_serves(
     assert len(bodies) == 1
 
 
+@pytest.mark.fault(
+    "a request has no token, or one that is wrong, expired, revoked, malformed or given twice"
+)
 def test_whatever_is_wrong_with_a_token_gets_the_same_answer(
     connection: httpx.Client, platform_server: PlatformServer
 ) -> None:
@@ -125,6 +131,7 @@ def test_whatever_is_wrong_with_a_token_gets_the_same_answer(
     assert len(bodies) == 1
 
 
+@pytest.mark.fault("a user asks for what is another workspace's")
 @pytest.mark.parametrize("path", sorted({each.path for each in CALLS if "{" in each.path}))
 def test_what_is_another_workspaces_is_404_and_stays_as_it_is(
     path: str,
@@ -181,6 +188,7 @@ def test_a_repository_must_be_named_and_the_tokens_own(
     assert asked(own) == (400, "missing_header")
 
 
+@pytest.mark.fault("a viewer changes something; a member has left the workspace")
 def test_a_member_who_left_is_logged_out_and_a_viewer_changes_nothing(
     connection: httpx.Client, platform_server: PlatformServer
 ) -> None:
@@ -198,6 +206,9 @@ def test_a_member_who_left_is_logged_out_and_a_viewer_changes_nothing(
     assert connection.get("/api/cli/verify", headers=viewer.headers).status_code == 401
 
 
+@pytest.mark.fault(
+    "a body is too large, never ends, is not JSON, has NaN, a key twice, or deep nesting"
+)
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -263,6 +274,9 @@ def exchanged(url: str, head: str, body: bytes = b"") -> bytes:
         return peer.recv(65536)
 
 
+@pytest.mark.fault(
+    "a body is too large, never ends, is not JSON, has NaN, a key twice, or deep nesting"
+)
 def test_the_token_is_looked_at_before_a_body_is_read_and_a_body_that_never_comes_ends(
     tmp_path: Path,
 ) -> None:
@@ -282,6 +296,7 @@ def test_the_token_is_looked_at_before_a_body_is_read_and_a_body_that_never_come
     assert endless.startswith(b"HTTP/1.1 408 ")
 
 
+@pytest.mark.fault("another site sends a form, or reaches the platform under its own name")
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1@evil", ""])
 def test_another_host_is_refused_on_every_page(
     connection: httpx.Client, platform_server: PlatformServer, host: str
@@ -293,6 +308,7 @@ def test_another_host_is_refused_on_every_page(
         assert connection.get("/login", headers={"Host": name}).status_code == 200
 
 
+@pytest.mark.fault("another site sends a form, or reaches the platform under its own name")
 def test_no_answer_lets_another_origin_in(
     connection: httpx.Client, platform_server: PlatformServer
 ) -> None:

@@ -92,6 +92,7 @@ def test_a_platform_whose_tables_are_others_lives_and_is_not_ready(
     assert said_of_the_database(connection) == (503, "of another version")
 
 
+@pytest.mark.fault("the database is locked, read-only or full")
 @pytest.mark.parametrize(
     ("cause", "told"),
     [
@@ -113,6 +114,7 @@ def test_a_platform_whose_database_cannot_be_used_says_why(
     assert said_of_the_database(connection) == (503, told)
 
 
+@pytest.mark.fault("the database is locked, read-only or full")
 def test_a_database_that_another_writes_for_long_is_said_to_be_locked(
     connection: httpx.Client,
     platform_server: PlatformServer,

@@ -89,6 +89,7 @@ def test_a_value_is_stored_encrypted(
     ] == []
 
 
+@pytest.mark.fault("the key of the stored secrets is another one, or others can read its file")
 def test_the_key_file_is_the_owners_alone_under_any_umask_and_is_kept(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
@@ -104,6 +105,7 @@ def test_the_key_file_is_the_owners_alone_under_any_umask_and_is_kept(tmp_path: 
         open_vault(tmp_path / "data", None)
 
 
+@pytest.mark.fault("the key of the stored secrets is another one, or others can read its file")
 def test_a_key_that_is_none_or_another_one_is_refused_without_showing_it(
     platform_server: PlatformServer, tmp_path: Path
 ) -> None:

@@ -64,6 +64,10 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
+@pytest.mark.fault(
+    "a submission has an unknown field, a value of another type, or names a secret or a dataset "
+    "that is not there"
+)
 @pytest.mark.parametrize(("body", "field", "rule"), WRONG)
 def test_a_wrong_submission_is_refused_with_its_field_and_the_rule_and_no_value(
     owner: httpx.Client, body: dict[str, Any], field: str, rule: str
@@ -106,6 +110,10 @@ def test_a_training_run_takes_its_own_sections_and_has_the_same_calls(
     assert client.post(f"{TRAININGS}/{name}/stop", json={}).json()["status"] == "stopped"
 
 
+@pytest.mark.fault(
+    "a submission has an unknown field, a value of another type, or names a secret or a dataset "
+    "that is not there"
+)
 def test_secrets_that_neither_the_user_nor_the_workspace_has_are_named(
     client: httpx.Client, platform_server: PlatformServer, account: Account
 ) -> None:
@@ -236,6 +244,10 @@ def test_metrics_and_the_report_are_what_the_run_has(
     assert client.get(f"{EVALS}/{run_id}/metrics").json()["pass_at_k"] == [{"k": 1, "value": 0.5}]
 
 
+@pytest.mark.fault(
+    "a training run is submitted to a platform without a trainer; the trainer fails, is killed, "
+    "or the rollout's server ends before it"
+)
 def test_a_platform_refuses_training_without_a_trainer_and_a_run_too_many(
     tmp_path: Path,
 ) -> None:

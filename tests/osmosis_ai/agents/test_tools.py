@@ -79,6 +79,7 @@ def test_no_arguments_are_an_empty_dict(nothing):
     assert parse_tool_arguments(nothing) == parse_tool_arguments(tool_call(nothing)) == {}
 
 
+@pytest.mark.fault("the arguments of a tool call are not JSON, or no object")
 @pytest.mark.parametrize(
     "arguments", ["{bad", "[1]", "null", "7", '"x"', None, [1], 7, "[" * 10**5]
 )
@@ -96,6 +97,7 @@ def test_arguments_survive_the_way_to_text_and_back(arguments):
     assert get_tool_call_info(tool_call(json.dumps(arguments))) == ("c1", "add", arguments)
 
 
+@pytest.mark.fault("a tool call is of an unknown tool, lacks an id or repeats one")
 def test_a_call_without_an_id_is_given_one_that_stays():
     call = tool_call("{}", call_id=None)
     call_id, name, _ = get_tool_call_info(call)
@@ -163,6 +165,7 @@ def test_a_call_that_goes_wrong_is_answered_with_its_error_and_the_others_go_on(
     assert "raises" in caplog.text and "bad-json" not in caplog.text
 
 
+@pytest.mark.fault("a tool call is of an unknown tool, lacks an id or repeats one")
 def test_every_call_is_answered_whatever_its_shape():
     same = [tool_call('{"a": 1}', call_id="same"), tool_call('{"a": 2}', call_id="same")]
     assert [result["content"] for result in execute(same)] == ["2", "3"]
@@ -179,6 +182,7 @@ def test_an_executor_may_return_a_bare_value_and_need_not_be_async():
     ]
 
 
+@pytest.mark.fault("the model calls tools without end, or hundreds at once")
 def test_calls_beyond_the_limit_are_answered_and_not_executed():
     executed = []
     calls = [tool_call("{}", call_id=f"c{n}") for n in range(MAX_TOOL_CALLS + 2)]

@@ -220,6 +220,7 @@ def test_a_refused_connection_is_unreachable_after_three_tries() -> None:
     assert str(failure).endswith("(connection refused)")
 
 
+@pytest.mark.fault("the port is closed, or the name does not resolve")
 def test_a_name_that_does_not_resolve_is_unreachable() -> None:
     async def main() -> None:
         chat = OpenAIModel(
@@ -241,6 +242,7 @@ def test_a_name_that_does_not_resolve_is_unreachable() -> None:
 BROKEN = ["before", "headers", "body", "chunk"]
 
 
+@pytest.mark.fault("the connection breaks before, within or behind the headers, or in the body")
 @pytest.mark.parametrize("where", BROKEN)
 @pytest.mark.parametrize("how", ["reset", "close"])
 def test_a_connection_broken_once_is_tried_again(shared: Endpoint, how: str, where: str) -> None:
@@ -275,6 +277,7 @@ def dropping(endpoint: Endpoint, after_s: float, **options: Any) -> list[int]:
     return asyncio.run(main())
 
 
+@pytest.mark.fault("it drops a connection that was kept")
 @pytest.mark.parametrize("max_tries", [1, 8])
 def test_a_kept_connection_that_the_server_dropped_is_replaced_and_counted(max_tries: int) -> None:
     slow = RetryPolicy(max_tries=max_tries, base_s=60.0)
@@ -377,6 +380,9 @@ def test_other_refusals_of_a_key_are_fatal_too(shared: Endpoint, model: str) -> 
     assert (failure.kind, failure.tries, failure.fatal) == ("auth", 1, True)
 
 
+@pytest.mark.fault(
+    "a gateway answers 500 and speaks of the key, or says nothing where none was sent"
+)
 @pytest.mark.parametrize(
     ("model", "key", "said"),
     [
@@ -393,6 +399,9 @@ def test_a_500_about_a_key_five_times_in_a_row_is_a_refused_key(
     assert str(failure).startswith(f"500 from {shared.netloc}: {said}")
 
 
+@pytest.mark.fault(
+    "a gateway answers 500 and speaks of the key, or says nothing where none was sent"
+)
 def test_a_500_is_otherwise_one_that_may_pass(shared: Endpoint) -> None:
     failure = error(shared, "fault-litellm-no-key")  # with a key
     assert (failure.kind, failure.tries, failure.fatal) == ("overloaded", 8, False)
@@ -426,6 +435,7 @@ def test_a_refusal_after_good_answers_concerns_its_row_alone(code: str) -> None:
         assert not asyncio.run(main(endpoint)).fatal
 
 
+@pytest.mark.fault("it does not know the model (404)")
 @pytest.mark.parametrize("dialect", ["", "-vllm", "-ollama", "-sglang", "-deepseek", "-openrouter"])
 def test_an_unknown_model_is_fatal_in_every_dialect(shared: Endpoint, dialect: str) -> None:
     model = f"fault-model-not-found{dialect}"
@@ -613,6 +623,7 @@ def test_a_200_that_is_no_answer_is_tried_once_more(shared: Endpoint, model: str
     assert ask(shared, f"fault-{model}-once").retries == 1
 
 
+@pytest.mark.fault("a 200 is empty, broken JSON or a web page")
 def test_an_html_page_is_quoted_by_its_beginning(shared: Endpoint) -> None:
     failure = error(shared, "fault-html", "quoted")
     assert "Welcome to nginx!" in str(failure)
@@ -647,6 +658,7 @@ def test_a_byte_order_mark_is_skipped(shared: Endpoint) -> None:
     assert ask(shared, "fault-utf-8-sig").message["content"] == "café"
 
 
+@pytest.mark.fault("a 200 holds an error")
 @pytest.mark.parametrize(
     ("code", "kind", "tries"),
     [
@@ -695,6 +707,7 @@ def test_a_refusal_and_the_finish_reason_are_kept(shared: Endpoint) -> None:
     assert ask(shared, "fault-finish-null").finish_reason is None
 
 
+@pytest.mark.fault("usage is absent, or nonsense")
 @pytest.mark.parametrize("kind", ["absent", "null", "strings", "nan", "negative"])
 def test_unknown_usage_is_unknown_and_never_zero(shared: Endpoint, kind: str) -> None:
     answer = ask(shared, f"fault-usage-{kind}")
@@ -717,6 +730,7 @@ def said(endpoint: Endpoint, model: str) -> dict[str, Any]:
     return asyncio.run(main())
 
 
+@pytest.mark.fault("the arguments of a tool call are not JSON, or no object")
 def test_tool_calls_get_ids_and_arguments_as_text(shared: Endpoint) -> None:
     (call,) = said(shared, "fault-tool-no-id")["tool_calls"]
     assert call["id"] == "call_1_0"
@@ -749,6 +763,7 @@ def test_the_cap_is_32_mib(shared: Endpoint) -> None:
 # Redirects.
 
 
+@pytest.mark.fault("it redirects")
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(code: int) -> None:
     with Endpoint("42") as endpoint:
@@ -759,6 +774,7 @@ def test_redirects_are_not_followed(code: int) -> None:
     assert "set the base URL" in str(failure)
 
 
+@pytest.mark.fault("the key is in the base URL")
 def test_where_a_redirect_points_is_printed_without_credentials(shared: Endpoint) -> None:
     message = str(error(shared, "fault-redirect-other"))
     assert "http://127.0.0.2:9/v1/chat/completions" in message

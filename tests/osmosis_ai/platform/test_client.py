@@ -107,6 +107,11 @@ def test_each_fault_has_its_sentence():
     assert SENTENCES.keys() == set(FAULTS)
 
 
+@pytest.mark.fault(
+    "the platform answers 401, 403, 404, 409, 422, 426, 429, 500, a web page, another document, "
+    "a redirect; slowly, not at all, too much; or hangs up",
+    "text of the platform has control characters, a token, or a URL with a password",
+)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_failure_is_one_sentence_with_the_id_of_the_request(
     platform: FakePlatform, clock: Clock, fault: str
@@ -159,6 +164,7 @@ def test_a_platform_that_lets_wait_is_not_asked_again_after_a_while(
     assert len(platform.requests) == 1
 
 
+@pytest.mark.fault("nothing listens at the platform's address, or it has no TLS")
 def test_a_platform_that_is_not_there_is_said_after_some_tries(clock: Clock):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -199,6 +205,7 @@ def test_a_certificate_must_be_that_of_a_known_authority(monkeypatch: pytest.Mon
             client.get(RUNS)
 
 
+@pytest.mark.fault("nothing listens at the platform's address, or it has no TLS")
 def test_a_server_without_tls_is_said_at_once(platform: FakePlatform, clock: Clock):
     url = platform.url.replace("http:", "https:")
     with (
@@ -231,6 +238,7 @@ def test_a_request_says_who_asks_and_for_which_repository(
     }
 
 
+@pytest.mark.fault("the connection breaks, or the platform is busy for a while")
 @pytest.mark.parametrize(
     ("method", "key", "status", "requests"),
     [
@@ -291,6 +299,7 @@ def test_what_an_earlier_try_may_have_done_is_not_forgotten(clock: Clock):
     assert caught.value.is_ambiguous
 
 
+@pytest.mark.fault("the connection breaks, or the platform is busy for a while")
 def test_retry_after_is_waited_for_unless_it_is_long(
     client: PlatformClient, platform: FakePlatform, clock: Clock
 ):
@@ -333,6 +342,7 @@ def test_pages_are_followed_up_to_the_limit(client: PlatformClient, platform: Fa
     ]
 
 
+@pytest.mark.fault("the platform's list has no end")
 def test_pages_without_an_end_are_refused(client: PlatformClient, platform: FakePlatform):
     platform.answers["GET", RUNS] = pages(2, 2, stuck=True)
     with pytest.raises(PlatformError, match="says that there is more, but not where"):

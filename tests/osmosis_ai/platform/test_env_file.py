@@ -43,6 +43,7 @@ def test_what_is_set_is_not_overridden(folder: Path):
     assert str(loaded) == ".env sets B, EMPTY"
 
 
+@pytest.mark.fault("a `.env` of the repository sets logins, proxies, `PYTHONPATH`, or an address")
 @pytest.mark.parametrize(
     "name",
     [
@@ -85,6 +86,7 @@ def test_a_file_that_was_found_sets_nothing_that_moves_logins_traffic_or_code(
     assert str(load(file, named, named=False)) == ""  # what is set is no news
 
 
+@pytest.mark.fault("a `.env` of the repository sets logins, proxies, `PYTHONPATH`, or an address")
 @pytest.mark.parametrize(
     ("name", "key"),
     [

@@ -192,6 +192,9 @@ def test_a_folder_outside_of_git_is_told_with_the_next_step(tmp_path: Path):
         read_facts(tmp_path)
 
 
+@pytest.mark.fault(
+    "git is missing, hangs, refuses another user's repository, or finds a broken one"
+)
 def test_a_missing_git_is_told(pushed: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", str(pushed))
     code, told = refusal(pushed)
@@ -199,6 +202,9 @@ def test_a_missing_git_is_told(pushed: Path, monkeypatch: pytest.MonkeyPatch):
     assert told.startswith("git is not installed or not on the PATH")
 
 
+@pytest.mark.fault(
+    "git is missing, hangs, refuses another user's repository, or finds a broken one"
+)
 def test_a_git_folder_that_is_no_repository_is_not_taken_for_the_one_around_it(pushed: Path):
     (pushed / "inner" / ".git").mkdir(parents=True)
     code, told = refusal(pushed / "inner")
@@ -212,6 +218,7 @@ def test_a_work_tree_elsewhere_is_not_taken_for_this_one(pushed: Path, tmp_path:
     assert (code, str(pushed / ".git") in told) == ("git_broken", True)
 
 
+@pytest.mark.fault("a work tree that no platform can find: no `origin`, not on GitHub, no commit")
 def test_a_missing_origin_is_told_with_the_command_that_adds_one(pushed: Path):
     git(pushed, "remote", "remove", "origin")
     code, told = refusal(pushed)
@@ -219,6 +226,7 @@ def test_a_missing_origin_is_told_with_the_command_that_adds_one(pushed: Path):
     assert "git remote add origin git@github.com:OWNER/REPO.git" in told
 
 
+@pytest.mark.fault("a work tree that no platform can find: no `origin`, not on GitHub, no commit")
 def test_an_origin_elsewhere_is_told_without_its_credentials(pushed: Path):
     git(pushed, "remote", "set-url", "origin", f"https://me:{TOKEN}@gitlab.com/a/b.git?key={TOKEN}")
     code, told = refusal(pushed)
@@ -249,6 +257,9 @@ def test_the_name_of_a_host_in_the_users_ssh_configuration_is_looked_up(
     assert refusal(pushed)[0] == "git_not_github"
 
 
+@pytest.mark.fault(
+    "git is missing, hangs, refuses another user's repository, or finds a broken one"
+)
 def test_a_repository_of_another_user_is_told_with_the_command_that_trusts_it(
     pushed: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -258,6 +269,9 @@ def test_a_repository_of_another_user_is_told_with_the_command_that_trusts_it(
     assert f"git config --global --add safe.directory {pushed}" in told
 
 
+@pytest.mark.fault(
+    "git is missing, hangs, refuses another user's repository, or finds a broken one"
+)
 def test_a_git_that_hangs_is_ended_with_its_children(
     pushed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -275,6 +289,9 @@ def test_a_git_that_hangs_is_ended_with_its_children(
     os.close(alive)
 
 
+@pytest.mark.fault(
+    "the repository's own configuration names programs: hooks, filters, a file monitor"
+)
 def test_programs_in_the_repositorys_own_configuration_are_not_run(pushed: Path, tmp_path: Path):
     trap = tmp_path / "trap"
     trap.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/sprung"\n')

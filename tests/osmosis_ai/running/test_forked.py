@@ -73,6 +73,7 @@ for function in (score, async_score):
 """
 
 
+@pytest.mark.fault("code forks")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no os.fork")
 def test_a_forked_child_that_comes_back_from_user_code_is_ended():
     ran = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)

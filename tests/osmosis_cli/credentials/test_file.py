@@ -60,6 +60,7 @@ def test_a_login_is_read_as_it_was_kept(path: Path):
     assert (here.active, here.workspaces["one"]) == ("one", LOGIN)
 
 
+@pytest.mark.fault("a call fails while a login is kept, or the process is killed")
 @pytest.mark.usefixtures("open_umask")
 def test_under_an_open_umask_everything_is_private_from_its_first_byte(
     path: Path, monkeypatch: pytest.MonkeyPatch
@@ -78,6 +79,7 @@ def test_under_an_open_umask_everything_is_private_from_its_first_byte(
     assert {mode(each) for each in path.parent.iterdir()} == {0o600}
 
 
+@pytest.mark.fault("a call fails while a login is kept, or the process is killed")
 @pytest.mark.parametrize("fault", ["ENOSPC", pytest.param("EIO", marks=pytest.mark.slow), "exit"])
 def test_whatever_call_fails_the_logins_are_the_old_or_the_new_ones(tmp_path: Path, fault: str):
     done = subprocess.run(
@@ -100,6 +102,7 @@ def test_whatever_call_fails_the_logins_are_the_old_or_the_new_ones(tmp_path: Pa
             assert {mode(each) for each in folder.iterdir()} <= {0o600}
 
 
+@pytest.mark.fault("two logins at once")
 def test_of_many_changes_at_once_none_is_lost(path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(file, "LOCK_WAIT_S", 120.0)
     names = [f"workspace-{number}" for number in range(8)]
@@ -126,6 +129,7 @@ def test_a_broken_file_is_left_unchanged(path: Path, content: bytes):
     assert path.read_bytes() == content
 
 
+@pytest.mark.fault("the credentials file is a link, another user's, or readable by others")
 def test_what_others_can_read_is_closed_and_said(path: Path):
     add(path, "one")
     path.chmod(0o644)
@@ -151,6 +155,7 @@ def test_a_folder_of_everybody_is_refused(path: Path):
     assert list(path.parent.iterdir()) == []
 
 
+@pytest.mark.fault("the credentials file is a link, another user's, or readable by others")
 def test_a_file_of_another_user_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch):
     add(path, "one")
     monkeypatch.setattr(os, "geteuid", lambda: os.stat(path).st_uid + 1)
@@ -160,6 +165,7 @@ def test_a_file_of_another_user_is_refused(path: Path, monkeypatch: pytest.Monke
         add(path, "two")
 
 
+@pytest.mark.fault("the credentials file is a link, another user's, or readable by others")
 def test_a_link_is_neither_read_nor_replaced(path: Path):
     add(path, "one")
     path.rename(path.with_name("elsewhere.json"))

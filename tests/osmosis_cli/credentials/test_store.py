@@ -62,6 +62,7 @@ def test_the_variable_beats_the_file(tmp_path: Path):
     assert (found.token.reveal(), found.workspace) == ("token-of-the-variable", None)
 
 
+@pytest.mark.fault("`OSMOSIS_TOKEN` is of another platform")
 def test_a_token_in_a_variable_is_bound_to_its_platform():
     environ = {"OSMOSIS_TOKEN": VALUE, "OSMOSIS_PLATFORM_URL": LOCAL}
     with pytest.raises(LoginProblem, match="OSMOSIS_TOKEN_PLATFORM_URL") as refused:
@@ -72,6 +73,7 @@ def test_a_token_in_a_variable_is_bound_to_its_platform():
     assert found.platform_url == LOCAL
 
 
+@pytest.mark.fault("the platform is plain http, and not on this machine")
 @pytest.mark.parametrize(
     "url",
     [
@@ -104,12 +106,14 @@ def test_loopback_may_be_plain(url: str):
     assert found.platform_url == url
 
 
+@pytest.mark.fault("the login has expired, or does within a minute")
 @pytest.mark.parametrize("expires", ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+02:00"])
 def test_an_expired_login_is_said_before_anything_is_sent(tmp_path: Path, expires: str):
     with pytest.raises(LoginProblem, match=r"expired on .*run `osmosis login`"):
         find_login(write(tmp_path, one=space(expires_at=expires)))
 
 
+@pytest.mark.fault("the credentials file cannot be understood")
 @pytest.mark.parametrize(
     "content",
     [
@@ -172,6 +176,7 @@ def test_a_pipe_in_the_place_of_the_file_is_refused_at_once(tmp_path: Path):
         find_login({"OSMOSIS_CONFIG_DIR": str(tmp_path)})
 
 
+@pytest.mark.fault("the credentials file is a link, another user's, or readable by others")
 def test_a_file_that_others_can_read_is_refused(tmp_path: Path):
     environ = write(tmp_path, one=space())
     (tmp_path / "credentials.json").chmod(0o640)

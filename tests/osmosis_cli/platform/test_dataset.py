@@ -115,6 +115,7 @@ def kept(tmp_path: Path) -> list[Path]:
 # ---- what is sent
 
 
+@pytest.mark.fault("the address of a part redirects, or is plain http elsewhere")
 def test_a_small_file_is_sent_in_one_piece_and_without_credentials(
     osmosis: Osmosis, storage: Storage, platform: FakePlatform
 ):
@@ -188,6 +189,7 @@ def test_a_name_that_another_dataset_has_is_said(
         assert f"another dataset of this name, {other} (d2): runs use the newest" in err
 
 
+@pytest.mark.fault("the address of a part redirects, or is plain http elsewhere")
 @pytest.mark.parametrize(
     "upload",
     [
@@ -208,6 +210,7 @@ def test_an_address_that_nothing_can_be_sent_to_is_refused(
     assert f"the answer of {platform.url}" in err
 
 
+@pytest.mark.fault("the address of a part redirects, or is plain http elsewhere")
 def test_a_redirect_of_a_part_is_not_followed(
     osmosis: Osmosis, storage: Storage, platform: FakePlatform
 ):
@@ -234,6 +237,7 @@ def test_a_dataset_that_the_platform_cannot_use_is_a_failure(
 # ---- cut short, and gone on with
 
 
+@pytest.mark.fault("an upload is cut short: Ctrl-C, a failure, a kill")
 def test_an_upload_that_failed_goes_on_where_it_stopped(
     osmosis: Osmosis, storage: Storage, platform: FakePlatform, tmp_path: Path
 ):
@@ -261,6 +265,7 @@ def test_an_upload_that_failed_goes_on_where_it_stopped(
     assert kept(tmp_path) == []
 
 
+@pytest.mark.fault("an upload is cut short: Ctrl-C, a failure, a kill")
 def test_ctrl_c_keeps_what_arrived_and_says_how_to_go_on(
     osmosis: Osmosis, storage: Storage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
@@ -344,6 +349,7 @@ def test_another_file_another_platform_and_a_damaged_state_begin_anew(
     assert storage.content() == Path("rows.jsonl").read_bytes()
 
 
+@pytest.mark.fault("the file changes while it is uploaded")
 def test_a_file_that_changes_while_it_is_sent_is_not_completed(
     osmosis: Osmosis, storage: Storage, platform: FakePlatform
 ):

@@ -141,6 +141,7 @@ def test_the_code_is_shown_and_the_login_kept(
     assert GRANT["device_code"] not in out + err
 
 
+@pytest.mark.fault("the code is denied, expires, or is asked for too often")
 def test_the_interval_is_kept_and_grows_when_the_platform_asks_for_it(
     osmosis: Osmosis, platform: FakePlatform, pauses: list[float]
 ):
@@ -155,6 +156,7 @@ def test_the_interval_is_kept_and_grows_when_the_platform_asks_for_it(
     assert pauses == [7, 7, 12, 12, 24]
 
 
+@pytest.mark.fault("the code is denied, expires, or is asked for too often")
 @pytest.mark.parametrize(
     ("word", "sentence"),
     [("access_denied", "denied in the browser"), ("expired_token", "not confirmed in time")],
@@ -189,6 +191,7 @@ def test_an_error_that_quotes_the_device_code_is_shown_without_it(
     assert (status, "what is ***?" in err) == (1, True)
 
 
+@pytest.mark.fault("Ctrl-C while a login waits")
 def test_ctrl_c_while_waiting_leaves_nothing_behind(
     osmosis: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -233,6 +236,7 @@ def test_an_answer_without_a_token_that_can_be_sent_is_refused(
     assert "has no token that can be used" in err
 
 
+@pytest.mark.fault("names from the platform have control or bidirectional characters")
 def test_names_of_the_platform_are_escaped(osmosis: Osmosis, platform: FakePlatform):
     platform.answers[AUTHORIZE] = {**GRANT, "user_code": "AB\x1b[31m"}
     platform.answers[VERIFY] = verified("ac\u202eme", user={"name": "A\x07da"})
@@ -242,6 +246,7 @@ def test_names_of_the_platform_are_escaped(osmosis: Osmosis, platform: FakePlatf
     assert "A\\x07da, workspace: ac\\u202eme" in out
 
 
+@pytest.mark.fault("no terminal")
 def test_with_json_and_no_terminal_a_token_must_be_given(osmosis: Osmosis, platform: FakePlatform):
     status, out, err = osmosis("login", "--json")
     assert (status, out, platform.requests) == (2, "", [])
@@ -307,6 +312,7 @@ def test_a_token_that_the_platform_refuses_is_not_kept(
     assert not (tmp_path / "config/credentials.json").exists()
 
 
+@pytest.mark.fault("the credentials file cannot be understood")
 def test_a_broken_file_is_refused_before_a_login_asks_for_anything(
     osmosis: Osmosis, platform: FakePlatform, tmp_path: Path
 ):
@@ -456,6 +462,7 @@ def test_logout_revokes_the_token_and_removes_it(
     assert "osmosis workspace switch NAME" in err
 
 
+@pytest.mark.fault("the token cannot be revoked at a logout")
 @pytest.mark.parametrize(("fault", "revoked"), [("401", True), ("404", True), ("403", False)])
 def test_the_token_is_removed_also_when_it_is_not_revoked(
     osmosis: Osmosis, platform: FakePlatform, tmp_path: Path, fault: str, revoked: bool
@@ -469,6 +476,7 @@ def test_the_token_is_removed_also_when_it_is_not_revoked(
     assert TOKEN not in out + err
 
 
+@pytest.mark.fault("the token cannot be revoked at a logout")
 def test_a_failed_revocation_is_a_warning(osmosis: Osmosis, platform: FakePlatform):
     log_in(osmosis, platform)
     platform.fault = "403"
@@ -489,6 +497,7 @@ def test_all_logins_end_each_at_its_platform(
     assert kept(tmp_path) == {}
 
 
+@pytest.mark.fault("no terminal")
 def test_logout_asks_and_without_a_terminal_names_the_option(
     osmosis: Osmosis, platform: FakePlatform, tmp_path: Path
 ):

@@ -86,6 +86,7 @@ def osmosis(
     return command(monkeypatch, capfd)
 
 
+@pytest.mark.fault("an upload is cut short: Ctrl-C, a failure, a kill")
 def test_from_a_code_in_the_browser_to_an_upload_that_was_killed_and_a_logout(
     server: PlatformServer, osmosis: Osmosis, tmp_path: Path
 ):

@@ -110,6 +110,7 @@ def test_code_that_is_in_order_is_not_talked_about(file: ConfigFile[EvalConfig])
     assert told == ["importing rollouts/one/main.py"]
 
 
+@pytest.mark.fault("a rollout cannot be imported, hangs or ends its process when it is")
 def test_what_the_code_raises_is_told_with_its_place_and_no_value_of_env(
     file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
 ):
@@ -132,6 +133,7 @@ def test_what_the_code_raises_is_told_with_its_place_and_no_value_of_env(
     assert len(finding.message) < 700
 
 
+@pytest.mark.fault("a rollout cannot be imported, hangs or ends its process when it is")
 def test_a_package_that_is_not_installed_here_is_not_checked(file: ConfigFile[EvalConfig]):
     Path("rollouts/one/main.py").write_text("\nimport no_such_package.part\n")
     [finding] = try_rollout(file, replace(ROWS, strict=True), root=Path.cwd())
@@ -142,6 +144,7 @@ def test_a_package_that_is_not_installed_here_is_not_checked(file: ConfigFile[Ev
     )
 
 
+@pytest.mark.fault("a rollout cannot be imported, hangs or ends its process when it is")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "severity", "name", "told"),
@@ -177,6 +180,7 @@ def test_each_way_in_which_code_cannot_be_used(
     assert "--osmosis" not in str(finding)
 
 
+@pytest.mark.fault("a rollout cannot be imported, hangs or ends its process when it is")
 @pytest.mark.slow
 def test_code_that_hangs_is_ended_with_its_children(
     file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
@@ -255,6 +259,7 @@ def test_rows_run_with_a_model_after_the_embedded_endpoint(
     assert {"--model=openai/x", "--limit=2", "--agent-timeout=450.0"} <= set(words[2])
 
 
+@pytest.mark.fault("a workflow crashes on its first row, or has a wrong signature")
 @pytest.mark.parametrize(
     ("run", "told"),
     [
@@ -320,6 +325,7 @@ def test_without_a_local_dataset_that_is_told(
     assert finding.message == told
 
 
+@pytest.mark.fault("a workflow crashes on its first row, or has a wrong signature")
 @pytest.mark.slow
 def test_a_real_row_runs_and_leaves_nothing_behind(file: ConfigFile[EvalConfig]):
     before = sorted(Path.cwd().rglob("*"))

@@ -128,6 +128,10 @@ COMMANDS = {
 # ---- a platform that fails
 
 
+@pytest.mark.fault(
+    "the platform answers 401, 403, 404, 409, 422, 426, 429, 500, a web page, another document, "
+    "a redirect; slowly, not at all, too much; or hangs up"
+)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_failure_is_one_line_or_one_json_error(
     osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch, fault: str
@@ -201,6 +205,7 @@ def test_out_of_a_workspace_there_are_no_runs(
     assert "is in no Git work tree" in err
 
 
+@pytest.mark.fault("the name of a run has slashes, or is `..`")
 @pytest.mark.parametrize("name", ["", " ", ".", ".."])
 def test_a_name_that_is_none_is_refused(osmosis: Command, platform: FakePlatform, name: str):
     status, _, err = osmosis("eval", "info", name)
@@ -212,6 +217,7 @@ def test_a_name_that_is_none_is_refused(osmosis: Command, platform: FakePlatform
 # ---- list
 
 
+@pytest.mark.fault("text of the platform has control characters, a token, or a URL with a password")
 def test_a_list_is_a_table_with_relative_times(osmosis: Command, platform: FakePlatform):
     runs = [a_run(), a_run("old\x1b[31m-owl", "odd\u202estate", created_at=ago(days=4), model={})]
     platform.answers["GET", EVALS] = {"eval_runs": runs, "total_count": 7, "has_more": True}
@@ -333,6 +339,7 @@ def test_a_mistyped_name_is_answered_with_the_nearest(osmosis: Command, platform
         assert err.endswith("Did you mean 'calm-otter-17'?\n")
 
 
+@pytest.mark.fault("the name of a run has slashes, or is `..`")
 def test_a_name_is_one_segment_of_the_path(osmosis: Command, platform: FakePlatform):
     osmosis("eval", "info", "a/../b?c=1#d")
     assert platform.requests[0].path == f"{EVALS}/a%2F..%2Fb%3Fc%3D1%23d"
@@ -369,6 +376,7 @@ def test_watching_as_json_is_one_document_also_for_a_run_that_failed(
     assert json.loads(out)["eval_run"]["status"] == "failed"
 
 
+@pytest.mark.fault("the platform is away while a run is watched")
 def test_watching_outlasts_a_platform_that_is_away_for_a_while(
     osmosis: Command, platform: FakePlatform
 ):
@@ -383,6 +391,7 @@ def test_watching_outlasts_a_platform_that_is_away_for_a_while(
     assert len(platform.requests) == 11
 
 
+@pytest.mark.fault("Ctrl-C while a run is watched")
 def test_ctrl_c_leaves_the_run_alone_and_says_so(
     osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
 ):
@@ -401,6 +410,7 @@ def test_ctrl_c_leaves_the_run_alone_and_says_so(
 # ---- stop
 
 
+@pytest.mark.fault("no terminal to ask on")
 def test_stopping_needs_a_yes_where_there_is_no_terminal(osmosis: Command, platform: FakePlatform):
     status, out, err = osmosis("eval", "stop", "x")
     assert (status, out) == (2, "")
@@ -483,6 +493,7 @@ def local(text: str) -> str:
     return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
+@pytest.mark.fault("text of the platform has control characters, a token, or a URL with a password")
 def test_a_log_is_read_to_its_end(osmosis: Command, platform: FakePlatform):
     pages = {
         None: log("one", "two\nlines\x1b[2J", cursor="c1"),
@@ -641,6 +652,7 @@ def test_conversations_are_downloaded_beside_the_report_where_the_command_finds_
     assert json.loads(out)["conversations"] == {"path": "y.trajectories.jsonl", "bytes": len(said)}
 
 
+@pytest.mark.fault("the platform has no report of a run, or sends something else")
 def test_a_platform_without_reports_says_so_in_one_sentence(
     osmosis: Command, platform: FakePlatform, tmp_path: Path
 ):
@@ -657,6 +669,7 @@ def test_a_platform_without_reports_says_so_in_one_sentence(
     assert err == f"Error: {why['error']}; what is known of it: osmosis eval info x\n"
 
 
+@pytest.mark.fault("the platform has no report of a run, or sends something else")
 def test_what_is_no_report_is_not_kept(osmosis: Command, platform: FakePlatform, tmp_path: Path):
     for content in (b"{}", b"[", b'{"summary": 1}'):
         platform.answers["GET", f"{EVALS}/x/report"] = lambda request, c=content: (200, c)

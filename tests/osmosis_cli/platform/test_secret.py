@@ -53,6 +53,7 @@ def test_a_value_from_standard_input_is_sent_without_its_newline(
     assert request.headers["authorization"] == f"Bearer {TOKEN}"
 
 
+@pytest.mark.fault("a secret's value ends in a newline")
 @pytest.mark.parametrize(
     ("content", "sent"),
     [
@@ -102,6 +103,7 @@ def test_on_a_terminal_the_value_is_asked_for_and_not_shown(
     assert VALUE not in out + err
 
 
+@pytest.mark.fault("a secret's value is given as an argument")
 @pytest.mark.parametrize(
     "words",
     [
@@ -134,6 +136,7 @@ def test_a_value_that_no_environment_can_hold_is_a_wrong_use(
     assert (status, out, platform.requests) == (2, "", [])
 
 
+@pytest.mark.fault("the platform quotes a secret's value in an error")
 def test_an_error_that_quotes_the_value_is_not_shown(osmosis: Osmosis, platform: FakePlatform):
     for value in (VALUE, "abc"):
         answer = {"error": f"{value} is not good", "field": "value"}
@@ -156,6 +159,7 @@ def test_names_are_listed_and_never_values(osmosis: Osmosis, platform: FakePlatf
     assert (secret["name"], secret["scope"]) == (NAME, "personal")
 
 
+@pytest.mark.fault("names from the platform have control or bidirectional characters")
 def test_names_of_the_platform_are_escaped(osmosis: Osmosis, platform: FakePlatform):
     named = {"name": "A\x1b[31m\u202e", "scope": "user\x07"}
     platform.answers["GET", SECRETS] = {"environment_secrets": [named], "has_more": False}

@@ -170,6 +170,7 @@ required = ["HF_TOKEN"]
 """
 
 
+@pytest.mark.fault("the origin's URL has a password")
 def test_an_evaluation_is_sent_field_by_field(osmosis: Command, platform: FakePlatform, own: Path):
     sha = git(own, "rev-parse", "HEAD")[:10]
     (own / CONFIG).write_text(FULL_EVAL.replace("COMMIT", sha))
@@ -303,6 +304,7 @@ def test_the_summary_says_which_commit_runs_and_where_secrets_come_from(
     )
 
 
+@pytest.mark.fault("the pinned commit is not pushed")
 def test_what_of_the_work_tree_does_not_run_is_warned_about(
     osmosis: Command, platform: FakePlatform, own: Path
 ):
@@ -419,6 +421,7 @@ def test_a_pinned_commit_must_be_in_the_work_tree_that_the_platform_clones(
 # ---- what refuses
 
 
+@pytest.mark.fault("the pinned commit is not pushed")
 def test_a_pinned_commit_must_be_on_the_origin(osmosis: Command, platform: FakePlatform, own: Path):
     pushed = git(own, "rev-parse", "HEAD")[:8]
     (own / "more").write_text("x")
@@ -439,6 +442,7 @@ def test_a_pinned_commit_must_be_on_the_origin(osmosis: Command, platform: FakeP
     assert f"warning: what runs is {pushed}, and checked out is {here}" in out
 
 
+@pytest.mark.fault("secrets are missing on the platform")
 def test_missing_secrets_are_all_named_with_the_commands_that_set_them(
     osmosis: Command, platform: FakePlatform, own: Path
 ):
@@ -476,6 +480,7 @@ def test_all_that_is_missing_is_told_at_once(osmosis: Command, platform: FakePla
     assert not bodies(platform)
 
 
+@pytest.mark.fault("the config file is wrong")
 def test_every_problem_of_the_config_is_told_and_nothing_is_asked(
     osmosis: Command, platform: FakePlatform, own: Path
 ):
@@ -488,6 +493,7 @@ def test_every_problem_of_the_config_is_told_and_nothing_is_asked(
     assert not platform.requests
 
 
+@pytest.mark.fault("a work tree that no platform can find: no `origin`, not on GitHub, no commit")
 @pytest.mark.parametrize(
     ("change", "code", "said"),
     [
@@ -570,6 +576,7 @@ def test_what_trying_refuses_is_not_submitted(
 # ---- the question
 
 
+@pytest.mark.fault("no terminal to ask on")
 @pytest.mark.parametrize("words", [(), ("--json",)])
 def test_without_a_terminal_a_yes_is_needed_and_what_would_run_is_said(
     osmosis: Command, platform: FakePlatform, own: Path, words: tuple[str, ...]
@@ -619,6 +626,10 @@ def test_a_dataset_that_the_platform_does_not_list_is_said_before_the_question(
 # ---- a platform that fails
 
 
+@pytest.mark.fault(
+    "the platform answers 401, 403, 404, 409, 422, 426, 429, 500, a web page, another document, "
+    "a redirect; slowly, not at all, too much; or hangs up"
+)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_failure_is_one_line_that_says_whether_it_may_have_been_submitted(
     osmosis: Command, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch,
@@ -635,6 +646,7 @@ def test_a_failure_is_one_line_that_says_whether_it_may_have_been_submitted(
     assert ("whether it was submitted is not known" in message) == (not is_refusal)
 
 
+@pytest.mark.fault("the connection breaks, or the platform is busy for a while")
 def test_a_submission_is_tried_again_with_the_same_key(
     osmosis: Command, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ):

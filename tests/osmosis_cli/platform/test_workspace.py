@@ -83,6 +83,7 @@ def test_repeated_it_replaces_nothing_and_adds_what_is_missing(
     assert schema.read_text() == "mine"
 
 
+@pytest.mark.fault("Git would commit `.env` or `.osmosis` although `.gitignore` names them")
 def test_what_git_would_commit_all_the_same_is_warned_about(
     osmosis: Command, pytester: pytest.Pytester
 ):

@@ -181,6 +181,7 @@ def test_what_is_there_already_is_left_alone(
         write_backup(platform.database, data, tmp_path / "other.tar.gz", with_key=True)
 
 
+@pytest.mark.fault("a backup is cut short, or leads out of its folder")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "told"),

@@ -90,6 +90,7 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
     assert "there is a user 'ann' already" in json.loads(err)["error"]["message"]
 
 
+@pytest.mark.fault("a password of the database is on the command line")
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [

@@ -39,6 +39,7 @@ def test_migrations_make_the_tables_of_the_models_and_can_be_repeated(empty: Dat
     assert revision(empty) == NEWEST == REVISIONS[-1]
 
 
+@pytest.mark.fault("the database is of an older version")
 @pytest.mark.parametrize("older", REVISIONS[:-1])
 def test_an_older_database_is_refused_until_it_is_upgraded_and_keeps_its_rows(
     empty: Database, older: str
@@ -60,6 +61,7 @@ def test_an_older_database_is_refused_until_it_is_upgraded_and_keeps_its_rows(
         assert compare_metadata(context, Base.metadata) == []
 
 
+@pytest.mark.fault("the database is of a newer version")
 def test_the_tables_of_a_newer_version_are_left_alone(empty: Database) -> None:
     upgrade(empty)
     with empty.writing() as session:

@@ -157,6 +157,10 @@ def test_an_environment_is_built_once_and_has_our_own_installation(builds: Build
         }  # fmt: skip
 
 
+@pytest.mark.fault(
+    "a requirement of the rollout is not to be had, conflicts with the plugin, or its "
+    "`pyproject.toml` cannot be read"
+)
 @pytest.mark.slow
 @needs_uv
 @pytest.mark.parametrize(
@@ -177,6 +181,10 @@ def test_a_build_that_fails_names_the_requirement_and_leaves_nothing(
     assert not [*(builds.folder / "data/environments").glob("*/*/bin")]
 
 
+@pytest.mark.fault(
+    "a requirement of the rollout is not to be had, conflicts with the plugin, or its "
+    "`pyproject.toml` cannot be read"
+)
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -200,6 +208,7 @@ def test_a_project_that_cannot_be_built_is_one_sentence(
     assert builds.executor.jobs == []
 
 
+@pytest.mark.fault("two runs need the same environment at once, or one is stopped while it builds")
 @needs_uv
 def test_two_runs_that_want_the_same_environment_build_it_once(builds: Builds) -> None:
     builds.wants("tinylib")
@@ -217,6 +226,7 @@ while True: time.sleep(60)
 """
 
 
+@pytest.mark.fault("two runs need the same environment at once, or one is stopped while it builds")
 @pytest.mark.slow
 @needs_uv
 def test_a_build_that_is_stopped_leaves_nothing_and_has_no_secret(builds: Builds) -> None:
@@ -241,6 +251,10 @@ def test_a_build_that_is_stopped_leaves_nothing_and_has_no_secret(builds: Builds
     assert "OSMOSIS" not in (builds.folder / "env").read_text()
 
 
+@pytest.mark.fault(
+    "a requirement of the rollout is not to be had, conflicts with the plugin, or its "
+    "`pyproject.toml` cannot be read"
+)
 def test_what_a_kill_has_left_is_not_taken_for_an_environment(builds: Builds) -> None:
     store = builds.environments.store
     home = store.folder / "key"

@@ -134,6 +134,7 @@ def test_the_newest_commit_of_a_branch_is_fetched_unless_a_commit_is_named(
         check_out(program, of(origin), None, LIMITS, branch="other")
 
 
+@pytest.mark.fault("the commit is not there, or its first digits are those of several")
 def test_a_commit_that_is_not_there_or_is_not_one_alone_is_refused(
     program: GitProgram, origin: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +147,10 @@ def test_a_commit_that_is_not_there_or_is_not_one_alone_is_refused(
         check_out(program, of(origin), "abcdef", LIMITS)
 
 
+@pytest.mark.fault(
+    "the repository has symlinks, submodules, filters or hooks, or is huge; its URL would start "
+    "a program"
+)
 def test_nothing_of_a_repository_leads_out_of_it_or_starts_a_program(
     program: GitProgram, origin: Path, tmp_path: Path
 ) -> None:
@@ -170,6 +175,10 @@ def test_nothing_of_a_repository_leads_out_of_it_or_starts_a_program(
     assert not ran.exists()
 
 
+@pytest.mark.fault(
+    "the repository has symlinks, submodules, filters or hooks, or is huge; its URL would start "
+    "a program"
+)
 def test_a_repository_that_is_too_large_is_refused_before_its_files_are_written(
     program: GitProgram, origin: Path
 ) -> None:
@@ -221,6 +230,10 @@ def test_git_is_ended_when_it_takes_too_long_and_when_the_run_is_stopped(
     assert slow.stops == 2
 
 
+@pytest.mark.fault(
+    "the repository has symlinks, submodules, filters or hooks, or is huge; its URL would start "
+    "a program"
+)
 def test_only_https_ssh_and_a_folder_of_the_operator_are_cloned_from(
     program: GitProgram, tmp_path: Path
 ) -> None:

@@ -214,6 +214,7 @@ def _runs(row: dict[str, Any]) -> list[tuple[Any, ...]]:
     return [(row["row_index"], *(run[name] for name in kept)) for run in row["runs"]]
 
 
+@pytest.mark.fault("a run is stopped")
 def test_stopping_ends_every_process_and_keeps_what_was_finished(
     osmosis: Callable[..., str], platform: PlatformServer, workspace: Path, tmp_path: Path
 ) -> None:
@@ -271,6 +272,7 @@ def test_a_training_run_hands_the_served_rollout_to_the_trainer(
     assert "the trainer has ended" in logs
 
 
+@pytest.mark.fault("the platform is ended, or killed, while it executes runs")
 def test_a_platform_that_was_killed_goes_on_and_pays_nothing_twice(
     workspace: Path, tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ from tests.executed_runs import SECRET, Ended, Submitted, report_of
 from tests.submitted_runs import run_of
 
 
+@pytest.mark.fault("the rollout prints a secret")
 def test_a_run_that_ends_has_its_figures_its_report_and_no_work_tree(submitted: Submitted) -> None:
     submitted.children.evaluation = (1, f"printed {SECRET} of {submitted.room.folder}/x\n")
     submitted.children.report = report_of(SECRET)
@@ -88,6 +89,10 @@ FAILURES = [
 ]  # fmt: skip
 
 
+@pytest.mark.fault(
+    "the model has another name, the key is wrong, the rollout is not there",
+    "a run takes more memory, processor time or files than the operator allows",
+)
 @pytest.mark.parametrize(("values", "reason"), FAILURES)
 def test_a_run_that_fails_says_why(
     submitted: Submitted, values: dict[str, Any], reason: str
@@ -112,6 +117,7 @@ def test_log_and_report_name_the_dataset_as_users_know_it(submitted: Submitted) 
     assert run.report["config"]["name"] == "datasets/my-dataset.jsonl"
 
 
+@pytest.mark.fault("the model has another name, the key is wrong, the rollout is not there")
 def test_what_is_missing_is_told_before_any_child_is_started(submitted: Submitted) -> None:
     (submitted.room.source / "rollouts" / "my-rollout" / "main.py").unlink()
     run = submitted.execute()
@@ -174,6 +180,10 @@ def test_an_evaluation_runs_in_the_environment_that_was_built_for_it(submitted: 
     assert "info build: installed into environments/x" in submitted.log
 
 
+@pytest.mark.fault(
+    "a requirement of the rollout is not to be had, conflicts with the plugin, or its "
+    "`pyproject.toml` cannot be read"
+)
 def test_a_build_that_fails_fails_the_run_with_its_reason_and_its_log(submitted: Submitted) -> None:
     build_of_its_own(submitted)
     submitted.children.build = (1, "one\ntwo\n")
@@ -220,6 +230,7 @@ def test_an_entrypoint_that_is_a_symlink_fails_the_run_and_says_so(
     assert told in submitted.log
 
 
+@pytest.mark.fault("a run is stopped")
 @pytest.mark.slow
 def test_stopping_ends_the_child_and_keeps_its_report(submitted: Submitted) -> None:
     children = submitted.children
@@ -237,6 +248,7 @@ def test_stopping_ends_the_child_and_keeps_its_report(submitted: Submitted) -> N
     assert not submitted.room.source.exists()
 
 
+@pytest.mark.fault("the platform is ended, or killed, while it executes runs")
 def test_a_platform_that_ends_leaves_the_run_to_the_next_start(submitted: Submitted) -> None:
     children = submitted.children
     children.evaluation = (None, "")
@@ -343,6 +355,7 @@ def test_a_scheduler_executes_what_waits_until_it_is_stopped(submitted: Submitte
     assert run_of(submitted.platform, submitted.run_id).status == "finished"
 
 
+@pytest.mark.fault("a process of an evaluation is killed, as where memory is short")
 @pytest.mark.parametrize(("kills", "status"), [(2, "finished"), (3, "failed")])
 def test_an_evaluation_that_was_killed_goes_on_twice(
     submitted: Submitted, monkeypatch: pytest.MonkeyPatch, kills: int, status: str

@@ -62,6 +62,7 @@ class Executed:
             assert self._left.acquire(timeout=60)
 
 
+@pytest.mark.fault("two schedulers reach for one run")
 def test_fifty_runs_are_each_executed_once_by_two_schedulers_so_many_at_once(
     platform: PlatformServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +103,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.fault("two schedulers reach for one run")
 @settings(max_examples=15, deadline=None)
 @given(steps=STEPS)
 def test_a_run_belongs_to_one_scheduler_whatever_they_do(
@@ -151,6 +153,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         yield found
 
 
+@pytest.mark.fault("a process of an evaluation is killed, as where memory is short")
 @pytest.mark.slow
 def test_kills_lose_no_finished_result_and_pay_again_only_for_what_was_in_flight(
     kept: Fleet,

@@ -66,6 +66,10 @@ ENDS = [
 ]
 
 
+@pytest.mark.fault(
+    "a training run is submitted to a platform without a trainer; the trainer fails, is killed, "
+    "or the rollout's server ends before it"
+)
 @pytest.mark.parametrize(("trainer", "server", "status", "reason"), ENDS)
 def test_how_a_training_run_ends_is_said(
     training: Submitted,

@@ -134,6 +134,7 @@ key_change.change_key(Database.in_folder(data), data, None)
 """
 
 
+@pytest.mark.fault("`osmosis platform key change` is killed half-way")
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["before the last value", "before the old key is dropped"])
 def test_a_change_that_is_killed_loses_nothing_and_the_next_completes_it(

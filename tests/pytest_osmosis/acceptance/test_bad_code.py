@@ -73,6 +73,15 @@ def broken(project: Project) -> Project:
     return project
 
 
+@pytest.mark.fault(
+    "a name is not `module:attribute`",
+    "a module is missing, or imports one that is",
+    "a module has a syntax error, raises or exits while it is imported",
+    "an attribute is missing",
+    "a class is named where an instance is needed",
+    "something is not callable, or its first parameter fits nothing",
+    "a plain function returns an awaitable, or a generator",
+)
 @pytest.mark.parametrize("wrong", REFUSED)
 def test_code_that_cannot_be_used_is_told_before_any_request(
     broken: Project, wrong: str, monkeypatch: pytest.MonkeyPatch
@@ -89,6 +98,7 @@ def test_code_that_cannot_be_used_is_told_before_any_request(
     assert session.out == ""
 
 
+@pytest.mark.fault("an import never ends")
 @pytest.mark.parametrize("module", ["hangs", "loops"])
 def test_an_import_that_does_not_end_is_told_with_its_line(
     broken: Project, monkeypatch: pytest.MonkeyPatch, module: str
@@ -148,6 +158,14 @@ def above(solution_str):
 """
 
 
+@pytest.mark.fault(
+    "a class is named where an instance is needed",
+    "an eval function is a partial, a callable object, or decorated",
+    "a plain function returns an awaitable, or a generator",
+    "an eval function returns a bool, a numpy number, a mapping, None, text or a Decimal",
+    "a score is outside 0 … 1",
+    "an eval function has positional-only parameters or `**kwargs`",
+)
 @each_mode
 def test_every_sort_of_callable_scores_by_its_signature(project: Project, workers: int) -> None:
     project.write("sorts.py", EVERY_SORT)
@@ -173,6 +191,10 @@ def other(messages):
 """
 
 
+@pytest.mark.fault(
+    "an eval function returns NaN or infinity",
+    "an eval function returns a bool, a numpy number, a mapping, None, text or a Decimal",
+)
 @pytest.mark.parametrize(
     ("text", "described"),
     [
@@ -338,6 +360,12 @@ if sys.version_info < (3, 11):
     del COSTS["cancel"]  # no task can tell
 
 
+@pytest.mark.fault(
+    "an eval function or an agent never returns",
+    "an agent ignores its cancellation",
+    "code calls `os._exit` or `sys.exit`, or raises KeyboardInterrupt",
+    "memory runs out in an agent",
+)
 @each_mode
 def test_unruly_code_costs_its_own_run_alone(
     unruly: Project, monkeypatch: pytest.MonkeyPatch, workers: int
@@ -361,6 +389,7 @@ def test_unruly_code_costs_its_own_run_alone(
         assert words in run["error"], wish
 
 
+@pytest.mark.fault("an eval function or an agent never returns")
 @pytest.mark.slow
 def test_an_eval_function_that_spins_costs_its_own_run_alone(
     unruly: Project, monkeypatch: pytest.MonkeyPatch
@@ -374,6 +403,7 @@ def test_an_eval_function_that_spins_costs_its_own_run_alone(
     assert session.runs[1]["error"] == "`unruly:exact` timed out after 1 s"
 
 
+@pytest.mark.fault("an eval function changes what it is given")
 def test_functions_see_the_same_whatever_another_did_to_it(unruly: Project) -> None:
     unruly.rows("score mutate")
     for order in (["exact", "second", "third"], ["third", "second", "exact"]):
@@ -382,6 +412,7 @@ def test_functions_see_the_same_whatever_another_did_to_it(unruly: Project) -> N
         assert session.outcomes == {"passed": 1}, session.out
 
 
+@pytest.mark.fault("code prints or logs without end")
 def test_what_is_printed_without_end_is_kept_by_its_beginning_and_end(unruly: Project) -> None:
     unruly.rows("print", {"user_prompt": "a", "ground_truth": "b"})
     session = unruly.run("-rP", "--junitxml=out.xml", agent="unruly:agent_loop")
@@ -390,6 +421,10 @@ def test_what_is_printed_without_end_is_kept_by_its_beginning_and_end(unruly: Pr
     assert (unruly.path / "out.xml").stat().st_size < 1_000_000
 
 
+@pytest.mark.fault(
+    "code changes the working directory, the environment or the random state",
+    "code leaves tasks or threads behind",
+)
 def test_what_code_does_to_its_process_does_not_move_the_reports(unruly: Project) -> None:
     before, state = os.getcwd(), random.getstate()
     unruly.rows("folder", "leave", "a")
@@ -400,6 +435,7 @@ def test_what_code_does_to_its_process_does_not_move_the_reports(unruly: Project
     random.setstate(state)
 
 
+@pytest.mark.fault("code calls `os._exit` or `sys.exit`, or raises KeyboardInterrupt")
 @pytest.mark.slow
 def test_an_interrupt_raised_by_an_agent_interrupts_the_session_once(project: Project) -> None:
     project.write(
@@ -420,6 +456,7 @@ def test_an_interrupt_raised_by_an_agent_interrupts_the_session_once(project: Pr
     assert "INTERNALERROR" not in session.out + session.err
 
 
+@pytest.mark.fault("code calls `os._exit` or `sys.exit`, or raises KeyboardInterrupt")
 @pytest.mark.slow
 def test_a_process_that_the_agent_ends_is_told(project: Project, endpoint: Any) -> None:
     project.write(
@@ -434,6 +471,7 @@ def test_a_process_that_the_agent_ends_is_told(project: Project, endpoint: Any) 
     assert [run["error_type"] for run in session.runs] == [None, "worker_lost", None]
 
 
+@pytest.mark.fault("an eval function is given twice")
 def test_a_function_that_is_given_twice_is_refused(project: Project) -> None:
     project.rows("a")
     session = project.run("--eval-fn=rewards:exact")
@@ -638,6 +676,7 @@ async def agent(ctx):
 """
 
 
+@pytest.mark.fault("code leaves tasks or threads behind")
 @each_mode
 def test_a_warning_names_a_task_that_was_left_behind_in_a_model_call(
     project: Project, workers: int

@@ -201,6 +201,30 @@ def evaluated(project: Project, make: Make, *args: str, workers: int = 0) -> Ses
     return project.run(*args, workers=workers, data=str(make(folder)))
 
 
+@pytest.mark.fault(
+    "the file is missing",
+    "it is a directory",
+    "its suffix is unknown or missing, or it is compressed",
+    "a line is not JSON",
+    "the last line is torn",
+    "an object has one key twice",
+    "it is UTF-16 or Latin-1",
+    "a row is no object",
+    "a column is missing",
+    "column names differ in case or blanks",
+    "the ground truth is null, empty or a number",
+    "a prompt is null, a list or blank, or the user's is empty",
+    "a value is NaN, Infinity or 1e999",
+    "a number has thousands of digits",
+    "a value is nested very deeply",
+    "a string holds half a surrogate pair",
+    "two rows are equal, or have one id",
+    "a Parquet file is cut short, or bits of it flipped",
+    "a Parquet column is of a type that JSON lacks",
+    "a Parquet file has one column twice",
+    "it is a pipe, or standard input",
+    "the path is a loop of links, or holds a line end",
+)
 @pytest.mark.parametrize("wrong", REFUSED)
 def test_what_is_wrong_with_a_dataset_is_one_sentence(tmp_path: Path, wrong: str) -> None:
     make, sentence = REFUSED[wrong]
@@ -231,6 +255,7 @@ def test_a_dataset_without_rows_is_told_from_a_wrong_one(tmp_path: Path, form: s
         load_dataset(EMPTY[form](tmp_path))
 
 
+@pytest.mark.fault("it has no bytes, only blank lines, or no rows")
 @pytest.mark.parametrize("form", ["no-bytes", "no-rows"])
 def test_a_dataset_without_rows_is_nothing_to_run(project: Project, form: str) -> None:
     session = evaluated(project, EMPTY[form])
@@ -239,6 +264,7 @@ def test_a_dataset_without_rows_is_nothing_to_run(project: Project, form: str) -
     assert project.endpoint.connections == 0
 
 
+@pytest.mark.fault("it may not be read")
 def test_a_dataset_that_may_not_be_read_is_told_without_a_traceback(project: Project) -> None:
     project.rows("a")
     (project.path / "data.jsonl").chmod(0)
@@ -249,6 +275,13 @@ def test_a_dataset_that_may_not_be_read_is_told_without_a_traceback(project: Pro
     assert "Traceback" not in session.err
 
 
+@pytest.mark.fault(
+    "the last line is torn",
+    "it begins with a byte order mark",
+    "its lines end in CR LF",
+    "column names differ in case or blanks",
+    "the ground truth is null, empty or a number",
+)
 @pytest.mark.parametrize("form", HARMLESS)
 def test_harmless_forms_are_read(tmp_path: Path, form: str) -> None:
     dataset = load_dataset(HARMLESS[form](tmp_path))
@@ -269,6 +302,9 @@ def test_harmless_forms_are_evaluated(project: Project, form: str) -> None:
     assert len(session.runs) == (2 if "parquet" in str(session.report["config"]) else 1)
 
 
+@pytest.mark.fault(
+    "a string holds U+2028, U+2029, U+0085 or a lone CR", "a prompt holds NUL or escape characters"
+)
 @each_mode
 def test_odd_characters_in_a_prompt_are_data_and_never_reach_terminal_or_names(
     project: Project, workers: int
@@ -286,6 +322,7 @@ def test_odd_characters_in_a_prompt_are_data_and_never_reach_terminal_or_names(
     assert [row["row_index"] for row in session.report["rows"]] == list(range(len(texts)))
 
 
+@pytest.mark.fault("a line is very long")
 @pytest.mark.slow
 def test_a_long_line_is_one_row(project: Project) -> None:
     text = "x" * 5_000_000
@@ -293,6 +330,7 @@ def test_a_long_line_is_one_row(project: Project) -> None:
     assert project.run(workers=2).outcomes == {"passed": 1}
 
 
+@pytest.mark.fault("two rows are equal, or have one id")
 def test_two_equal_rows_are_two_rows(project: Project) -> None:
     project.rows("same", "same")
     session = project.run("-v")
@@ -300,6 +338,7 @@ def test_two_equal_rows_are_two_rows(project: Project) -> None:
     assert [row["row_index"] for row in session.report["rows"]] == [0, 1]
 
 
+@pytest.mark.fault("it has a million rows")
 @pytest.mark.slow
 def test_a_million_rows_cost_what_is_asked_for(project: Project) -> None:
     with (project.path / "data.jsonl").open("wb") as file:
@@ -312,6 +351,7 @@ def test_a_million_rows_cost_what_is_asked_for(project: Project) -> None:
     assert "has 1000000 rows; an offset of 1000000 is past the last one" in past.out
 
 
+@pytest.mark.fault("a Parquet column is of a type that JSON lacks")
 def test_parquet_values_become_json_by_one_table(project: Project) -> None:
     from datetime import date, datetime, timezone
     from decimal import Decimal
@@ -338,6 +378,7 @@ def exact(solution_str, ground_truth, extra_info):
     assert session.outcomes == {"passed": 2}, session.out
 
 
+@pytest.mark.fault("pyarrow is not installed")
 def test_without_pyarrow_parquet_is_refused_with_the_cure(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,6 +394,7 @@ def test_without_pyarrow_parquet_is_refused_with_the_cure(
     assert "pip install" in session.mistake
 
 
+@pytest.mark.fault("it changes between a session and the next, or under one")
 def test_rows_that_change_under_a_session_are_errored_and_the_report_is_written(
     project: Project,
 ) -> None:

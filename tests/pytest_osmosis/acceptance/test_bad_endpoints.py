@@ -95,6 +95,26 @@ def faulty(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
+@pytest.mark.fault(
+    "it refuses a request (400, 422, a context too long)",
+    "it asks for nonsense, or for a day",
+    "it forbids another try (`x-should-retry: false`)",
+    "the connection breaks before, within or behind the headers, or in the body",
+    "it does not speak HTTP, or sends 100 kB of headers",
+    "a 200 is empty, broken JSON or a web page",
+    "a 200 is JSON but no object",
+    "a 200 is nested deeply, has endless numbers, or is not UTF-8",
+    "an answer has no choices or no message",
+    "a 200 holds an error",
+    "an answer is a number",
+    "a tool call is of an unknown tool, lacks an id or repeats one",
+    "an answer is huge, or unpacks to something huge",
+    "a gzip body is broken, or fine",
+    "it redirects",
+    "an answer or an error quotes the key",
+    "it streams although not asked to",
+    "the provider echoes the key",
+)
 def test_every_failure_costs_its_own_run_alone_and_is_told_in_words(faulty: Project) -> None:
     faulty.rows(*FAILS, "content-parts")
     session = faulty.run("--batch-size=8", "--junitxml=out.xml")
@@ -119,6 +139,15 @@ def read(path: Any) -> str:
     return str(path.read_text())
 
 
+@pytest.mark.fault(
+    "a 200 is nested deeply, has endless numbers, or is not UTF-8",
+    "an answer is empty",
+    "an answer is a list of parts",
+    "the model refuses, or is cut short",
+    "usage is absent, or nonsense",
+    "a gzip body is broken, or fine",
+    "an answer holds half characters or control characters",
+)
 @each_mode
 def test_unusual_answers_are_answers(faulty: Project, workers: int) -> None:
     rows = [{"user_prompt": name, "ground_truth": text} for name, text in ANSWERS.items()]
@@ -133,6 +162,11 @@ def test_unusual_answers_are_answers(faulty: Project, workers: int) -> None:
     assert "\x1b[31m" not in session.out
 
 
+@pytest.mark.fault(
+    "it has a passing trouble (408, 409, 429, 5xx)",
+    "it says how long to wait (Retry-After in seconds, milliseconds, as a date)",
+    "it asks for nonsense, or for a day",
+)
 def test_what_passes_is_tried_again_and_counted(faulty: Project) -> None:
     names = [f"{name}-once" for name in (*ONCE, *WAITS)]
     faulty.rows(*names)
@@ -142,6 +176,11 @@ def test_what_passes_is_tried_again_and_counted(faulty: Project) -> None:
     assert faulty.endpoint.early == 0
 
 
+@pytest.mark.fault(
+    "it refuses the key (401, 403)",
+    "it does not know the model (404)",
+    "the account has no quota left",
+)
 @pytest.mark.parametrize("fault", ["401", "403", "model-not-found", "no-route", "quota"])
 def test_what_refuses_every_row_stops_the_session_at_the_first(faulty: Project, fault: str) -> None:
     faulty.rows(fault, *"abcdef")
@@ -155,6 +194,9 @@ def test_what_refuses_every_row_stops_the_session_at_the_first(faulty: Project, 
         assert "starting anew" not in faulty.run(model="other").out
 
 
+@pytest.mark.fault(
+    "a gateway answers 500 and speaks of the key, or says nothing where none was sent"
+)
 def test_a_gateway_whose_500_is_about_the_key_stops_the_session_after_five_requests(
     faulty: Project,
 ) -> None:
@@ -164,6 +206,7 @@ def test_a_gateway_whose_500_is_about_the_key_stops_the_session_after_five_reque
     assert "the key in OPENAI_API_KEY was refused" in session.refusal
 
 
+@pytest.mark.fault("the port is closed, or the name does not resolve")
 def test_an_endpoint_that_nobody_can_reach_stops_the_session_after_a_few(
     faulty: Project,
 ) -> None:
@@ -182,6 +225,7 @@ def test_an_endpoint_that_nobody_can_reach_stops_the_session_after_a_few(
     assert f"cannot reach http://{netloc}" in summary["halted"]
 
 
+@pytest.mark.fault("it goes away in the middle of a session")
 @each_mode
 def test_an_endpoint_that_goes_away_stops_the_session_and_the_rest_is_run_later(
     faulty: Project, workers: int
@@ -220,6 +264,7 @@ def test_runs_that_break_their_own_connections_leave_the_others_to_run(faulty: P
     assert kinds == [None, *["connection"] * 6, None]
 
 
+@pytest.mark.fault("it accepts and says nothing", "its answer trickles")
 def test_an_endpoint_that_takes_too_long_is_left_and_the_row_errored(
     faulty: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +285,7 @@ def test_an_endpoint_that_takes_too_long_is_left_and_the_row_errored(
     assert faulty.endpoint.wait_until(lambda e: e.open_connections == 0)
 
 
+@pytest.mark.fault("three of ten calls fail")
 @pytest.mark.slow
 def test_an_endpoint_that_fails_every_third_call_ends_every_row_alike_twice(
     faulty: Project,
@@ -261,6 +307,10 @@ def test_an_endpoint_that_fails_every_third_call_ends_every_row_alike_twice(
     assert first == session()
 
 
+@pytest.mark.fault(
+    "an answer holds half characters or control characters",
+    "JUnit, pytest-html, GitHub annotations",
+)
 @pytest.mark.slow
 def test_a_report_is_valid_whatever_was_said(faulty: Project) -> None:
     faulty.rows("surrogate", "control")

@@ -24,6 +24,11 @@ def three(project: Project) -> Project:
     return project
 
 
+@pytest.mark.fault(
+    "no terminal, cache, logging or JUnit plugin; `-q -q`",
+    "`-W error`",
+    "`--import-mode=importlib`, the plugin named twice, plugins not loading themselves",
+)
 @pytest.mark.parametrize(
     "options",
     [
@@ -50,6 +55,7 @@ def test_the_report_is_the_same_without_parts_of_pytest_and_with_others(
     assert "INTERNALERROR" not in session.out
 
 
+@pytest.mark.fault("`--pdb`, `--trace`")
 @pytest.mark.parametrize("debugger", ["--pdb", "--trace"])
 def test_a_debugger_and_workers_do_not_go_together(three: Project, debugger: str) -> None:
     session = three.run(debugger, workers=2)
@@ -74,6 +80,7 @@ def test_a_variable_that_keeps_every_run_from_the_model_stops_the_session(
     assert "1 of 3 runs was tried" in session.refusal
 
 
+@pytest.mark.fault("no row is selected")
 def test_zero_selected_rows_are_nothing_to_run(three: Project) -> None:
     session = three.run("-k", "nothing_is_called_so")
     assert session.ret == 5
@@ -81,6 +88,7 @@ def test_zero_selected_rows_are_nothing_to_run(three: Project) -> None:
     assert not (three.path / "out.json").exists()
 
 
+@pytest.mark.fault("the reader of a pipe goes away")
 @pytest.mark.slow
 @each_mode
 def test_a_reader_that_goes_away_takes_nothing_with_it(three: Project, workers: int) -> None:
@@ -103,6 +111,7 @@ def test_a_reader_that_goes_away_takes_nothing_with_it(three: Project, workers: 
     assert all(json.loads(line) for line in journal.splitlines())
 
 
+@pytest.mark.fault("the key is in `addopts` or PYTEST_ADDOPTS")
 def test_a_key_in_the_ini_file_or_in_addopts_is_warned_about(
     three: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +146,13 @@ def spellings() -> list[str]:
     return [KEY, json.dumps({"k": KEY}), quote(KEY, safe=""), raw.hex(), KEY[::-1], *phases]
 
 
+@pytest.mark.fault(
+    "an answer or an error quotes the key",
+    "a key finds its way into an answer, an error, a log or the output",
+    "a traceback shows arguments and locals",
+    "the provider echoes the key",
+    "loggers run at DEBUG",
+)
 @each_mode
 @pytest.mark.parametrize("options", [["--tb=long", "-l"], ["--tb=native"], ["--tb=short", "-v"]])
 def test_a_key_is_nowhere_in_any_spelling(
@@ -177,6 +193,7 @@ def written(path: Path) -> bool:
     return path.suffix not in (".py", ".pyc") and path.name != "data.jsonl"
 
 
+@pytest.mark.fault("a secret is short, or a common word")
 def test_a_short_or_common_secret_is_not_masked_and_that_is_said(
     three: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -167,6 +167,7 @@ async def judge(solution_str, ground_truth, extra_info):
 """
 
 
+@pytest.mark.fault("an eval function or an agent never returns")
 @pytest.mark.slow
 @each_mode
 def test_an_agent_that_never_lets_go_is_a_timeout_that_names_its_function(
@@ -193,6 +194,7 @@ def test_an_eval_function_that_never_lets_go_is_an_error_that_names_it(project: 
     assert session.runs[1]["error"].startswith("`agent:judge` timed out after 2 s: `judge` (")
 
 
+@pytest.mark.fault("an eval function or an agent never returns")
 @pytest.mark.slow
 @each_mode
 def test_an_agent_that_cannot_be_interrupted_ends_its_process_in_order(

@@ -183,6 +183,7 @@ def heard(folder: Folder) -> dict[str, dict[str, list[str]]]:
     return calls
 
 
+@pytest.mark.fault("no xdist, `-n 0`, `-n 1`, `-n 2`")
 def test_the_reports_of_both_modes_are_equal(folders: Any) -> None:
     texts = []
     for mode in MODES:

@@ -45,6 +45,7 @@ def stopped(session: Session) -> str:
     return line
 
 
+@pytest.mark.fault("a budget of money, tokens or time is spent")
 @pytest.mark.slow
 @each_mode
 @pytest.mark.parametrize(
@@ -79,6 +80,7 @@ def test_a_spent_budget_starts_nothing_more_and_the_rest_can_be_run_later(
     assert max(endpoint.by_row.values()) == 1
 
 
+@pytest.mark.fault("a budget of money, tokens or time is spent")
 @each_mode
 def test_a_spent_time_budget_finishes_what_is_in_flight(
     project: Project, endpoint: Endpoint, workers: int
@@ -107,6 +109,7 @@ def test_the_time_budget_begins_with_the_first_run(project: Project) -> None:
     assert session.outcomes == {"passed": 4}, session.out
 
 
+@pytest.mark.fault("a budget of money where the price is not known")
 @pytest.mark.slow
 def test_a_budget_in_dollars_needs_a_price(project: Project, endpoint: Endpoint) -> None:
     project.rows("a", "b", "c")
@@ -135,6 +138,7 @@ def test_a_budget_in_dollars_needs_a_price(project: Project, endpoint: Endpoint)
     assert "expected IN,OUT" in project.run("--osmosis-price-per-mtok=1").mistake
 
 
+@pytest.mark.fault("a budget of money, tokens or time is spent")
 def test_the_cost_that_is_shown_is_the_one_that_was_used_and_a_last_run_stops_nothing(
     project: Project, endpoint: Endpoint
 ) -> None:
@@ -161,6 +165,7 @@ def test_the_cost_that_is_shown_is_the_one_that_was_used_and_a_last_run_stops_no
     assert endpoint.requests == 12
 
 
+@pytest.mark.fault("it says how long to wait (Retry-After in seconds, milliseconds, as a date)")
 @each_mode
 def test_no_worker_sends_a_request_before_another_ones_retry_after(
     project: Project, endpoint: Endpoint, workers: int
@@ -192,6 +197,7 @@ def test_no_worker_sends_a_request_before_another_ones_retry_after(
     assert session.report["summary"]["complete"] is True
 
 
+@pytest.mark.fault("a run was selected and is never reported")
 def test_a_run_that_nobody_reported_is_an_error_that_names_it(project: Project) -> None:
     project.rows("a", "b", "c")
     project.write(
@@ -254,6 +260,7 @@ def test_run(rollout): ...
     assert paid == {"a": 1, "b": 1}
 
 
+@pytest.mark.fault("answers, conversations or ids are huge")
 @each_mode
 def test_what_is_huge_is_cut_and_the_session_goes_on(
     project: Project, endpoint: Endpoint, workers: int

@@ -33,6 +33,7 @@ def chosen(session: Session) -> list[tuple[int, int]]:
     return [(row["row_index"], run["run_index"]) for row in rows for run in row["runs"]]
 
 
+@pytest.mark.fault("`--lf`, `--ff`, `--sw`")
 @pytest.mark.slow
 def test_node_ids_are_stable_and_select_what_failed(three: Project) -> None:
     collected = three.run("--collect-only", "-q", n="2")
@@ -228,6 +229,7 @@ def test_rows_keep_their_number_whatever_part_of_the_file_is_taken(three: Projec
     assert chosen(session) == [(1, 0)]
 
 
+@pytest.mark.fault("`-k`, `--deselect`, a node id")
 @pytest.mark.parametrize(
     ("selection", "runs"),
     [
@@ -251,6 +253,7 @@ def test_items_are_selected_as_any_other_and_the_rest_is_told_as_missing(
     assert f"partial: {len(runs)} of 6 runs selected" in session.lines
 
 
+@pytest.mark.fault("`-k`, `--deselect`, a node id")
 @pytest.mark.slow
 def test_a_selection_means_the_same_under_xdist(three: Project) -> None:
     session = three.run("-k", "row-0 or run-1", workers=2, n="2")
@@ -277,6 +280,7 @@ def test_a_row_with_fewer_runs_uses_those_that_it_has_and_the_report_says_so(
     assert "1 row has fewer than 3 runs: pass@k uses the runs that are there" in session.lines
 
 
+@pytest.mark.fault("`--lf`, `--ff`, `--sw`")
 def test_the_last_failures_are_run_again(three: Project) -> None:
     assert three.run(n="2").outcomes == {"passed": 4, "failed": 2}
     session = three.run("--lf", n="2")
@@ -302,6 +306,7 @@ def test_runs_are_not_kept_for_nf_unless_it_is_asked_for(three: Project) -> None
     assert kept() == {"test_other.py"}
 
 
+@pytest.mark.fault("`-x`, `--maxfail`")
 def test_it_stops_at_the_first_failure_and_cancels_what_is_in_flight(three: Project) -> None:
     three.endpoint.answers = lambda ask: ["hang"] if ask.row == "gamma" else ask.row
     session = three.run("-x", "--batch-size=3")
@@ -325,6 +330,7 @@ def test_workers_stop_at_the_first_failure_too(three: Project, option: str) -> N
     assert three.endpoint.wait_until(lambda endpoint: endpoint.in_flight == 0)
 
 
+@pytest.mark.fault("`--lf`, `--ff`, `--sw`")
 @pytest.mark.slow
 def test_stepwise_goes_on_where_it_stopped(three: Project) -> None:
     three.endpoint.answers = lambda ask: ["hang"] if ask.row == "gamma" else ask.row
@@ -337,6 +343,7 @@ def test_stepwise_goes_on_where_it_stopped(three: Project) -> None:
 
 
 class TestPlan:
+    @pytest.mark.fault("`--collect-only`")
     def test_it_counts_without_a_request_or_a_key(
         self, three: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -464,6 +471,7 @@ def surprise():
         assert three.run().outcomes == {"passed": 2, "failed": 1}
 
 
+@pytest.mark.fault("two datasets in one session")
 def test_two_data_files_are_two_evaluations_of_one_report(project: Project) -> None:
     project.rows("a", "b", name="one.jsonl")
     project.rows("c", {"user_prompt": "d", "ground_truth": "x"}, name="two.jsonl")
@@ -505,6 +513,7 @@ def write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
 
 
+@pytest.mark.fault("no xdist, `-n 0`, `-n 1`, `-n 2`")
 @pytest.mark.parametrize(
     "options", [["-p", "no:xdist"], ["-p", "no:cacheprovider"], ["-p", "no:logging"]]
 )

@@ -225,6 +225,7 @@ def ended(pid: int) -> bool:
     return False
 
 
+@pytest.mark.fault("an agent starts programs")
 @pytest.mark.slow
 @each_mode
 def test_the_providers_key_is_not_in_its_environment(

@@ -72,6 +72,7 @@ def test_rows_with_messages_and_labels_are_evaluated_those_of_a_report(project: 
     assert session.report["config"]["settings"]["rows"] == "1"
 
 
+@pytest.mark.fault("`--osmosis-map` or `--osmosis-rows` names what is not there")
 @pytest.mark.parametrize(
     ("args", "told"),
     [

@@ -70,6 +70,7 @@ def test_it_runs_unmodified(
     assert told["rows"][3]["runs"][0]["answer"].endswith("#### 12.5")
 
 
+@pytest.mark.fault("the model calls tools without end, or hundreds at once")
 def test_a_turn_limit_ends_it_in_order(
     project: pytest.Pytester, endpoint: EmbeddedEndpoint
 ) -> None:

@@ -111,6 +111,12 @@ def wrong(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
+@pytest.mark.fault(
+    "the base URL lacks its scheme, or holds a query or a password",
+    "the key is empty, missing, or holds what no header can carry",
+    "a report cannot be written where it should be",
+    "the key is in the base URL",
+)
 @pytest.mark.parametrize(
     ("options", "sentence"), WRONG, ids=[str(options).replace(KEY, "KEY") for options, _ in WRONG]
 )
@@ -127,6 +133,7 @@ def test_a_wrong_input_is_one_sentence_before_any_request(
     assert not (wrong.path / "out.json").exists()
 
 
+@pytest.mark.fault("`--dist loadgroup`, `loadscope`, `loadfile`")
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
@@ -172,6 +179,7 @@ def test_nothing_to_run_is_said_and_exits_with_5(project: Project, options: Any)
     assert session.out.count(said) == 1
 
 
+@pytest.mark.fault("a report cannot be written where it should be")
 def test_a_report_that_cannot_be_written_is_refused_before_the_first_request(
     project: Project,
 ) -> None:
@@ -182,6 +190,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_first_request(
     assert "missing/out.json" in session.mistake
 
 
+@pytest.mark.fault("the key is given on the command line")
 def test_a_key_on_the_command_line_works_and_is_warned_about_once(project: Project) -> None:
     project.rows("a", "b")
     project.endpoint.api_key = KEY
@@ -351,6 +360,7 @@ osmosis_output = "out.json"
 
 
 class TestPaths:
+    @pytest.mark.fault("the current directory is not the root")
     def test_on_the_command_line_they_start_at_the_current_directory(
         self, project: Project
     ) -> None:
@@ -362,6 +372,7 @@ class TestPaths:
         assert (project.path / "sub" / "out.json").is_file()
         assert not (project.path / "out.json").exists()
 
+    @pytest.mark.fault("the current directory is not the root")
     def test_in_the_ini_file_they_start_at_the_root(self, project: Project) -> None:
         project.rows("a")
         project.write(
@@ -378,6 +389,7 @@ class TestPaths:
         project.write("agents/one/server.py", AGENT)
         assert project.run(agent="agents/one/server.py:agent_loop").ret == 0
 
+    @pytest.mark.fault("code changes the working directory, the environment or the random state")
     def test_user_code_that_changes_the_directory_does_not_move_the_report(
         self, project: Project
     ) -> None:

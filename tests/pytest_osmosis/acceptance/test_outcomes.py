@@ -164,6 +164,7 @@ def in_order(text: str, lines: tuple[str, ...]) -> bool:
     return all(line in rest for line in lines)
 
 
+@pytest.mark.fault("an eval function raises")
 def test_each_run_becomes_what_happened_to_it(fated: Project) -> None:
     fated.rows(*(fate.prompt for fate in FATES))
     session = fated.run("--eval-fn=rewards:judge", "-rA")
@@ -317,6 +318,9 @@ def judged(solution_str):
 """
 
 
+@pytest.mark.fault(
+    "nothing scores: `--eval-fn` was forgotten, a judge has no key, `get_tools` gives no tools"
+)
 @pytest.mark.slow
 @each_mode
 @pytest.mark.parametrize(
@@ -404,6 +408,7 @@ def unknown_model(project: Project, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"model 'm' is not known at {project.endpoint.base_url} (404)"
 
 
+@pytest.mark.fault("it refuses the key (401, 403)")
 @pytest.mark.parametrize("spoil", [refused_key, no_key, unknown_model])
 def test_what_no_row_can_survive_stops_the_session_at_the_first_rollout(
     project: Project, monkeypatch: pytest.MonkeyPatch, spoil: Any

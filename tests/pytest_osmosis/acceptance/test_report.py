@@ -244,6 +244,7 @@ class TestWriting:
         assert left == []
         assert [file.name for file in project.path.glob(".out.json*")] == []
 
+    @pytest.mark.fault("others can read the files")
     def test_its_mode_is_the_umasks_or_that_of_the_file_before(self, project: Project) -> None:
         project.rows("a")
         umask = os.umask(0o027)
@@ -257,6 +258,7 @@ class TestWriting:
         finally:
             os.umask(umask)
 
+    @pytest.mark.fault("the disk is full")
     def test_what_cannot_be_written_in_the_end_is_told_and_fails_the_session(
         self, project: Project
     ) -> None:

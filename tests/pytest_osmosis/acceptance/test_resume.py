@@ -249,6 +249,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.fault("the journal is that of another dataset, agent or model, or of another version")
 @pytest.mark.slow
 @pytest.mark.parametrize(("options", "told"), CHANGES.values(), ids=CHANGES)
 def test_a_changed_option_starts_anew_and_is_named(unfinished, model, options, told):
@@ -270,6 +271,7 @@ def test_a_changed_endpoint_starts_anew_and_is_named(unfinished, model):
     assert len(model.asked) == len(ROWS)
 
 
+@pytest.mark.fault("the journal is that of another dataset, agent or model, or of another version")
 @pytest.mark.slow
 def test_another_model_starts_anew_and_the_unfinished_one_stays(unfinished, model):
     refused = unfinished.run("--osmosis-resume", model="n")
@@ -284,6 +286,7 @@ def test_another_model_starts_anew_and_the_unfinished_one_stays(unfinished, mode
     assert "resuming: 4 of 6 runs done" in unfinished.run().out
 
 
+@pytest.mark.fault("the agent's source changed")
 @pytest.mark.parametrize(
     ("file", "text"), [("agent.py", "# newer\n"), ("rewards.py", "# newer\n"), ("deep.py", "X = 2")]
 )
@@ -301,6 +304,7 @@ def test_changed_source_starts_anew_and_is_named(project, model, file, text):
     assert model.asked["a"] == 2
 
 
+@pytest.mark.fault("a file that the agent reads has changed (`osmosis_inputs`)")
 @pytest.mark.slow
 def test_a_changed_file_that_the_agent_reads_starts_anew_and_is_named(unfinished, model):
     unfinished.write("prompts/one/short.txt", "Be short.")
@@ -320,6 +324,7 @@ def test_a_changed_file_that_the_agent_reads_starts_anew_and_is_named(unfinished
     assert wrong.mistake.endswith("promts/*.txt': no file matches")
 
 
+@pytest.mark.fault("it changes between a session and the next, or under one")
 @pytest.mark.slow
 def test_changed_rows_start_anew_and_are_counted(unfinished, model):
     unfinished.rows("a", "B", "C", *ROWS[3:])
@@ -505,6 +510,7 @@ def test_without_a_journal_nothing_is_kept(project, model):
     assert not [line for line in session.lines if line.startswith("osmosis: journal")]
 
 
+@pytest.mark.fault("others can read the files")
 def test_what_is_kept_is_private_and_out_of_version_control(project):
     project.rows("a")
     project.run()
@@ -538,6 +544,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_request(project, m
     assert not model.asked
 
 
+@pytest.mark.fault("the project is read-only, or has no locks")
 def test_a_read_only_project_is_evaluated_without_a_journal_and_warned(project, model, monkeypatch):
     def read_only(folder: Path) -> None:
         raise PermissionError(13, "Permission denied")
@@ -561,6 +568,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.fault("two sessions have one report or one evaluation")
 @pytest.mark.slow
 def test_an_evaluation_that_goes_on_elsewhere_is_refused(project, model):
     project.rows("a")
@@ -581,6 +589,7 @@ def test_an_evaluation_that_goes_on_elsewhere_is_refused(project, model):
     assert project.run().ret == 0
 
 
+@pytest.mark.fault("two sessions have one report or one evaluation")
 @pytest.mark.slow
 def test_a_report_that_another_session_writes_is_refused(project, model):
     project.rows("a", "b")
@@ -598,6 +607,7 @@ def test_a_report_that_another_session_writes_is_refused(project, model):
     assert f"out.json' is in use by pid {os.getpid()}: wait for it" in refused[0].mistake
 
 
+@pytest.mark.fault("the journal is torn, or damaged in the middle")
 def test_a_torn_line_is_dropped_and_said(unfinished, model):
     path = journal_of(unfinished)
     path.write_bytes(path.read_bytes()[:-30])
@@ -607,6 +617,7 @@ def test_a_torn_line_is_dropped_and_said(unfinished, model):
     assert model.asked == {"c": 1, "e": 1}
 
 
+@pytest.mark.fault("the journal is torn, or damaged in the middle")
 @pytest.mark.slow
 def test_a_damaged_journal_is_refused_by_its_line(unfinished, model):
     path = journal_of(unfinished)
@@ -693,6 +704,7 @@ def pytest_configure(config):
 """
 
 
+@pytest.mark.fault("the disk is full")
 @pytest.mark.slow
 @each_mode
 def test_a_full_disk_stops_the_run_and_what_is_done_is_reported(
@@ -778,6 +790,7 @@ def test_two_suites_are_kept_apart(project, model):
     assert session.outcomes == {"passed": 4}
 
 
+@pytest.mark.fault("a key finds its way into an answer, an error, a log or the output")
 @each_mode
 def test_a_key_is_in_nothing_that_is_kept(project, model, endpoint, monkeypatch, workers):
     key = "sk-a-key-that-nobody-may-see"

@@ -49,6 +49,7 @@ def modules(pytester: pytest.Pytester, *args: str) -> set[str]:
     return set((pytester.path / "modules.txt").read_text().split())
 
 
+@pytest.mark.fault("ordinary tests, and no evaluation")
 def test_nothing_heavy_is_imported_and_no_more_than_the_plugin(plain: pytest.Pytester) -> None:
     args = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:anyio")
     without = modules(plain, *args, "-p", "no:osmosis")
@@ -59,6 +60,7 @@ def test_nothing_heavy_is_imported_and_no_more_than_the_plugin(plain: pytest.Pyt
     assert loaded == ours
 
 
+@pytest.mark.fault("ordinary tests, and no evaluation")
 @pytest.mark.parametrize(
     "args",
     [[], ["-Werror"], pytest.param(["-n2"], marks=pytest.mark.slow), ["-p", "no:xdist"]],
@@ -81,6 +83,9 @@ def test_it_can_be_switched_off(plain: pytest.Pytester) -> None:
     plain.runpytest_inprocess("-p", "no:osmosis").assert_outcomes(passed=2)
 
 
+@pytest.mark.fault(
+    "`--import-mode=importlib`, the plugin named twice, plugins not loading themselves"
+)
 @pytest.mark.slow
 def test_it_can_be_loaded_by_name_where_plugins_do_not_load_themselves(
     plain: pytest.Pytester, monkeypatch: pytest.MonkeyPatch

@@ -112,6 +112,7 @@ def test_sessions_with_its_items_evaluate(
     assert endpoint.requests == passed - (2 if passed > 2 else 0)  # the unit tests ask nothing
 
 
+@pytest.mark.fault("`--dist loadgroup`, `loadscope`, `loadfile`")
 @pytest.mark.parametrize("mode", ["loadfile", "loadscope", "loadgroup"])
 def test_a_dist_of_addopts_that_groups_tests_is_taken_as_load_for_runs_alone(
     with_ini: Project, endpoint: Endpoint, mode: str

@@ -58,11 +58,17 @@ class TestPrompts:
         row = loaded(tmp_path, {"messages": [CHAT[1], struct]}).row(0)
         assert row.opening() == [CHAT[1], {"role": "assistant", "content": None}]
 
+    @pytest.mark.fault(
+        "a conversation in `messages` is no list of messages, or stands beside a prompt"
+    )
     @pytest.mark.parametrize("column", ["user_prompt", "System_Prompt"])
     def test_messages_beside_a_prompt_are_refused(self, tmp_path, column):
         told = refusal(tmp_path, {"messages": CHAT, column: "u"})
         assert told == f"'messages' stands for both prompts: leave out '{column}', or it"
 
+    @pytest.mark.fault(
+        "a conversation in `messages` is no list of messages, or stands beside a prompt"
+    )
     @pytest.mark.parametrize(
         ("messages", "sentence"),
         [

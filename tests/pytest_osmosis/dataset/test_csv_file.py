@@ -53,6 +53,7 @@ def test_harmless_forms_are_read_alike(tmp_path, content):
     assert (row.system_prompt, row.user_prompt, row.ground_truth) == ("s", "u", "t")
 
 
+@pytest.mark.fault("a CSV row has too many or too few cells, or a quote that is never closed")
 def test_wrong_rows_are_named_by_the_line_they_begin_at(tmp_path):
     content = HEADER + b's,"two\nlines",,\ns,,,\ns,u\n\ns,"a"b,,\ns,u,,,,\ns,"open,,\n'
     assert refusal(tmp_path, content) == (
@@ -65,6 +66,7 @@ def test_wrong_rows_are_named_by_the_line_they_begin_at(tmp_path):
     )
 
 
+@pytest.mark.fault("a CSV file has semicolons, two columns of one name, or another encoding")
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

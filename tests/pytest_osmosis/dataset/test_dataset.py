@@ -156,6 +156,7 @@ class TestGoodFiles:
 
 
 class TestWrongRows:
+    @pytest.mark.fault("a line is not JSON")
     @pytest.mark.parametrize(
         ("line", "sentence"),
         [
@@ -282,6 +283,7 @@ class TestWrongRows:
         message = refusal(write(content))
         assert message == "data.jsonl:3: the id 'a' was given before, at line 1"
 
+    @pytest.mark.fault("a line is very long")
     def test_a_line_over_the_limit_is_refused_by_number(self, write, monkeypatch):
         monkeypatch.setattr("pytest_osmosis.dataset.jsonl.LONGEST_LINE", 1000)
         message = refusal(write(GOOD + lines(record(x="y" * 1000))))
@@ -298,6 +300,7 @@ class TestWrongRows:
 
 
 class TestFilesThatCannotBeUsed:
+    @pytest.mark.fault("the file is missing")
     def test_a_missing_file_is_told_with_the_folder_it_was_looked_for_in(
         self, tmp_path, monkeypatch
     ):
@@ -338,6 +341,7 @@ class TestFilesThatCannotBeUsed:
         with pytest.raises(EmptyDataset, match="has no rows"):
             load_dataset(write(content, "d.json"))
 
+    @pytest.mark.fault("its suffix is unknown or missing, or it is compressed")
     @pytest.mark.parametrize(
         ("name", "content", "sentence"),
         [
@@ -375,6 +379,7 @@ class TestFilesThatCannotBeUsed:
         message = refusal(tmp_path / "data.jsonl")
         assert message == "data.jsonl: must be a regular file: it is read by every worker"
 
+    @pytest.mark.fault("it is a pipe, or standard input")
     def test_standard_input_is_refused_even_when_it_is_a_file(self, write):
         code = (
             "from pathlib import Path; from pytest_osmosis.dataset.dataset import load_dataset;"
@@ -644,6 +649,7 @@ class TestNames:
     def test_a_name_is_readable_and_safe(self, row_id, name):
         assert re.sub("~[0-9a-f]{8}$", "~", safe_name(row_id)) == name
 
+    @pytest.mark.fault("it has a million rows")
     @given(st.lists(st.text(min_size=1, max_size=120), unique=True, min_size=2, max_size=20))
     def test_names_are_unique_short_and_without_what_node_ids_give_a_meaning(self, ids):
         names = [safe_name(row_id) for row_id in ids]
@@ -784,6 +790,7 @@ class TestParquet:
         assert message.startswith("d.parquet: cannot be read as parquet, it may be damaged")
         assert "\n" not in message
 
+    @pytest.mark.fault("a Parquet file is cut short, or bits of it flipped")
     def test_no_flipped_bit_ends_in_anything_but_a_dataset_or_one_message(self, tmp_path):
         path = tmp_path / "d.parquet"
         pq.write_table(pa.Table.from_pylist([record(n=i) for i in range(20)]), path)
@@ -805,6 +812,7 @@ class TestParquet:
 
 
 class TestCost:
+    @pytest.mark.fault("it has a million rows")
     @pytest.mark.slow
     def test_memory_is_a_few_bytes_a_row_whatever_the_rows_hold(self, write):
         path = write(lines(record(x="y" * 200)) * 20_000)

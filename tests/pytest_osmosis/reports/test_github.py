@@ -35,6 +35,7 @@ def test_with_gates_they_come_first_and_rows_only_warn():
     assert "gate inconclusive%3A pass@1 >= 0.1" in lines[1]
 
 
+@pytest.mark.fault("JUnit, pytest-html, GitHub annotations")
 def test_text_of_models_is_one_command_at_most(monkeypatch, tmp_path):
     monkeypatch.setenv("GITHUB_WORKSPACE", "/project")
     suite = suite_of([[0.0]], answer=NASTY + "%0A\r\n::set-output name=x::y")

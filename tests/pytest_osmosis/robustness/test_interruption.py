@@ -94,6 +94,7 @@ def nobody_left(group: int) -> bool:
     return False
 
 
+@pytest.mark.fault("Ctrl-C", "SIGTERM, SIGHUP")
 @SLOW
 @WORKERS
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
@@ -120,6 +121,7 @@ def test_a_signal_ends_the_session_and_reports_what_is_done(
     assert nobody_left(process.pid)
 
 
+@pytest.mark.fault("Ctrl-C")
 @SLOW
 @WORKERS
 def test_ctrl_c_in_a_terminal_reaches_the_workers_too_and_ends_the_same_way(
@@ -212,6 +214,7 @@ agent_loop = Holding()
 """
 
 
+@pytest.mark.fault("Ctrl-C")
 @SLOW
 @WORKERS
 def test_code_that_holds_the_event_loop_does_not_hold_up_ctrl_c(project: Project, workers: int):
@@ -231,6 +234,7 @@ def test_code_that_holds_the_event_loop_does_not_hold_up_ctrl_c(project: Project
     assert nobody_left(process.pid)
 
 
+@pytest.mark.fault("Ctrl-C twice")
 @SLOW
 def test_a_second_ctrl_c_ends_at_once_without_a_traceback(project: Project, endpoint: Endpoint):
     project.write("stubborn.py", STUBBORN)

@@ -99,6 +99,7 @@ def check(project: Project, endpoint: Endpoint) -> None:
     assert steady(report) == steady(undisturbed)
 
 
+@pytest.mark.fault("the session is killed with SIGKILL")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("workers", "seed"),
@@ -127,6 +128,7 @@ def test_a_killed_session_goes_on_where_it_was(
     check(project, endpoint)
 
 
+@pytest.mark.fault("a worker is killed")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_killed_worker_is_made_up_for(project: Project, endpoint: Endpoint, seed: int):

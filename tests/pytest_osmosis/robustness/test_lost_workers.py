@@ -31,6 +31,7 @@ agent_loop = Agent()
 """
 
 
+@pytest.mark.fault("a worker is killed", "a worker freezes")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("wish", "told"),
@@ -100,6 +101,7 @@ def was_there():
     assert cases == [f"row-{number}[run-0]" for number in range(4)]
 
 
+@pytest.mark.fault("workers keep dying")
 @pytest.mark.slow
 def test_workers_that_keep_dying_end_the_session_and_the_rest_is_told_as_not_run(
     project: Project, endpoint: Endpoint
@@ -146,6 +148,7 @@ agent_loop = Agent()
 """
 
 
+@pytest.mark.fault("a worker is killed")
 @pytest.mark.slow
 def test_what_was_given_to_a_lost_worker_is_run_when_the_others_have_been_sent_home(
     project: Project, endpoint: Endpoint
@@ -177,6 +180,7 @@ agent_loop = Agent()
 """
 
 
+@pytest.mark.fault("the agent's source changed")
 @pytest.mark.slow
 def test_a_worker_that_loads_another_version_of_the_agent_runs_nothing(project: Project):
     project.write("edits.py", EDITS)
@@ -190,6 +194,7 @@ def test_a_worker_that_loads_another_version_of_the_agent_runs_nothing(project: 
     assert "INTERNALERROR" not in session.out
 
 
+@pytest.mark.fault("it changes between a session and the next, or under one")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["agent.py", "rewards.py", "data.jsonl"])
 def test_workers_that_load_other_files_than_were_checked_are_a_usage_error(

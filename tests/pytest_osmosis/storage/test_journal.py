@@ -67,6 +67,7 @@ def attempts(operation: str, fault: str, folder: Path) -> list[dict[str, int]]:
     return [json.loads(text) for text in done.stdout.splitlines()]
 
 
+@pytest.mark.fault("`fsync` fails")
 @pytest.mark.parametrize("fault", ["ENOSPC", pytest.param("EIO", marks=pytest.mark.slow), "exit"])
 def test_whatever_call_fails_the_journal_holds_what_was_acknowledged(tmp_path, fault):
     tried = attempts("journal", fault, tmp_path)
@@ -83,6 +84,7 @@ def test_whatever_call_fails_the_journal_holds_what_was_acknowledged(tmp_path, f
         assert kept.dropped <= 1
 
 
+@pytest.mark.fault("the disk is full")
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["ENOSPC", "EIO", "exit"])
 def test_whatever_call_fails_a_report_is_the_old_or_the_new_one(tmp_path, fault):
@@ -184,6 +186,7 @@ def test_what_is_no_journal_is_refused(tmp_path, first):
         journal.replay(tmp_path)
 
 
+@pytest.mark.fault("the journal is that of another dataset, agent or model, or of another version")
 @pytest.mark.parametrize(("later", "told"), [(1, "a newer version"), (-1, "an earlier version")])
 def test_the_journal_of_another_version_is_told_apart(tmp_path, later, told):
     header = add_checksum(encode({"osmosis_journal": journal.FORMAT + later}))
@@ -263,6 +266,7 @@ def test_a_line_that_nobody_waits_for_is_committed_all_the_same(tmp_path):
     file.close()
 
 
+@pytest.mark.fault("`fsync` fails")
 def test_after_a_failed_fsync_nothing_is_written_again(tmp_path):
     told: list[tuple[Path, OSError]] = []
     group = GroupSync(on_failure=lambda *what: told.append(what), flush_interval_s=60)
@@ -278,6 +282,7 @@ def test_after_a_failed_fsync_nothing_is_written_again(tmp_path):
     assert file.calls == ["write", "sync"]
 
 
+@pytest.mark.fault("code forks")
 def test_other_programs_do_not_inherit_the_file(tmp_path):
     file = AppendFile(tmp_path / "lines")
     assert not os.get_inheritable(file._descriptor)
@@ -336,6 +341,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.fault("code forks")
 def test_a_forked_child_does_not_keep_the_lock_of_its_parent(tmp_path):
     path = tmp_path / ".x.lock"
     with subprocess.Popen(

@@ -226,6 +226,7 @@ class TestCallables:
         )
         assert score(bound) == 1.0
 
+    @pytest.mark.fault("an eval function is a partial, a callable object, or decorated")
     def test_decorated_rewards_work_unmodified(self):
         @osmosis_reward
         def compute(solution_str: str, ground_truth: str, extra_info: dict | None = None) -> float:
@@ -307,6 +308,9 @@ class TestRefusedFunctions:
 
 
 class TestScores:
+    @pytest.mark.fault(
+        "an eval function returns a bool, a numpy number, a mapping, None, text or a Decimal"
+    )
     @pytest.mark.parametrize(
         ("value", "expected"),
         [
@@ -452,6 +456,9 @@ class TestReasons:
             assert score(judge) == 1.0
         assert reasons == ["right"]
 
+    @pytest.mark.fault(
+        "an eval function returns a bool, a numpy number, a mapping, None, text or a Decimal"
+    )
     @pytest.mark.parametrize(
         ("returned", "says"),
         [

@@ -148,6 +148,7 @@ class TestNames:
             refusal("server:agent_loop.rael") == "'agent_loop' has no 'rael'. Did you mean 'real'?"
         )
 
+    @pytest.mark.fault("a module is missing, or imports one that is")
     def test_a_missing_module_is_told_with_the_folders_and_close_ones(self, project, tmp_path):
         project(server="")
         assert refusal("servr:loop") == (

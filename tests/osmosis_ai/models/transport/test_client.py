@@ -69,6 +69,7 @@ def test_a_trusted_certificate_is_accepted(
     assert ask(encrypted.base_url).message["content"] == "42"
 
 
+@pytest.mark.fault("TLS fails")
 def test_an_unknown_certificate_is_a_tls_error_that_is_not_retried(encrypted: Endpoint) -> None:
     failure = error(encrypted.base_url)
     assert (failure.kind, failure.tries) == ("tls", 1)
@@ -84,6 +85,7 @@ def test_a_certificate_for_another_host_is_refused(
     assert failure.kind == "unreachable" or "not valid for '127.0.0.2'; call it by" in str(failure)
 
 
+@pytest.mark.fault("TLS fails")
 def test_an_expired_certificate_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(EXPIRED))
     with Endpoint("42", tls=EXPIRED) as endpoint:
@@ -92,6 +94,7 @@ def test_an_expired_certificate_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     assert "certificate has expired; renew it, or set this machine's clock" in str(failure)
 
 
+@pytest.mark.fault("TLS fails")
 def test_https_on_a_plain_port_asks_whether_http_is_meant() -> None:
     with Endpoint("42") as endpoint:
         failure = error(endpoint.base_url.replace("http:", "https:"))
@@ -104,6 +107,7 @@ def test_http_on_an_encrypted_port_is_said_not_to_be_http(encrypted: Endpoint) -
     assert failure.kind in ("protocol", "connection")
 
 
+@pytest.mark.fault("the proxy or certificate variables are wrong")
 def test_a_missing_certificate_file_is_named_by_its_variable(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -236,6 +240,7 @@ def test_a_proxy_that_wants_credentials_is_no_fault_of_the_key(
     assert "(ALL_PROXY); add the host to NO_PROXY to go direct" in str(failure)
 
 
+@pytest.mark.fault("the proxy or certificate variables are wrong")
 def test_a_proxy_that_is_down_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     failure = error("http://model.example/v1")
@@ -243,6 +248,7 @@ def test_a_proxy_that_is_down_is_named_by_its_variable(monkeypatch: pytest.Monke
     assert "connection refused, through the proxy 127.0.0.1:1 (HTTP_PROXY)" in str(failure)
 
 
+@pytest.mark.fault("the proxy or certificate variables are wrong")
 def test_loopback_is_never_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(variable, "http://127.0.0.1:1")
@@ -256,6 +262,7 @@ def test_loopback_is_never_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch
 # Open files (P11).
 
 
+@pytest.mark.fault("there are few file descriptors")
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on open files")
 def test_the_pool_is_bounded_by_the_limit_on_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
     import resource
@@ -273,6 +280,7 @@ def test_the_pool_is_bounded_by_the_limit_on_open_files(monkeypatch: pytest.Monk
     assert endpoint.max_in_flight == 3
 
 
+@pytest.mark.fault("there are few file descriptors")
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on open files")
 def test_running_out_of_open_files_says_what_to_lower() -> None:
     import resource
