@@ -207,7 +207,7 @@ def pytest_make_collect_report(
 def pytest_sessionfinish(
     session: pytest.Session, exitstatus: int
 ) -> Generator[None, object, object]:
-    """After an interrupt, cancel what is in flight before workers are waited for.
+    """Cancel what is in flight: no item waits for it. After an interrupt, workers do so first.
 
     Report the runs that have ended; then close.
     """
@@ -216,7 +216,7 @@ def pytest_sessionfinish(
         return (yield)
     try:
         evaluation.check_interrupted_again()
-        if exitstatus == pytest.ExitCode.INTERRUPTED:
+        if exitstatus == pytest.ExitCode.INTERRUPTED or evaluation.runner is not None:
             evaluation.cancel()
         evaluation.report_ended(session)
         result = yield

@@ -134,7 +134,7 @@ class Evaluation:
         return None if self.runner is None else self.runner.run(item, nextitem)
 
     def cancel(self) -> None:
-        """Start nothing more, and cancel what is in flight: the session was interrupted."""
+        """Start nothing more, and cancel what is in flight: the session is ending."""
         if self.runner is not None:
             self.runner.rollouts.cancel()
 

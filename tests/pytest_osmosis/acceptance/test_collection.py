@@ -317,6 +317,36 @@ def test_it_stops_at_the_first_failure_and_cancels_what_is_in_flight(three: Proj
     assert three.endpoint.wait_until(lambda endpoint: endpoint.in_flight == 0)
 
 
+def test_what_is_in_flight_is_cancelled_before_anything_else_ends(three: Project) -> None:
+    three.rows({"user_prompt": "beta", "ground_truth": "B"}, "gamma")
+    three.write(
+        "waiting.py",
+        "import asyncio, threading\n"
+        "waits, is_cancelled = threading.Event(), threading.Event()\n"
+        "async def agent(ctx):\n"
+        "    if ctx.request.messages[-1]['content'] == 'beta':\n"
+        "        await asyncio.to_thread(waits.wait)\n"
+        "        return {'role': 'assistant', 'content': 'A'}\n"
+        "    try:\n"
+        "        waits.set()\n"
+        "        await asyncio.Event().wait()\n"
+        "    finally:\n"
+        "        is_cancelled.set()\n",
+    )
+    three.write(
+        "conftest.py",
+        "from pathlib import Path\n"
+        "import pytest\n"
+        "@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_sessionfinish():\n"
+        "    from waiting import is_cancelled\n"
+        "    Path('seen.txt').write_text(str(is_cancelled.wait(10)))\n",
+    )
+    session = three.run("-x", "--batch-size=2", agent="waiting:agent")
+    assert session.outcomes == {"failed": 1}
+    assert (three.path / "seen.txt").read_text() == "True"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["-x", "--maxfail=1", "--sw"])
 def test_workers_stop_at_the_first_failure_too(three: Project, option: str) -> None:
