@@ -21,6 +21,9 @@ class Interval:
     """Lower limit."""
     high: float
     """Upper limit."""
+POINT_ESTIMATES = 0.0
+"""The confidence of gates that are held at the figures themselves, without any interval."""
+
     method: str
     """"agresti-coull", "agresti-coull (effective rows)", "t" or "agresti-min"."""
     confidence: float
@@ -48,7 +51,7 @@ class GateResult:
     high: float | None
     """The higher one; infinite for a sum with unknown parts."""
     interval: Interval | None
-    """The figure's interval; None without a confidence, or where undefined."""
+    """The figure's interval, where the gate was held at one and it is defined."""
     rows: int
     """Rows that were looked at."""
     unknown: int
@@ -60,11 +63,16 @@ class GateResult:
     reason: str | None = None
     """Why nothing could be measured."""
     confidence: float | None = None
-    """What the bounds were widened with."""
+    """As it was given: what the bounds were widened with; `POINT_ESTIMATES`: with nothing.
+
+    None, and the usual intervals: a gate on a difference fails only for what is shown.
+    """
     row_indices: tuple[int, ...] | None = None
     """The rows of its slice, by their position in the data file; None: all rows."""
     detail: str = ""
-    """Which rows do not reach the threshold, for a gate on each row."""
+    """Which rows do not reach the threshold, for a gate on each row; what a difference shows."""
+    sensitivity: float | None = None
+    """The smallest true fall (or rise) that fails such a gate with a chance of 80 %, if defined."""
 
     @property
     def subject(self) -> str:
@@ -89,8 +97,9 @@ class GateResult:
         assert self.low is not None and self.high is not None
         low, high = (number_text(bound, self.threshold) for bound in (self.low, self.high))
         known = [f"{low} .. {high}"]
-        if self.confidence:
-            known.append(f"{100 * self.confidence:.4g}% confidence")
+        level = self.confidence or (self.interval and self.interval.confidence)
+        if level:
+            known.append(f"{100 * level:.4g}% confidence")
         if self.unknown:
             known.append(f"{counted(self.unknown, 'run')} unknown")
         return f"{value} ({', '.join(known)})"

@@ -41,8 +41,8 @@ def _united(slices: Sequence[Sequence[int] | None]) -> list[int] | None:
 
 
 def confidence_of(asked: Sequence[GateReport]) -> float | None:
-    """Return the confidence that the shards were evaluate with; None: none was given."""
-    return next((gate.confidence for gate in asked if gate.confidence), None)
+    """Return the confidence that the shards were evaluated with; None: none was given."""
+    return next((gate.confidence for gate in asked if gate.confidence is not None), None)
 
 
 def evaluate(merged: EvalResult, asked: Sequence[GateReport], baseline: Path | None) -> EvalResult:

@@ -205,9 +205,10 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "confidence",
         "confidence level of all intervals (0.95 in the summary unless given); if given, a gate "
-        "passes only if its whole interval does",
-        values.number("a number between 0 and 1, such as 0.95", lambda value: 0 < value < 1),
-        metavar="C",
+        "passes only if its whole interval does, and 'none' holds gates on a difference at the "
+        "difference itself",
+        values.confidence,
+        metavar="C|none",
     ),
     Option(
         "stop-when-decided",

@@ -55,6 +55,14 @@ def number(
     return parse
 
 
+def confidence(text: str) -> float:
+    """Return a confidence; that of `none` is 0, which widens nothing."""
+    if text == "none":
+        return 0.0
+    what = "a number between 0 and 1, such as 0.95, or none"
+    return number(what, lambda value: 0.0 < value < 1.0)(text)
+
+
 def share(text: str) -> str:
     """Return a share or a number of rows, as `sampling.draw` takes it."""
     from ..dataset.errors import DatasetError

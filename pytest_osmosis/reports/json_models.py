@@ -64,12 +64,23 @@ class GateReport(_Model):
     more_rows: Whole | None = Field(description="about how many more rows would settle it")
     sentence: str
     confidence: float | None = Field(
-        default=None, gt=0, lt=1, description="that the bounds were widened with"
+        default=None,
+        ge=0,
+        lt=1,
+        description="that the bounds were widened with, as it was given; 0: none",
+    )
+    sensitivity: float | None = Field(
+        default=None,
+        description="the smallest true fall (or rise) that would fail a gate on a difference, "
+        "4 times of 5; null: undefined, or not what decides",
     )
     row_indices: list[Whole] | None = Field(
         default=None, description="the rows that `where` looks at; null: all"
     )
-    detail: str = Field(default="", description="which rows are below, for a gate on each row")
+    detail: str = Field(
+        default="",
+        description="which rows are below, for a gate on each row; what a difference shows",
+    )
 
 
 class Difference(_Model):

@@ -260,7 +260,7 @@ def _gate(verdict: GateResult, suite: SuiteResult) -> Fields:
 
 _OF_A_VERDICT = (
     "gate", "outcome", "metric", "eval_fn", "operator", "threshold", "rows", "unknown",
-    "more_rows", "confidence", "detail",
+    "more_rows", "confidence", "detail", "sensitivity",
 )  # fmt: skip
 """Fields of a gate that are those of its verdict."""
 _NO_INTERVAL = dict.fromkeys(("low", "high", "method", "confidence"))

@@ -92,6 +92,7 @@ def _verdict(gate: GateReport) -> GateResult:
         confidence=gate.confidence,
         row_indices=None if gate.row_indices is None else tuple(gate.row_indices),
         detail=gate.detail,
+        sensitivity=gate.sensitivity,
     )
 
 

@@ -2,29 +2,29 @@
 
 A gate is held at two bounds: every unknown run at its worst, every unknown run at its best. It
 passes if it holds at both, fails if it holds at neither and is inconclusive otherwise, whatever its
-operator. With a confidence, each bound is moved outwards to the limit of its interval. Pure: knows
-neither reports nor pytest; `parser` says what a gate is, `..metrics` what a metric is.
+operator. With a confidence, each bound is moved outwards to the limit of its interval.
+
+A gate on a difference to a baseline has an interval without being given a confidence, and then
+fails only where that misses the threshold as a whole (`differences`). Pure: knows neither reports
+nor pytest; `parser` says what a gate is, `..metrics` what a metric is.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ...escaping import counted, shortened
-from ...verdicts import GateResult, Interval
+from ...verdicts import GateResult
 from ..aggregate import interval_of
-from ..comparison import Matched, differences, paired_values, span_of
-from ..metrics import CASES, EACH_ROW, Bounds, bounds, row_values
-from ..row_matching import match_rows
-from ..score_table import Case, ScoreTable
-from ..statistics.estimators import mean
-from ..statistics.paired import paired
+from ..metrics import CASES, EACH_ROW, bounds, row_values
+from ..score_table import ScoreTable
+from .decide import Intervals, decide, lower_bound, unmeasured, upper_bound
+from .differences import against
 from .parser import Gate, GateError, Slice, resolved
-from .result import EQUAL_WITHIN, holds, outcome_between
+from .result import holds
 
 ROWS_NAMED = 5
 """Rows that a gate on each row names."""
@@ -39,6 +39,8 @@ def evaluate(
     rows: Sequence[int] | None = None,
 ) -> GateResult:
     """The verdict on one gate; `rows`, if given, are the places of those of its slice.
+
+    `confidence` as `GateResult` has it.
 
     Raises:
         GateError: when the gate names no (or an unknown) eval function among several, a K above n,
@@ -60,19 +62,19 @@ def evaluate(
     if (problem := _lacks_threshold(gate, table)) is not None:
         return unmeasured(gate, problem)
     if gate.against_baseline and baseline is not None:
-        return _against(gate, table, baseline, confidence)
+        return against(gate, table, baseline, confidence)
     metric, found = gate.metric, bounds(gate.metric, table)
     if found is None:
         return unmeasured(gate, "there are no runs to measure")
-    intervals = _Intervals()
-    if confidence is not None and metric.definition.interval is not None:
+    intervals = Intervals()
+    if confidence and metric.definition.interval is not None:
         figure, worst, best = (
             interval_of(metric, row_values(metric, table, case), table, confidence)
             for case in CASES
         )
         low, high = metric.scale(table)
-        intervals = _Intervals(figure, _low(worst, low), _high(best, high), confidence)
-    verdict = _verdict(gate, found, intervals, rows=len(table.rows))
+        intervals = Intervals(figure, lower_bound(worst, low), upper_bound(best, high), confidence)
+    verdict = decide(gate, found, intervals, rows=len(table.rows))
     return replace(verdict, detail=_rows_below(gate, table))
 
 
@@ -115,114 +117,3 @@ def slice_rows(gate: Gate, where: Slice, table: ScoreTable) -> list[int]:
         return table.rows.places(table.rows.where(where.column, where.value))
     except KeyError:
         raise GateError(gate.text, f"the data have no column {where.column!r}") from None
-
-
-_OPPOSITE: dict[Case, Case] = {"value": "value", "worst": "best", "best": "worst"}
-
-_FARTHEST = 1_000.0
-"""With the interval so many times as far as the threshold, no number of rows is worth naming."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Intervals:
-    """What a confidence adds: the figure's interval, and the limits that widen the bounds."""
-
-    figure: Interval | None = None
-    low: float | None = None
-    high: float | None = None
-    confidence: float | None = None
-
-
-def _against(
-    gate: Gate, table: ScoreTable, baseline: ScoreTable, confidence: float | None
-) -> GateResult:
-    """A gate on the paired difference; the baseline's unknown runs count against each bound."""
-    name, metric = gate.metric.function(table), gate.metric
-    if name not in baseline.scores:
-        return unmeasured(gate, f"the baseline has no eval function {name}")
-    both = Matched.of(table, baseline, match_rows(table.rows, baseline.rows))
-    if not len(both):
-        return unmeasured(gate, "the baseline has none of these rows")
-    value, worst, best = (
-        differences(*paired_values(metric, both, case, _OPPOSITE[case])) for case in CASES
-    )
-    if not (worst.size and best.size):
-        return unmeasured(gate, f"no run here and there has recorded {name}")
-    found = Bounds(
-        mean(value) if value.size and both.has_score(name) else None,
-        mean(worst),
-        mean(best),
-        both.current.unknown(name) + both.baseline.unknown(name),
-    )
-    intervals = _Intervals()
-    if confidence is not None:
-        span = span_of(metric, both)
-        figure, low, high = (
-            paired(side, confidence=confidence, span=span).interval for side in (value, worst, best)
-        )
-        intervals = _Intervals(figure, _low(low, -span), _high(high, span), confidence)
-    return _verdict(gate, found, intervals, rows=len(both))
-
-
-def _low(interval: Interval | None, undefined: float) -> float:
-    return undefined if interval is None else max(interval.low, undefined)
-
-
-def _high(interval: Interval | None, undefined: float) -> float:
-    return undefined if interval is None else min(interval.high, undefined)
-
-
-def _verdict(gate: Gate, found: Bounds, intervals: _Intervals, *, rows: int) -> GateResult:
-    worst = found.worst if intervals.low is None else min(found.worst, intervals.low)
-    best = found.best if intervals.high is None else max(found.best, intervals.high)
-    low, high = min(worst, best), max(worst, best)
-    outcome = outcome_between(gate.operator, gate.threshold, low, high)
-    more = None
-    if outcome == "inconclusive" and intervals.figure is not None and found.value is not None:
-        more = _more_rows(gate, found.value, intervals.figure, rows)
-    return replace(
-        unmeasured(gate, None),
-        outcome=outcome,
-        figure=found.value,
-        low=low,
-        high=high,
-        interval=intervals.figure,
-        rows=rows,
-        unknown=found.unknown,
-        more_rows=more,
-        confidence=intervals.confidence,
-    )
-
-
-def _more_rows(gate: Gate, figure: float, interval: Interval, rows: int) -> int | None:
-    """Rows until the interval, narrowing as 1 / sqrt(rows), no longer reaches the threshold.
-
-    As if the figure stayed what it is. None when it is (all but) at the threshold, or when the
-    interval does not reach it already and only unknown runs keep the gate open.
-    """
-    distance = abs(figure - gate.threshold)
-    reach = figure - interval.low if gate.threshold <= figure else interval.high - figure
-    if distance <= EQUAL_WITHIN or reach <= distance or reach / distance > _FARTHEST:
-        return None
-    return max(1, math.ceil(rows * (reach / distance) ** 2) - rows)
-
-
-def unmeasured(gate: Gate, reason: str | None) -> GateResult:
-    """Return the result of a gate that there is nothing to hold at, and why."""
-    return GateResult(
-        gate=gate.text,
-        metric=gate.label,
-        eval_fn=gate.eval_fn,
-        operator=gate.operator,
-        threshold=gate.threshold,
-        outcome="inconclusive",
-        figure=None,
-        low=None,
-        high=None,
-        interval=None,
-        rows=0,
-        unknown=0,
-        more_rows=None,
-        is_measure=gate.metric.definition.eval_fn == "none",
-        reason=reason,
-    )

@@ -1,8 +1,8 @@
 """The gates of a suite whose runs go on, and whether a result of the rest could change them.
 
 The runs that are left are unknown, so a gate's worst and best case tell whether it can still
-change; they are looked at after each 1 % of a suite's runs. With a confidence, the limits of any
-interval that can still come about are looked at too.
+change; they are looked at after each 1 % of a suite's runs. Where an interval decides, the limits
+of any that can still come about are looked at too.
 
 Two things are assumed: scores lie in 0..1 (once one was seen outside, unknown scores are taken for
 anything), and costs and tokens are not negative.
@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...run_result import RunResult
-from ..comparison import Matched
+from ...verdicts import POINT_ESTIMATES
+from ..aggregate import CONFIDENCE
+from ..comparison import Matched, span_of
 from ..metrics import CASES, row_values
 from ..row_matching import match_rows
 from ..score_table import ScoreTable
 from ..statistics import student_t
 from ..statistics.estimators import mean
 from ..statistics.intervals import agresti_coull
+from ..statistics.paired import widest_paired
 from .evaluate import slice_rows
 from .parser import Gate, resolved
 from .result import outcome_between
@@ -78,10 +81,11 @@ class OpenGate:
         self._definition = gate.metric.definition
         self._confidence = confidence if self._definition.interval else None
         self._table = table
-        self._shift = 0.0, 0.0
+        self._is_comparable = self._spans_unit = True
         self._places = np.arange(len(table.rows))
         if gate.where is not None:
             self._places = np.array(slice_rows(gate, gate.where, table), dtype=np.intp)
+        self._there = np.zeros((2, self._places.size))
         if gate.against_baseline and baseline is not None:
             self._match(baseline)
         self._lows, self._highs = np.zeros((2, self._places.size))
@@ -89,15 +93,18 @@ class OpenGate:
         self.update(self._places)
 
     def _match(self, baseline: ScoreTable) -> None:
-        """Look at the rows that match; the baseline's best and worst shift the worst and best."""
+        """Look at the rows that match; their best and worst in the baseline go off."""
         metric, part = self._gate.metric, self._table.take(self._places)
         both = Matched.of(part, baseline, match_rows(part.rows, baseline.rows))
         self._places = self._places[both.here]
         if metric.function(part) not in baseline.scores:
             self._places = self._places[:0]
         elif len(both):
-            worst, best = (mean(row_values(metric, both.baseline, case)) for case in CASES[1:])
-            self._shift = best, worst
+            worst, best = (row_values(metric, both.baseline, case) for case in CASES[1:])
+            self._is_comparable = worst.size == best.size == len(both)
+            if self._is_comparable:
+                self._there = np.stack([best, worst])
+            self._spans_unit = span_of(metric, both) == 1.0
 
     def _bound(self, limits: tuple[float, float]) -> None:
         self._table = replace(self._table, score_limits=dict.fromkeys(self._table.scores, limits))
@@ -121,24 +128,44 @@ class OpenGate:
     def is_settled(self) -> bool:
         """Return whether no result of the runs that are left can change the gate's.
 
-        A paired interval is not bounded before the end, nor one of scores outside of 0..1.
+        An interval of scores outside of 0..1 is not bounded before the end.
         """
-        gate, over_rows = self._gate, self._definition.over_rows
+        gate = self._gate
         if not self._places.size:
             return True  # nothing can be measured: it is inconclusive already
         if self._definition.of_table is not None:
             found = self._definition.of_table(self._table.take(self._places), gate.eval_fn)
             return is_settled(gate, found.worst, found.best)
+        if gate.against_baseline:
+            return self._is_comparable and self._is_difference_settled()
         worst, best = (
-            over_rows(self._lows) - self._shift[0],
-            over_rows(self._highs) - self._shift[1],
+            self._definition.over_rows(self._lows),
+            self._definition.over_rows(self._highs),
         )
-        if self._confidence is None or not is_settled(gate, worst, best):
+        if not self._confidence or not is_settled(gate, worst, best):
             return is_settled(gate, worst, best)
-        if gate.against_baseline or not self._is_unit:
+        if not self._is_unit:
             return False
         limits = widest_limits(self._lows, self._highs, confidence=self._confidence)
         return is_settled(gate, *limits)
+
+    def _is_difference_settled(self) -> bool:
+        """Return whether the gate holds at every difference, or misses every interval.
+
+        Without a confidence, a difference that meets the threshold has an interval that does not
+        miss it.
+        """
+        gate, lows, highs = self._gate, self._lows - self._there[0], self._highs - self._there[1]
+        outcome = outcome_between(gate.operator, gate.threshold, *sorted((mean(lows), mean(highs))))
+        if self._confidence == POINT_ESTIMATES:
+            return outcome != "inconclusive"
+        if self._confidence is None and outcome == "passed":
+            return True
+        if outcome == "inconclusive" or not (self._is_unit and self._spans_unit):
+            return False
+        widest = widest_paired(lows, highs, confidence=self._confidence or CONFIDENCE)
+        outcome = outcome_between(gate.operator, gate.threshold, *widest)
+        return outcome == "failed" or (outcome == "passed" and self._confidence is not None)
 
 
 class SuiteGates:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...run_result import SuiteInfo
+from ...verdicts import POINT_ESTIMATES
 
 if TYPE_CHECKING:
     from ...suite_results import EvalResult, SuiteResult
@@ -34,7 +35,7 @@ class AskedGate:
     gate: Gate
     """Its eval function as a whole name."""
     confidence: float | None = None
-    """What its bounds are widened with."""
+    """As `GateResult` has it."""
     row_indices: tuple[int, ...] | None = None
     """By their position in the data file; None: all rows."""
     problem: str | None = None
@@ -70,7 +71,8 @@ def evaluate_suite(
 
 
 def _evaluate(asked: AskedGate, table: ScoreTable, baseline: Baseline | None) -> GateResult:
-    from .evaluate import evaluate, unmeasured
+    from .decide import unmeasured
+    from .evaluate import evaluate
 
     if asked.problem is not None:
         result = unmeasured(asked.gate, asked.problem)
@@ -82,6 +84,8 @@ def _evaluate(asked: AskedGate, table: ScoreTable, baseline: Baseline | None) ->
             baseline=None if baseline is None else baseline.table,
             rows=None if asked.row_indices is None else table.rows.places(asked.row_indices),
         )
+    if result.low is None or asked.confidence == POINT_ESTIMATES:
+        result = replace(result, confidence=asked.confidence)
     return replace(result, row_indices=asked.row_indices)
 
 
@@ -96,7 +100,7 @@ class GateEvaluator:
         has_baseline: bool = False,
         rows_of: RowsOf,
     ) -> None:
-        """`confidence` widens the bounds of gates; the intervals that are shown have it too."""
+        """`confidence` as `GateResult` has it; the intervals that are shown have it too."""
         self.confidence = confidence
         self.baselines: dict[str, Baseline] = {}
         """By suite: what it is compared with, as far as that is known before anything runs."""

@@ -96,7 +96,13 @@ def test_interval_and_p_of_a_difference_agree(project: Project, model: Model) ->
 
 def test_a_fall_fails_a_gate_and_the_bound_is_that_of_the_difference(compared: Project) -> None:
     gates = ["mean - baseline >= 0", "pass@2 - baseline >= 0.1", "pass^2 - baseline < 0.1"]
-    session = compared.run(COMPARE, *(f"--osmosis-gate={gate}" for gate in gates), n="2")
+    options = [f"--osmosis-gate={gate}" for gate in gates]
+    usual = compared.run(COMPARE, *options, n="2")
+    assert usual.ret == 0
+    assert [gate["detail"] for gate in usual.report["gates"]] == [
+        "no fall shown", "no fall shown", "no rise shown"
+    ]  # fmt: skip
+    session = compared.run(COMPARE, *options, "--osmosis-confidence=none", n="2")
     assert [gate["outcome"] for gate in session.report["gates"]] == ["passed", "failed", "passed"]
     assert session.ret == 1
     told = session.report["gates"][1]
@@ -107,8 +113,10 @@ def test_what_is_not_known_of_either_side_leaves_a_gate_open(
     compared: Project, model: Model
 ) -> None:
     model.down = {NAMES[0]}
-    session = compared.run(COMPARE, "--osmosis-gate=mean - baseline >= 0", n="2")
-    assert session.ret == 8
+    gate = "--osmosis-gate=mean - baseline >= 0"
+    session = compared.run(COMPARE, gate, n="2")
+    assert session.ret == 0  # whatever they score, a fall is not shown
+    assert compared.run(COMPARE, gate, "--osmosis-confidence=none", n="2").ret == 8
     assert "2 runs here without a score for rewards:exact: counted as 0.0" in summary(session)
 
 

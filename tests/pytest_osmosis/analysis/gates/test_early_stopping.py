@@ -18,6 +18,8 @@ from pytest_osmosis.analysis.gates.open_gates import SuiteGates, is_settled, wid
 from pytest_osmosis.analysis.gates.parser import Gate, parse_gate
 from pytest_osmosis.analysis.metrics import CASES, METRICS, Bounds, Definition, Metric
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
+from pytest_osmosis.analysis.statistics.paired import paired, widest_paired
+from pytest_osmosis.verdicts import POINT_ESTIMATES
 from tests.random_suites import Suite, outcomes, random_gate, suites
 from tests.score_tables import empty_table, run_of
 
@@ -32,9 +34,10 @@ def test_on_200_random_suites_the_verdicts_are_those_of_a_full_run():
             random_gate(draw, suite.n, baseline=baseline is not None)
             for _ in range(draw.randint(1, 2))
         ]
-        stopped, followed = suite.until_decided(gates, baseline=baseline)
-        verdicts = outcomes(gates, stopped, baseline=baseline)
-        assert verdicts == outcomes(gates, suite.full(), baseline=baseline), gates
+        settings = {"baseline": baseline, "confidence": draw.choice([None, None, POINT_ESTIMATES])}
+        stopped, followed = suite.until_decided(gates, **settings)
+        verdicts = outcomes(gates, stopped, **settings)
+        assert verdicts == outcomes(gates, suite.full(), **settings), gates
         saved, total = saved + followed.left, total + len(suite.order)
         seen.update(verdicts)
     print(f"saved {saved} of {total} runs ({saved / total:.0%})")
@@ -68,6 +71,35 @@ def test_every_single_gate_keeps_its_verdict_wherever_it_stops():
         gates = [random_gate(draw, suite.n, baseline=False)]
         stopped, _ = suite.until_decided(gates)
         assert outcomes(gates, stopped) == outcomes(gates, suite.full()), gates
+
+
+@pytest.mark.parametrize("confidence", [None, POINT_ESTIMATES, 0.9])
+def test_a_gate_on_a_difference_keeps_its_verdict_wherever_it_stops(confidence):
+    draw, saved, seen = random.Random(11), 0, set()
+    for _ in range(80):
+        size = {"rows": draw.choice([3, 12, 40]), "n": draw.randint(1, 3), "scale": (0.0, 1.0)}
+        suite, baseline = Suite(draw, **size), Suite(draw, **size)
+        metric, threshold = draw.choice(["mean[f]", "pass@1[f]"]), draw.choice([-0.3, -0.02, 0.1])
+        gates = [parse_gate(f"{metric} - baseline {draw.choice(['>=', '<', '=='])} {threshold}")]
+        settings = {"baseline": baseline.full(), "confidence": confidence}
+        stopped, followed = suite.until_decided(gates, **settings)
+        verdicts = outcomes(gates, suite.full(), **settings)
+        assert outcomes(gates, stopped, **settings) == verdicts, gates
+        seen.update(verdicts)
+        saved += followed.left
+    assert saved > 100
+    assert seen >= {"passed", "failed"}
+
+
+def test_no_interval_of_a_difference_passes_the_widest_limits():
+    draw = np.random.default_rng(3)
+    for _ in range(300):
+        lows = draw.integers(-4, 5, draw.integers(1, 30)) / 4
+        highs = np.minimum(1.0, lows + draw.integers(0, 3, lows.size) / 4)
+        low, high = widest_paired(lows, highs, confidence=0.9)
+        for values in (lows, highs, np.where(draw.random(lows.size) < 0.5, lows, highs)):
+            found = paired(values, confidence=0.9).interval
+            assert low - 1e-12 <= found.low <= found.high <= high + 1e-12
 
 
 def stops_after(gate: str | Gate, scores, *, rows=None, **settings) -> int | None:

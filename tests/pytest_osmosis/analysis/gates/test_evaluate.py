@@ -17,6 +17,7 @@ from pytest_osmosis.analysis.gates.result import exit_status, holds, outcome_bet
 from pytest_osmosis.analysis.planned_rows import reads_as
 from pytest_osmosis.analysis.score_table import ScoreTable
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
+from pytest_osmosis.verdicts import POINT_ESTIMATES
 from tests.score_tables import LOST, UNKNOWN, table_of
 
 
@@ -510,12 +511,64 @@ def test_a_gate_on_each_row_is_open_while_a_row_can_fall_below_or_reach_it():
 def test_a_baseline_gate_is_held_at_the_difference_of_opposite_bounds():
     here = tally_of([[1.0], [1.0], [UNKNOWN], [0.0]])
     there = tally_of([[1.0], [0.0], [0.0], [UNKNOWN]])
-    verdict = evaluate(parse_gate("mean - baseline >= 0"), here, baseline=there)
+    point = {"baseline": there, "confidence": POINT_ESTIMATES}
+    verdict = evaluate(parse_gate("mean - baseline >= 0"), here, **point)
     assert (verdict.figure, verdict.low, verdict.high) == (0.25, 0.0, 0.5)
     assert verdict.outcome == "passed"
     assert verdict.unknown == 2
-    assert outcome("mean - baseline > 0", here, baseline=there) == "inconclusive"
-    assert outcome("pass@1 - baseline > 0.5", here, baseline=there) == "failed"
+    assert outcome("mean - baseline > 0", here, **point) == "inconclusive"
+    assert outcome("pass@1 - baseline > 0.5", here, **point) == "failed"
+    assert outcome("pass@1 - baseline > 0.5", here, baseline=there) == "passed"
+
+
+def test_a_difference_fails_only_where_the_whole_interval_misses_the_threshold():
+    right, wrong = [[1.0] * 5] * 20, [[0.0] * 5] * 4 + [[1.0] * 5] * 16
+    gate = parse_gate("mean - baseline >= -0.02")
+    luck = evaluate(gate, tally_of(wrong), baseline=tally_of(right))
+    assert (luck.outcome, luck.figure) == ("passed", pytest.approx(-0.2))
+    assert luck.low < -0.02 < luck.high
+    assert luck.detail == "no fall shown"  # four rows that differ say nothing of the spread
+    assert luck.sensitivity is None
+    assert evaluate(
+        gate, tally_of(wrong), baseline=tally_of(right), confidence=POINT_ESTIMATES
+    ).outcome == "failed"  # fmt: skip
+    shown = evaluate(gate, tally_of([[0.0] * 5] * 20), baseline=tally_of(right))
+    assert (shown.outcome, shown.detail) == ("failed", "")
+    assert shown.high < -0.02
+    better = evaluate(gate, tally_of(right), baseline=tally_of([[0.0] * 5] * 20))
+    assert (better.outcome, better.detail) == ("passed", "holds")
+
+
+def test_a_difference_that_passes_says_which_fall_would_have_been_shown():
+    draw = random.Random(1)
+    here, there = (
+        [[float(draw.random() < 0.7) for _ in range(5)] for _ in range(20)] for _ in range(2)
+    )
+    gate = parse_gate("mean - baseline >= -0.02")
+    verdict = evaluate(gate, tally_of(here), baseline=tally_of(there))
+    assert verdict.outcome == "passed"
+    assert 0.1 < verdict.sensitivity < 0.4
+    words = f"no fall shown: these 20 rows x 5 would show one of {verdict.sensitivity:.2g}"
+    assert words in verdict.sentence()
+    assert "95% confidence" in verdict.sentence()
+    closer = evaluate(parse_gate("mean - baseline >= 0"), tally_of(here), baseline=tally_of(there))
+    assert closer.sensitivity < verdict.sensitivity
+    rise = evaluate(parse_gate("mean - baseline <= 0"), tally_of(here), baseline=tally_of(there))
+    assert rise.detail.startswith("no rise shown: these 20 rows x 5")
+    equal = evaluate(parse_gate("mean - baseline == 0"), tally_of(here), baseline=tally_of(there))
+    assert (equal.outcome, equal.detail) == ("passed", "no difference shown")
+
+
+def test_unknown_runs_leave_a_difference_open_only_where_they_could_show_a_fall():
+    right = tally_of([[1.0]] * 20)
+    gate = parse_gate("mean - baseline >= -0.02")
+    few = evaluate(gate, tally_of([[UNKNOWN]] + [[1.0]] * 19), baseline=right)
+    assert (few.outcome, few.unknown) == ("passed", 1)
+    many = evaluate(gate, tally_of([[UNKNOWN]] * 12 + [[1.0]] * 8), baseline=right)
+    assert (many.outcome, many.more_rows) == ("inconclusive", None)
+    assert "repeat 12 runs to settle it" in many.sentence()
+    none = evaluate(gate, tally_of([[UNKNOWN]] * 20), baseline=right)
+    assert (none.outcome, none.figure) == ("inconclusive", None)
 
 
 def test_a_baseline_gate_compares_matching_rows_at_this_sessions_threshold():

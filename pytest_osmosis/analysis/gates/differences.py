@@ -1,0 +1,120 @@
+"""A gate on a difference to a baseline: failed for what is shown, not for luck.
+
+A difference of two samples of one agent misses `>= -0.02` every third time. So the gate is held at
+the interval of the paired difference: without a confidence it fails where the whole interval misses
+the threshold, and else passes; with one it is inconclusive where the threshold is within; at point
+estimates the difference itself decides. The baseline's unknown runs count against each bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...escaping import counted
+from ...verdicts import POINT_ESTIMATES, GateOutcome, GateResult, Interval
+from ..aggregate import CONFIDENCE
+from ..comparison import Matched, differences, paired_values, span_of
+from ..metrics import CASES, Bounds
+from ..row_matching import match_rows
+from ..score_table import Case, ScoreTable
+from ..statistics.estimators import mean
+from ..statistics.paired import paired
+from ..statistics.sensitivity import smallest_fall
+from .decide import Intervals, decide, lower_bound, unmeasured, upper_bound
+from .parser import Gate
+from .result import outcome_between
+
+if TYPE_CHECKING:
+    from ..statistics.estimators import Floats
+
+_OPPOSITE: dict[Case, Case] = {"value": "value", "worst": "best", "best": "worst"}
+_MISSED_BY = {">=": "fall", ">": "fall", "<=": "rise", "<": "rise", "==": "difference"}
+"""What a gate with this operator fails for."""
+
+
+def against(
+    gate: Gate, table: ScoreTable, baseline: ScoreTable, confidence: float | None
+) -> GateResult:
+    """Return what becomes of a gate on the paired difference."""
+    name, metric = gate.metric.function(table), gate.metric
+    if name not in baseline.scores:
+        return unmeasured(gate, f"the baseline has no eval function {name}")
+    both = Matched.of(table, baseline, match_rows(table.rows, baseline.rows))
+    if not len(both):
+        return unmeasured(gate, "the baseline has none of these rows")
+    value, worst, best = (
+        differences(*paired_values(metric, both, case, _OPPOSITE[case])) for case in CASES
+    )
+    if not (worst.size and best.size):
+        return unmeasured(gate, f"no run here and there has recorded {name}")
+    found = Bounds(
+        mean(value) if value.size and both.has_score(name) else None,
+        mean(worst),
+        mean(best),
+        both.current.unknown(name) + both.baseline.unknown(name),
+    )
+    if confidence == POINT_ESTIMATES:
+        return decide(gate, found, Intervals(confidence=confidence), rows=len(both))
+    span = span_of(metric, both)
+    figure, low, high = (
+        paired(side, confidence=confidence or CONFIDENCE, span=span).interval
+        for side in (value, worst, best)
+    )
+    limits = lower_bound(low, -span), upper_bound(high, span)
+    result = decide(gate, found, Intervals(figure, *limits, confidence), rows=len(both))
+    if confidence is not None:
+        return result
+    result = replace(result, outcome=_unless_shown(gate, found, (low, high)), more_rows=None)
+    return _with_words(gate, result, both, span)
+
+
+def _unless_shown(
+    gate: Gate, found: Bounds, intervals: tuple[Interval | None, Interval | None]
+) -> GateOutcome:
+    """Return `failed` where the gate misses the whole interval, whatever the unknown runs score.
+
+    Inconclusive where that is their doing; where no run has a score, the bounds decide.
+    """
+    if found.value is None:
+        ends = sorted((found.worst, found.best))
+        return outcome_between(gate.operator, gate.threshold, *ends)
+    limits = [(each.low, each.high) for each in intervals if each is not None]
+    whole = min(low for low, _ in limits), max(high for _, high in limits)
+    missed = [
+        outcome_between(gate.operator, gate.threshold, *each) == "failed"
+        for each in (*limits, whole)
+    ]
+    if all(missed):
+        return "failed"
+    return "inconclusive" if any(missed) else "passed"
+
+
+def _with_words(gate: Gate, result: GateResult, both: Matched, span: float) -> GateResult:
+    """Say of a gate that passed whether it holds, or how large a fall would have been shown."""
+    if result.outcome != "passed" or result.figure is None:
+        return result
+    assert result.low is not None and result.high is not None
+    if outcome_between(gate.operator, gate.threshold, result.low, result.high) == "passed":
+        return replace(result, detail="holds")
+    missed_by = _MISSED_BY[gate.operator]
+    shown = _sensitivity(gate, both, span)
+    detail = f"no {missed_by} shown"
+    if shown is not None:
+        runs = dict.fromkeys((both.current.n, both.baseline.n))
+        design = f"{counted(result.rows, 'row')} x {' and '.join(map(str, runs))}"
+        detail += f": these {design} would show one of {shown:.2g}"
+    return replace(result, detail=detail, sensitivity=shown)
+
+
+def _sensitivity(gate: Gate, both: Matched, span: float) -> float | None:
+    now, then = paired_values(gate.metric, both)
+    if gate.operator == "==":
+        return None
+    if _MISSED_BY[gate.operator] == "fall":
+        return _fall(then, now, -gate.threshold, span)
+    return _fall(1.0 - then, 1.0 - now, gate.threshold, span)
+
+
+def _fall(then: Floats, now: Floats, margin: float, span: float) -> float | None:
+    return smallest_fall(then, now, margin=margin, confidence=CONFIDENCE, span=span)
