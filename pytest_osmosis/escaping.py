@@ -56,6 +56,11 @@ def exact_text(number: float) -> str:
     return short if len(short) < len(whole) - 4 else whole
 
 
+def p_value(p: float) -> str:
+    """A p in three characters or so."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def number_text(number: float, beside: float | None = None) -> str:
     """Four digits, all of a large sum's: 0.9167, 144,567; more where it reads as `beside` else."""
     text = f"{number:,.0f}" if LARGE <= abs(number) < HUGE else f"{number:.4g}"

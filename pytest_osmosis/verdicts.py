@@ -8,9 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .escaping import counted, number_text
+from .escaping import counted, number_text, p_value
+
+RowVerdict = Literal["regressed", "improved", "changed"]
+
+ROW_VERDICTS: tuple[RowVerdict, ...] = ("regressed", "improved", "changed")
+
+RATE = 0.1
+"""The share of rows called regressed or improved, of all that are, which chance may explain."""
+FEWEST_RUNS = 3
+"""With fewer runs on a side, no row is."""
 
 GateOutcome = Literal["passed", "failed", "inconclusive"]
+
+POINT_ESTIMATES = 0.0
+"""The confidence of gates that are held at the figures themselves, without any interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +33,6 @@ class Interval:
     """Lower limit."""
     high: float
     """Upper limit."""
-POINT_ESTIMATES = 0.0
-"""The confidence of gates that are held at the figures themselves, without any interval."""
-
     method: str
     """"agresti-coull", "agresti-coull (effective rows)", "t" or "agresti-min"."""
     confidence: float
@@ -173,7 +182,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row that passes in one session and not in the other."""
+    """A row whose mean score differs between the sessions."""
 
     name: str
     """The row's name."""
@@ -185,15 +194,40 @@ class Change:
     """Its runs here."""
     baseline: Count
     """Its runs there."""
+    mean: float
+    """The mean of its scores here."""
+    baseline_mean: float
+    """Likewise there."""
+    p: float | None
+    """Of the exact permutation test of its runs; None with too few of them."""
+    verdict: RowVerdict = "changed"
+    """"changed" where chance may explain it."""
     answer: str | None = None
     """What a run that fits the change answered here; None when answers are not kept."""
     baseline_answer: str | None = None
     """Likewise there."""
 
     @property
-    def passes(self) -> str:
-        """The runs that pass, there and here: "5/5 → 1/5"."""
-        return f"{self.baseline} → {self.current}"
+    def difference(self) -> float:
+        """By how much its mean rose."""
+        return self.mean - self.baseline_mean
+
+    @property
+    def is_flip(self) -> bool:
+        """Whether it passes on one side only, most of its scored runs deciding."""
+        return self.current.is_pass != self.baseline.is_pass
+
+    @property
+    def figures(self) -> str:
+        """The runs that pass, there and here, and p: "5/5 → 1/5, p 0.048".
+
+        The means instead, where these say more.
+        """
+        p = "" if self.p is None else f", p {p_value(self.p)}"
+        sides = (self.baseline, self.baseline_mean), (self.current, self.mean)
+        if all(count.passes == round(mean * count.known, 9) for count, mean in sides):
+            return f"{self.baseline} → {self.current}{p}"
+        return " → ".join(number_text(mean) for _, mean in sides) + p
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +240,42 @@ class Comparison:
     """Rows compared."""
     differences: tuple[Difference, ...]
     """The mean's, then those of pass@k, then those of pass^k."""
-    regressed: tuple[Change, ...]
-    """Rows that passed in the baseline and fail now, the largest fall first."""
-    fixed: tuple[Change, ...]
-    """Rows that failed in the baseline and pass now, the largest rise first."""
+    changes: tuple[Change, ...]
+    """The rows that differ: by p, then by size."""
+    tested: int
+    """Rows whose runs could show a change."""
+    short: int
+    """Rows that could not, for having too few runs on a side."""
+
+    def of(self, verdict: RowVerdict) -> list[Change]:
+        """Return the rows with a verdict."""
+        return [change for change in self.changes if change.verdict == verdict]
+
+    @property
+    def counts(self) -> str:
+        """How many rows have which verdict: "1 regressed, 3 changed (may be chance)"."""
+        found = [f"{len(self.of(word))} {word}" for word in ROW_VERDICTS if self.of(word)]
+        return ", ".join(found) + (" (may be chance)" if self.of("changed") else "")
+
+    @property
+    def rule(self) -> str:
+        """By what rows are called regressed or improved, in a sentence."""
+        few = f"fewer than {FEWEST_RUNS} runs on a side"
+        parts = []
+        if self.tested:
+            parts.append(
+                "regressed, improved: by an exact permutation test of the row's runs, "
+                f"Benjamini-Hochberg at {RATE:.0%} over {counted(self.tested, 'row')} "
+                "that could show a change"
+            )
+        elif not self.short:
+            parts.append("no row's runs could show more than chance")
+        if self.short:
+            rows = counted(self.short, "row")
+            parts.append(
+                f"{rows} with {few} can show nothing, with {FEWEST_RUNS} or more they could"
+            )
+        return "; ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)

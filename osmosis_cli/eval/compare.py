@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import wrap
@@ -122,7 +122,7 @@ def _lines(baseline: Path, current: Path, pairs: list[Compared], alone: list[str
     width = columns() or COLUMNS
     for what, path, suite in (
         ("baseline", baseline, pairs[0].baseline),
-        ("now", current, pairs[0].current),
+        ("current", current, pairs[0].current),
     ):
         yield from wrapped(escape_control_chars(f"{what:<8}  {path}  {_subject(suite)}"), columns())
     for pair in pairs:
@@ -160,8 +160,7 @@ def _document(
                         "name": pair.current.info.name,
                         "notes": list(pair.report.notes),
                         "eval_fns": [
-                            asdict(each, dict_factory=_published)
-                            for each in pair.report.comparisons
+                            {**asdict(each), "rule": each.rule} for each in pair.report.comparisons
                         ],
                     }
                     for pair in pairs
@@ -170,9 +169,3 @@ def _document(
             for path, pairs, alone in compared
         ],
     }
-
-
-def _published(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the fields under the names that the JSON of reports has for them."""
-    names = {"regressed": "broken", "fixed": "mended"}
-    return {names.get(name, name): value for name, value in fields}

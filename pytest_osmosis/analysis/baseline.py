@@ -79,11 +79,7 @@ def compared(
         return lambda change: _with_answers(change, eval_fn, table, here, there)
 
     comparisons = tuple(
-        replace(
-            each,
-            regressed=tuple(map(with_answers(each.eval_fn), each.regressed)),
-            fixed=tuple(map(with_answers(each.eval_fn), each.fixed)),
-        )
+        replace(each, changes=tuple(map(with_answers(each.eval_fn), each.changes)))
         for each in report.comparisons
     )
     notes = (*_whole_data(suite.info, baseline, table), *report.notes)
@@ -114,14 +110,17 @@ def _with_answers(
     here: Mapping[int, RowResult],
     there: Mapping[int, RowResult],
 ) -> Change:
+    if change.verdict == "changed" and not change.is_flip:
+        return change
+
     def answer(row: RowResult | None, passing: bool) -> str | None:
         runs = row.runs if row is not None else ()
         return _answer(runs, eval_fn, threshold=table.pass_threshold, passing=passing)
 
     return replace(
         change,
-        answer=answer(here.get(change.row), change.current.is_pass),
-        baseline_answer=answer(there.get(change.baseline_row), change.baseline.is_pass),
+        answer=answer(here.get(change.row), change.difference > 0.0),
+        baseline_answer=answer(there.get(change.baseline_row), change.difference < 0.0),
     )
 
 

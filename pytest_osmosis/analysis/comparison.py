@@ -1,4 +1,4 @@
-"""Two sessions side by side: what changed, how sure that is, and which rows were broken or fixed.
+"""Two sessions side by side: what changed, how sure that is, and which rows changed.
 
 A pure function of two score tables. Both use this session's pass threshold; K of pass@K goes
 as far as the smaller n. A run without a score counts as 0.0 on both sides; a note
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..escaping import counted
-from ..verdicts import BaselineReport, Change, Comparison, Count, Difference
+from ..verdicts import BaselineReport, Comparison, Difference
+from .changed_rows import changed_rows
+from .matched_rows import Matched
 from .metrics import Metric, bounds, summary_metrics, values_of
 from .row_matching import Matching, match_rows
 from .score_table import Case, ScoreTable
@@ -23,44 +24,7 @@ from .statistics.estimators import finite, mean
 from .statistics.paired import paired
 
 if TYPE_CHECKING:
-    from .statistics.estimators import Flags, Floats, Places
-
-
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """The rows that two sessions have in common, in one order; both judged by one's thresholds."""
-
-    current: ScoreTable
-    baseline: ScoreTable
-    here: Places
-    """Where each row stands in this session."""
-    there: Places
-    """Where in the baseline."""
-
-    @classmethod
-    def of(cls, current: ScoreTable, baseline: ScoreTable, matching: Matching) -> Matched:
-        """Return these rows of two sessions."""
-        here, there = np.array(matching.pairs, dtype=np.intp).reshape(-1, 2).T
-        held = at_thresholds(baseline, current)
-        return cls(current.take(here), held.take(there), here, there)
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return self.here.size
-
-    def where(self, rows: Flags) -> Matched:
-        """Return these rows alone."""
-        at = np.flatnonzero(rows)
-        return Matched(self.current.take(at), self.baseline.take(at), self.here[at], self.there[at])
-
-    def with_values(self, eval_fn: str) -> Matched:
-        """Return the rows that a function has values of on both sides."""
-        one, other = (table.row_scores(eval_fn).runs for table in (self.current, self.baseline))
-        return self.where(np.minimum(one, other) > 0)
-
-    def has_score(self, eval_fn: str) -> bool:
-        """Return whether the function has a score on both sides."""
-        return self.current.has_score(eval_fn) and self.baseline.has_score(eval_fn)
+    from .statistics.estimators import Floats
 
 
 def compare(
@@ -79,7 +43,7 @@ def compare(
 
 
 def _compare_function(both: Matched, eval_fn: str, confidence: float) -> Comparison:
-    changes = sorted(_changes(both, eval_fn), key=_fall, reverse=True)
+    changes, tested, short = changed_rows(both, eval_fn)
     return Comparison(
         eval_fn,
         len(both),
@@ -88,17 +52,9 @@ def _compare_function(both: Matched, eval_fn: str, confidence: float) -> Compari
             for metric in _compared(min(both.current.n, both.baseline.n), eval_fn)
             if both.current.has_threshold(eval_fn) or not metric.definition.counts_passes
         ),
-        regressed=tuple(change for change in changes if change.baseline.is_pass),
-        fixed=tuple(sorted((each for each in changes if each.current.is_pass), key=_fall)),
-    )
-
-
-def at_thresholds(tally: ScoreTable, other: ScoreTable) -> ScoreTable:
-    """The same runs, judged by another table's pass thresholds."""
-    return replace(
-        tally,
-        pass_threshold=other.pass_threshold,
-        thresholds={name: other.thresholds.get(name) for name in tally.thresholds},
+        changes,
+        tested,
+        short,
     )
 
 
@@ -136,34 +92,6 @@ def _difference(metric: Metric, both: Matched, confidence: float) -> Difference:
     here, there = paired_values(metric, both)
     found = paired(differences(here, there), confidence=confidence, span=span_of(metric, both))
     return Difference(metric.label, mean(here), mean(there), found)
-
-
-def _changes(both: Matched, eval_fn: str) -> Iterator[Change]:
-    """Yield the rows that pass on one side only; rows without a score stay out."""
-    now, then = (_counts(table, eval_fn) for table in (both.current, both.baseline))
-    is_known = (now[1] > 0) & (then[1] > 0)
-    moved = is_known & ((2 * now[0] >= now[1]) != (2 * then[0] >= then[1]))
-    for row in np.flatnonzero(moved).tolist():
-        yield Change(
-            both.current.rows.names[row],
-            int(both.here[row]),
-            int(both.there[row]),
-            Count(*now[:, row].tolist()),
-            Count(*then[:, row].tolist()),
-        )
-
-
-def _counts(table: ScoreTable, eval_fn: str) -> Places:
-    """Return the passes, known and unknown runs of each row, as `Count` has them."""
-    known = (~np.isnan(table.scores[eval_fn])).sum(axis=1)
-    scores = table.row_scores(eval_fn, "worst")
-    return np.stack([scores.passes, known, scores.runs - known])
-
-
-def _fall(change: Change) -> float:
-    """By how much fewer of its runs pass than in the baseline."""
-    there, here = change.baseline, change.current
-    return there.passes / there.known - here.passes / here.known
 
 
 def _compared(n: int, eval_fn: str) -> list[Metric]:

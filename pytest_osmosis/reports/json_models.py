@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, create_model
 
@@ -95,9 +95,15 @@ class Difference(_Model):
 
 
 class ChangedRow(_Model):
-    """A row that passes on one side only."""
+    """A row whose mean score differs."""
 
     name: str
+    verdict: Literal["regressed", "improved", "changed"] = Field(
+        description="changed: chance may explain it"
+    )
+    p: float | None = Field(description="of the exact permutation test; null: too few runs")
+    mean: float
+    baseline_mean: float
     passes: Whole
     runs: Whole
     baseline_passes: Whole
@@ -111,8 +117,10 @@ class FunctionChanges(_Model):
 
     rows: Whole = Field(description="rows compared")
     differences: list[Difference]
-    broken: list[ChangedRow]
-    mended: list[ChangedRow]
+    changes: list[ChangedRow] = Field(default_factory=list, description="by p, then by size")
+    tested: Whole = Field(default=0, description="rows whose runs could show a change")
+    short: Whole = Field(default=0, description="rows with too few runs on a side for that")
+    rule: str = Field(default="", description="by what a row is called regressed or improved")
 
 
 class BaselineChanges(_Model):

@@ -282,8 +282,10 @@ def _changes(comparison: Comparison) -> Fields:
     return {
         "rows": comparison.rows,
         "differences": [_difference(each) for each in comparison.differences],
-        "broken": [_changed(each) for each in comparison.regressed],
-        "mended": [_changed(each) for each in comparison.fixed],
+        "changes": [_changed(each) for each in comparison.changes],
+        "tested": comparison.tested,
+        "short": comparison.short,
+        "rule": comparison.rule,
     }
 
 
@@ -301,6 +303,10 @@ def _difference(found: Difference) -> Fields:
 def _changed(change: Change) -> Fields:
     return {
         "name": change.name,
+        "verdict": change.verdict,
+        "p": change.p,
+        "mean": change.mean,
+        "baseline_mean": change.baseline_mean,
         "passes": change.current.passes,
         "runs": change.current.runs,
         "baseline_passes": change.baseline.passes,

@@ -135,21 +135,22 @@ def _against(each: Against) -> Iterator[str]:
     else:
         yield from [f"{code(each.eval_fn)} over {counted(each.rows, 'row')}", ""]
         yield from table(each.table)
-    for title, rows in (("Newly broken", each.regressed), ("Fixed", each.fixed)):
-        if rows:
-            yield from ["", f"{title}:", ""]
-            yield from (_moved(row) for row in rows[:NAMES_SHOWN])
+    if rows := each.changes:
+        yield from ["", f"Rows: {escaped(each.counts)}", ""]
+        yield from (_moved(row) for row in rows[:NAMES_SHOWN])
         if len(rows) > NAMES_SHOWN:
             yield f"- and {len(rows) - NAMES_SHOWN} more"
+        yield from ["", escaped(each.rule)]
 
 
 def _moved(row: Change) -> str:
     said = [
         f"{label} {code(answer if len(answer) <= ANSWER_SHOWN else answer[:ANSWER_SHOWN] + ' …')}"
-        for label, answer in (("was", row.baseline_answer), ("now", row.answer))
+        for label, answer in (("baseline", row.baseline_answer), ("current", row.answer))
         if answer
     ]
-    return f"- {code(row.name)} {escaped(row.passes)}" + (f": {', '.join(said)}" if said else "")
+    found = f"- {row.verdict}: {code(row.name)} {escaped(row.figures)}"
+    return found + (f": {', '.join(said)}" if said else "")
 
 
 def _worst(suite: SuiteView) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any
 from ..run_result import RunId, RunResult
 from ..storage.excerpt import encode
 from ..suite_results import EvalResult, RowResult, SuiteResult
-from ..verdicts import Change
+from ..verdicts import ROW_VERDICTS, Change, RowVerdict
 from .highlights import outcome_shown, row_name
 
 TEXT_LIMIT = 2_000
@@ -42,7 +42,7 @@ def _suite(suite: SuiteResult) -> str:
     index_of = {row_name(row): row.row_index for row in suite.rows}
     there = suite.baseline_model_result
     others = {row.row_index: row for row in there.rows} if there is not None else {}
-    told = {
+    told: dict[str, Any] = {
         "name": info.name,
         "n": info.n,
         "threshold": info.pass_threshold,
@@ -57,8 +57,7 @@ def _suite(suite: SuiteResult) -> str:
         },
         "columns": columns,
         "baseline": suite.baseline.source if suite.baseline is not None else None,
-        "regressed": sorted(_changed(suite, index_of, "regressed")),
-        "fixed": sorted(_changed(suite, index_of, "fixed")),
+        **{word: sorted(_changed(suite, index_of, word)) for word in ROW_VERDICTS},
     }
     before = _answers_before(suite)
     rows = ",".join(
@@ -73,11 +72,11 @@ def _columns(suite: SuiteResult) -> list[str]:
     return list(names)[:COLUMNS]
 
 
-def _changed(suite: SuiteResult, index_of: Mapping[str, int], kind: str) -> Iterator[int]:
-    """Yield the rows that regressed or were fixed, in any eval function."""
+def _changed(suite: SuiteResult, index_of: Mapping[str, int], verdict: RowVerdict) -> Iterator[int]:
+    """Yield the rows that have a verdict, in any eval function."""
     if suite.baseline is None:
         return
-    names = {change.name for each in suite.baseline.comparisons for change in getattr(each, kind)}
+    names = {change.name for each in suite.baseline.comparisons for change in each.of(verdict)}
     yield from (index_of[name] for name in names if name in index_of)
 
 
@@ -88,7 +87,7 @@ def _answers_before(suite: SuiteResult) -> dict[str, Change]:
     return {
         change.name: change
         for each in reversed(suite.baseline.comparisons)
-        for change in (*each.regressed, *each.fixed)
+        for change in each.changes
     }
 
 

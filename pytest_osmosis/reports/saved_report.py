@@ -119,8 +119,9 @@ def _comparison(name: str, told: FunctionChanges) -> Comparison:
         eval_fn=name,
         rows=told.rows,
         differences=tuple(map(_difference, told.differences)),
-        regressed=tuple(map(_change, told.broken)),
-        fixed=tuple(map(_change, told.mended)),
+        changes=tuple(map(_change, told.changes)),
+        tested=told.tested,
+        short=told.short,
     )
 
 
@@ -136,6 +137,10 @@ def _change(told: ChangedRow) -> Change:
         baseline_row=0,
         current=Count(told.passes, told.runs, 0),
         baseline=Count(told.baseline_passes, told.baseline_runs, 0),
+        mean=told.mean,
+        baseline_mean=told.baseline_mean,
+        p=told.p,
+        verdict=told.verdict,
         answer=told.answer,
         baseline_answer=told.baseline_answer,
     )

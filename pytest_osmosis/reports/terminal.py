@@ -90,11 +90,11 @@ def changes(each: Against, *, width: int = COLUMNS) -> Iterator[str]:
     yield from _wrapped(title, width)
     table = [f"  {line}" for line in aligned(each.table)]
     yield from table if max(map(len, table)) <= width else _listed(each.table, "  ")
-    for what, rows in (("newly broken", each.regressed), ("fixed", each.fixed)):
-        if rows:
-            yield ""
-            yield f"  {what}: {counted(len(rows), 'row')}"
-            yield from _moved(rows, width)
+    if each.changes:
+        yield ""
+        yield from _wrapped(f"rows: {each.counts}", width, "  ")
+        yield from _moved(each.changes, width)
+        yield from _wrapped(each.rule, width, "  ")
 
 
 def aligned(table: Table, *, names: int = COLUMNS) -> list[str]:
@@ -291,16 +291,16 @@ def _lowest(suite: SuiteResult) -> list[str]:
 
 def _moved(rows: Sequence[Change], width: int) -> Iterator[str]:
     for row in rows[:CHANGED_IN_TERMINAL]:
-        yield f"    {row.name}  {row.passes}"
-        for label, answer in (("was", row.baseline_answer), ("now", row.answer)):
+        yield f"    {row.verdict:<9}  {row.name}  {row.figures}"
+        for label, answer in (("baseline", row.baseline_answer), ("current", row.answer)):
             if answer:
-                yield f"      {label}  {_short(answer, width)}"
+                yield f"      {label:<8}  {_short(answer, width)}"
     if len(rows) > CHANGED_IN_TERMINAL:
         yield f"    and {len(rows) - CHANGED_IN_TERMINAL} more"
 
 
 def _short(text: str, width: int) -> str:
-    room = width - len("      was  ")
+    room = width - len("      baseline  ")
     flat = " ".join(escape_control_chars(text).split())
     return flat if len(flat) <= room else flat[: room - len(" ...")].rstrip() + " …"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..analysis.metrics import is_repeated
-from ..escaping import counted, dollars, number_text
+from ..escaping import counted, dollars, number_text, p_value
 from ..rollouts.failure_text import below_threshold
 from ..run_result import EMBEDDED_ENDPOINT, RunResult, SuiteInfo
 from ..suite_results import EvalResult, RowResult, SuiteResult, Usage
@@ -58,8 +58,12 @@ class Against:
     is_unchanged: bool
     """No metric differs, and no row."""
     table: Table
-    regressed: Sequence[Change]
-    fixed: Sequence[Change]
+    changes: Sequence[Change]
+    """The rows that differ, the most surprising first."""
+    counts: str
+    """How many of them regressed, improved, or may have changed by chance."""
+    rule: str
+    """By what rule a row is called what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,10 +267,10 @@ def against(comparison: Comparison) -> Against:
     return Against(
         eval_fn=comparison.eval_fn,
         rows=comparison.rows,
-        is_unchanged=not (comparison.regressed or comparison.fixed)
+        is_unchanged=not comparison.changes
         and all(each.paired.difference == 0.0 for each in comparison.differences),
         table=Table(
-            ["metric", "baseline", "now", "difference", title, "p"],
+            ["metric", "baseline", "current", "difference", title, "p"],
             [
                 [
                     each.metric,
@@ -280,14 +284,10 @@ def against(comparison: Comparison) -> Against:
                 if not is_repeated(each.metric)
             ],
         ),
-        regressed=comparison.regressed,
-        fixed=comparison.fixed,
+        changes=comparison.changes,
+        counts=comparison.counts,
+        rule=comparison.rule,
     )
-
-
-def p_value(p: float) -> str:
-    """A p in three characters or so."""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def section_of(run: RunResult, suite: SuiteResult, sections: Sections) -> str:

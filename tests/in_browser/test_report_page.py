@@ -251,8 +251,8 @@ def test_a_comparison_shows_what_regressed_with_both_answers(tmp_path, open_page
     def answered(wrong: int):
         return lambda row, run: f"17 times {row} is {17 * row + 10 * (row == wrong)} today."
 
-    before = with_rows(suite_of([[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]), answered(1))
-    after = with_rows(suite_of([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0]]), answered(0))
+    before = with_rows(suite_of([[1.0] * 5, [0.0] * 5, [1.0] * 5]), answered(1))
+    after = with_rows(suite_of([[0.0] * 5, [1.0] * 5, [1.0] * 5]), answered(0))
     path = tmp_path / "page.html"
     html.write(beside(result_of(before), result_of(after), "before.json"), path)
     page = ready(open_page(path.as_uri(), viewport=DESK))
@@ -260,12 +260,12 @@ def test_a_comparison_shows_what_regressed_with_both_answers(tmp_path, open_page
     assert page.locator("#summary ins").all_inner_texts() == ["10", "17"]
     page.select_option("#outcome", "regressed")
     assert names(page) == ["row-0"]
-    page.select_option("#outcome", "fixed")
+    page.select_option("#outcome", "improved")
     assert names(page) == ["row-1"]
     page.click("#summary .moved a:has-text('row-0')")
     page.wait_for_selector("#detail-title")
     text = page.inner_text("#detail")
-    assert "Baseline passed 1" in text and "Now failed 0" in text
+    assert "Baseline passed 1" in text and "Current failed 0" in text
     assert violations(page) == []
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from ...escaping import counted
 from ...verdicts import POINT_ESTIMATES, GateOutcome, GateResult, Interval
 from ..aggregate import CONFIDENCE
-from ..comparison import Matched, differences, paired_values, span_of
+from ..comparison import differences, paired_values, span_of
+from ..matched_rows import Matched
 from ..metrics import CASES, Bounds
 from ..row_matching import match_rows
 from ..score_table import Case, ScoreTable

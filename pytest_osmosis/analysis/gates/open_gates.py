@@ -20,7 +20,8 @@ import numpy as np
 from ...run_result import RunResult
 from ...verdicts import POINT_ESTIMATES
 from ..aggregate import CONFIDENCE
-from ..comparison import Matched, span_of
+from ..comparison import span_of
+from ..matched_rows import Matched
 from ..metrics import CASES, row_values
 from ..row_matching import match_rows
 from ..score_table import ScoreTable

@@ -22,8 +22,7 @@ export async function load(from) {
 
 function prepare(suite, number) {
   suite.number = number + 1;
-  suite.regressed = new Set(suite.regressed);
-  suite.fixed = new Set(suite.fixed);
+  for (const word of ["regressed", "improved", "changed"]) suite[word] = new Set(suite[word]);
   for (const row of suite.rows) {
     row.name = row.id ?? `row-${row.index}`;
     row.question ??= "";

@@ -190,7 +190,7 @@ function baselineOf(row, run) {
         title("Baseline", other),
         answerBlock(other.error ? [el("span", "error", other.error)] : left, other.answer ?? ""),
       ),
-      el("div", "", title("Now", run), answerBlock(right, run.answer ?? "")),
+      el("div", "", title("Current", run), answerBlock(right, run.answer ?? "")),
     ),
   );
 }

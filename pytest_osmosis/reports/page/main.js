@@ -49,8 +49,9 @@ function options(select, pairs, chosen) {
 
 function offer() {
   const changes = [];
-  if (suite.regressed.size) changes.push(["regressed", `regressed (${suite.regressed.size} rows)`]);
-  if (suite.fixed.size) changes.push(["fixed", `fixed (${suite.fixed.size} rows)`]);
+  for (const word of ["regressed", "improved", "changed"]) {
+    if (suite[word].size) changes.push([word, `${word} (${suite[word].size} rows)`]);
+  }
   options(
     by("outcome"),
     [
@@ -139,7 +140,7 @@ function choose(number) {
     ...anything(),
     words: wish.words,
     said: wish.said,
-    outcome: ["regressed", "fixed"].includes(wish.outcome) ? "" : wish.outcome,
+    outcome: ["regressed", "improved", "changed"].includes(wish.outcome) ? "" : wish.outcome,
   };
   offer();
   refresh();

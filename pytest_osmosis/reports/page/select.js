@@ -31,8 +31,7 @@ export function selected(suite, wish) {
 }
 
 function rowFits(suite, row, wish) {
-  if (wish.outcome === "regressed" && !suite.regressed.has(row.index)) return false;
-  if (wish.outcome === "fixed" && !suite.fixed.has(row.index)) return false;
+  if (["regressed", "improved", "changed"].includes(wish.outcome) && !suite[wish.outcome].has(row.index)) return false;
   return wish.column < 0 || wish.value === null || (row.values?.[wish.column] ?? "") === wish.value;
 }
 

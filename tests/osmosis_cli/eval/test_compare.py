@@ -34,30 +34,32 @@ def compare(*words: str) -> Result:
     return CliRunner().invoke(cli, ["eval", "compare", *words])
 
 
-def test_it_tells_the_difference_and_which_rows_broke_or_were_mended(written: Written):
-    before = written("before.json", suite_of([[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]], answer="old"))
-    after = written("after.json", suite_of([[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]], answer="new"))
+def test_it_tells_the_difference_and_which_rows_regressed_or_improved(written: Written):
+    before = written("before.json", suite_of([[1.0] * 5, [1.0] * 5, [0.0] * 5], answer="old"))
+    after = written("after.json", suite_of([[1.0] * 5, [0.0] * 5, [1.0] * 5], answer="new"))
     done = compare(before, after)
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
     assert lines[:2] == [
-        "baseline  before.json  (calc-7b, 6 runs, pass >= 1)",
-        "now       after.json  (calc-7b, 6 runs, pass >= 1)",
+        "baseline  before.json  (calc-7b, 15 runs, pass >= 1)",
+        "current   after.json  (calc-7b, 15 runs, pass >= 1)",
     ]
     assert "rewards:exact, 3 rows compared" in lines
     assert any(line.split()[:4] == ["mean", "0.667", "0.667", "+0.000"] for line in lines)
-    broken = lines.index("  newly broken: 1 row")
-    assert lines[broken + 1 : broken + 4] == [
-        "    row-1  2/2 → 0/2", "      was  old", "      now  new",
+    changed = lines.index("  rows: 1 regressed, 1 improved")
+    assert lines[changed + 1 : changed + 9] == [
+        "    regressed  row-1  5/5 → 0/5, p 0.008", "      baseline  old", "      current   new",
+        "    improved   row-2  0/5 → 5/5, p 0.008", "      baseline  old", "      current   new",
+        "  regressed, improved: by an exact permutation test of the row's runs,",
+        "  Benjamini-Hochberg at 10% over 2 rows that could show a change",
     ]  # fmt: skip
-    assert "    row-2  0/2 → 2/2" in lines
     assert max(map(len, lines)) <= 80
 
 
 def test_each_further_report_is_compared_with_the_first(written: Written):
     names = [written(f"{i}.json", suite_of([[float(i)], [1.0]])) for i in range(3)]
     lines = compare(*names).output.splitlines()
-    assert [line.split()[1] for line in lines if line.startswith("now ")] == names[1:]
+    assert [line.split()[1] for line in lines if line.startswith("current ")] == names[1:]
     assert [line.split()[1] for line in lines if line.startswith("baseline ")] == names[:1] * 2
 
 
@@ -121,8 +123,9 @@ def test_json_is_one_document(written: Written):
     [suite] = document["comparisons"][0]["suites"]
     [function] = suite["eval_fns"]
     assert function["differences"][0]["metric"] == "mean"
-    assert [row["name"] for row in function["broken"]] == ["row-1"]
-    assert function["broken"][0]["answer"] == NASTY
+    [row] = function["changes"]
+    assert (row["name"], row["verdict"], row["answer"]) == ("row-1", "changed", NASTY)
+    assert "2 rows with fewer than 3 runs on a side can show nothing" in function["rule"]
 
 
 @pytest.mark.parametrize("words", [[], ["one.json"]], ids=len)

@@ -15,7 +15,7 @@ from tests.narrow_terminal import COLUMNS, NarrowTerminal
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["eval", "compare", "before.json", "after.json"], "row-1  1/1 -> 0/1"),
+        (["eval", "compare", "before.json", "after.json"], "changed    row-1  1/1 -> 0/1"),
         (["eval", "report", "after.json"], "lowest rows: row-1"),
     ],
 )

@@ -80,7 +80,7 @@ def test_what_is_rendered_later_is_what_was_shown_then(
             assert part in shown
     now, before = (report_page.page_of(Path(name)) for name in ("now.html", "then.html"))
     assert {row["question"] for row in now.suites[0]["rows"]} == set("abc")
-    for key in ("columns", "regressed", "fixed", "functions", "baseline"):
+    for key in ("columns", "regressed", "improved", "changed", "functions", "baseline"):
         assert now.suites[0][key] == before.suites[0][key]
     for found in (now, before):
         assert found.suites[0]["rows"][1]["baseline"] == [{"answer": "b", "outcome": "passed"}]

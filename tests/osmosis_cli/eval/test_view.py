@@ -145,7 +145,8 @@ def test_two_stand_beside_each_other_with_what_changed(visitor: Visitor, tmp_pat
     before, after = (key_of(tmp_path / name) for name in ("before.json", "after.json"))
     page = ReportPage(visitor.get(f"compare?a={before}&b={after}"))
     [suite] = page.suites
-    assert (suite["regressed"], suite["fixed"], suite["baseline"]) == ([1], [0], "before.json")
+    assert (suite["regressed"], suite["improved"]) == ([], [])
+    assert (suite["changed"], suite["baseline"]) == ([0, 1], "before.json")
     assert suite["rows"][0]["baseline"][0]["outcome"] == "failed"
 
 

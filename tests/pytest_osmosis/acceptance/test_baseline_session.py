@@ -56,11 +56,14 @@ def summary(session: Session) -> str:
 
 @pytest.mark.slow
 @each_mode
-def test_rows_that_broke_and_were_mended_are_named_with_both_answers(
-    compared: Project, workers: int
+def test_rows_that_changed_are_named_with_both_answers(
+    compared: Project, model: Model, workers: int
 ) -> None:
+    model.wrong["m"] = {NAMES[1]}
+    compared.run("--osmosis-no-journal", output="base.json", n="5")
+    model.wrong["m"] = {NAMES[4]}
     session = compared.run(
-        COMPARE, "--osmosis-gate=mean - baseline >= -0.02", workers=workers, n="2"
+        COMPARE, "--osmosis-gate=mean - baseline >= -0.02", workers=workers, n="5"
     )
     found = exact(session.report)
     assert session.ret == 0
@@ -71,16 +74,17 @@ def test_rows_that_broke_and_were_mended_are_named_with_both_answers(
     assert mean["difference"]["low"] < 0.0 < mean["difference"]["high"]
     assert (mean["p"], mean["p_method"]) == (1.0, "agresti-min")
     told = [
-        (change["name"], change["baseline_passes"], change["passes"], change["baseline_answer"],
-         change["answer"])
-        for change in (*found["broken"], *found["mended"])
+        (change["name"], change["verdict"], change["baseline_passes"], change["passes"],
+         change["baseline_answer"], change["answer"])
+        for change in found["changes"]
     ]  # fmt: skip
-    assert told == [("row-4", 2, 0, NAMES[4], "no"), ("row-1", 0, 2, "no", NAMES[1])]
+    assert sorted(told) == [
+        ("row-1", "improved", 0, 5, "no", NAMES[1]), ("row-4", "regressed", 5, 0, NAMES[4], "no")
+    ]  # fmt: skip
     text = summary(session)
     assert "against the baseline base.json" in text
-    assert "newly broken: 1 row" in text
-    assert "fixed: 1 row" in text
-    assert "row-4  2/2 → 0/2" in text
+    assert "rows: 1 regressed, 1 improved" in text
+    assert "regressed  row-4  5/5 → 0/5, p 0.008" in text
 
 
 @pytest.mark.slow
@@ -185,7 +189,7 @@ class TestLast:
             "--osmosis-baseline=last", "--osmosis-gate=mean - baseline > 0.4", n="2"
         )
         assert session.ret == 0
-        assert len(exact(session.report)["mended"]) == 3
+        assert len(exact(session.report)["changes"]) == 3
         assert "osmosis: data.jsonl is compared with m of " in session.out
 
     @pytest.mark.slow
@@ -195,7 +199,7 @@ class TestLast:
         project.run()
         model.down, model.wrong["m"] = set(), {NAMES[5]}
         session = project.run("--osmosis-baseline=last", "--osmosis-fresh")
-        assert [row["name"] for row in exact(session.report)["broken"]] == ["row-5"]
+        assert [row["name"] for row in exact(session.report)["changes"]] == ["row-5"]
 
     def test_the_first_time_there_is_none_and_a_gate_on_it_is_inconclusive(
         self, project: Project, model: Model
@@ -229,7 +233,7 @@ class TestModel:
         assert report["config"]["model"] == "m"
         assert report["summary"]["total_runs"] == 6
         assert report["baseline"]["source"] == "Qwen/other"
-        assert [row["name"] for row in exact(report)["mended"]] == ["row-1", "row-2"]
+        assert [row["name"] for row in exact(report)["changes"]] == ["row-1", "row-2"]
         [other] = report["baseline_models"]
         assert other["config"]["model"] == "Qwen/other"
         assert other["summary"]["eval_fns"]["rewards:exact"]["mean"] == 0.5

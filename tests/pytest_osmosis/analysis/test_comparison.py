@@ -92,24 +92,68 @@ def test_the_baseline_is_held_to_this_sessions_threshold():
         tally_of([[0.6], [0.6]], threshold=0.5), tally_of([[0.6], [0.6]])
     ).comparisons
     assert [one.paired.difference for one in found.differences] == [0.0, 0.0]
-    assert (found.regressed, found.fixed) == ((), ())
+    assert found.changes == ()
 
 
 # --- what changed -------------------------------------------------------------------------------
 
 
-def test_regressed_and_fixed_rows_are_named_the_largest_change_first():
-    there = [[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
-    here = [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
+def changes_of(here, there):
     (found,) = compare(tally_of(here), tally_of(there)).comparisons
-    assert {change.name for change in found.regressed} == {"row-0", "row-1"}
-    assert [change.name for change in found.fixed] == ["row-2", "row-3"]
-    assert (found.fixed[0].baseline.passes, found.fixed[0].current.passes) == (0, 3)
+    return found
 
 
-def test_a_row_without_any_score_is_not_called_broken():
-    (found,) = compare(tally_of([[None], [0.0]]), tally_of([[1.0], [1.0]])).comparisons
-    assert [change.name for change in found.regressed] == ["row-1"]
+def test_one_row_that_broke_is_not_hidden_by_rows_that_always_pass():
+    found = changes_of([[1.0] * 5] * 19 + [[0.0] * 5], [[1.0] * 5] * 20)
+    [change] = found.changes
+    assert (change.name, change.verdict) == ("row-19", "regressed")
+    assert (change.figures, change.p) == ("5/5 → 0/5, p 0.008", pytest.approx(2 / 252))
+    assert (found.counts, found.tested, found.short) == ("1 regressed", 1, 0)
+    assert found.rule == (
+        "regressed, improved: by an exact permutation test of the row's runs, "
+        "Benjamini-Hochberg at 10% over 1 row that could show a change"
+    )
+
+
+def test_rows_that_chance_explains_are_changed_and_the_list_goes_by_p_then_by_size():
+    some, most = [1.0, 1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0, 0.0]
+    found = changes_of(
+        [most, [1.0] * 5, [0.0] * 5, some, [1.0] * 5], [some, [0.0] * 5, [1.0] * 5, most, [1.0] * 5]
+    )
+    assert [(change.name, change.verdict) for change in found.changes] == [
+        ("row-1", "improved"), ("row-2", "regressed"), ("row-0", "changed"), ("row-3", "changed"),
+    ]  # fmt: skip
+    assert found.counts == "1 regressed, 1 improved, 2 changed (may be chance)"
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_with_fewer_than_three_runs_a_row_is_never_more_than_changed(n):
+    found = changes_of([[0.0] * n] * 30, [[1.0] * n] * 30)
+    assert {(change.verdict, change.p) for change in found.changes} == {("changed", None)}
+    assert (found.tested, found.short) == (0, 30)
+    assert found.rule == (
+        "30 rows with fewer than 3 runs on a side can show nothing, with 3 or more they could"
+    )
+    assert changes_of([[0.0] * 3], [[1.0] * 3]).counts == "1 regressed"
+
+
+def test_scores_between_0_and_1_show_their_means():
+    found = changes_of([[0.2, 0.25, 0.3, 0.2]], [[0.9, 0.8, 0.85, 0.95]])
+    assert [change.figures for change in found.changes] == ["0.875 → 0.2375, p 0.029"]
+    assert found.counts == "1 regressed"
+
+
+def test_a_run_without_a_score_is_no_part_of_a_rows_change():
+    found = changes_of([[None] * 4, [0.0, 0.0, 0.0, None]], [[1.0] * 4] * 2)
+    [change] = found.changes
+    assert (change.name, change.p) == ("row-1", pytest.approx(1 / 35))
+    assert (change.verdict, change.figures) == ("regressed", "4/4 → 0/4, p 0.029")
+
+
+def test_huge_scores_are_compared_too():
+    most = sys.float_info.max
+    found = changes_of([[-most] * 4], [[most] * 4])
+    assert [change.verdict for change in found.changes] == ["regressed"]
 
 
 def test_the_figures_are_those_of_the_matched_rows():

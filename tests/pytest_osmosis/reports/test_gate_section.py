@@ -25,7 +25,7 @@ FAILED = GateResult(
 )  # fmt: skip
 FALL = Paired(-0.25, Interval(-0.4, -0.1, "t", 0.9), 0.01, "t")
 AGAINST = BaselineReport(
-    (Comparison(EXACT, 6, (Difference("mean", 0.25, 0.5, FALL),), (), ()),), ()
+    (Comparison(EXACT, 6, (Difference("mean", 0.25, 0.5, FALL),), (), 0, 0),), ()
 )
 
 

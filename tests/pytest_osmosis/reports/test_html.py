@@ -121,8 +121,8 @@ def test_most_of_many_rows_that_changed_are_folded():
     before, after = (suite_of([[score]] * 12) for score in (1.0, 0.0))
     page = html.render(beside(result_of(before), result_of(after), "before.json"))
     shown, _, folded = page.partition("<details>")
-    assert "7 more rows regressed" in folded
-    assert (shown.count("runs passed</span>"), folded.count("runs passed</span>")) == (5, 7)
+    assert "7 more rows" in folded
+    assert (shown.count("1/1 → 0/1</span>"), folded.count("1/1 → 0/1</span>")) == (5, 7)
 
 
 def test_what_has_no_room_is_left_out_and_the_page_says_so(monkeypatch, tmp_path):
@@ -171,9 +171,9 @@ def test_frames_are_those_of_the_item_without_the_conversation():
 
 def test_changes_against_a_baseline_stand_beside_each_other(baseline_page):
     [suite] = baseline_page.suites
-    assert (suite["regressed"], suite["fixed"]) == ([1], [0])
-    assert [run["answer"] for run in suite["rows"][0]["baseline"]] == ["391", "391"]
-    for part in ("regressed: 1 row", "fixed: 1 row", "Against the baseline"):
+    assert [suite[word] for word in ("regressed", "improved", "changed")] == [[1], [0], []]
+    assert [run["answer"] for run in suite["rows"][0]["baseline"]] == ["391"] * 5
+    for part in ("Rows: 1 regressed, 1 improved", "5/5 → 0/5, p 0.008", "Against the baseline"):
         assert part in baseline_page.text
 
 
@@ -182,7 +182,7 @@ def baseline_page() -> ReportPage:
     from pytest_osmosis.analysis.baseline import baseline_of, compared
     from pytest_osmosis.analysis.score_table import score_table_of
 
-    before, now = suite_of([[0.0, 0.0], [1.0, 1.0]]), suite_of([[1.0, 1.0], [0.0, 0.0]])
+    before, now = suite_of([[0.0] * 5, [1.0] * 5]), suite_of([[1.0] * 5, [0.0] * 5])
     report = compared(now, score_table_of(now), baseline=baseline_of(before, "x"), confidence=0.95)
     return rendered(result_of(replace(now, baseline=report, baseline_model_result=before)))
 

@@ -88,9 +88,13 @@ def test_what_is_written_is_what_the_models_define_field_by_field(several):
         "mean >= 0.5", "mean", EXACT, ">=", 0.5, "failed", 0.4, 0.1, math.inf, interval, 2, 1, 9,
         confidence=0.95, row_indices=(0,), detail="row-0",
     )  # fmt: skip
-    change = Change("row-0", 0, 0, Count(1, 2, 0), Count(2, 2, 0), "391", None)
+    change = Change(
+        "row-0", 0, 0, Count(1, 3, 0), Count(3, 3, 0), 1 / 3, 1.0, 0.4, "regressed", "391", None
+    )
     paired = Difference("mean", 0.5, 1.0, Paired(-0.5, interval, 0.04, "agresti-min"))
-    baseline = BaselineReport((Comparison(EXACT, 2, (paired,), (change,), ()),), ("n",), "old.json")
+    baseline = BaselineReport(
+        (Comparison(EXACT, 2, (paired,), (change,), 1, 0),), ("n",), "old.json"
+    )
     suite = suite_of([[1.0, 0.5], ["503", None]], settings={"seed": 3})
     by = (breakdown_of(suite, "level", {"1": [0], "2": [1]}, confidence=0.95),)
     other = suite_of([[0.0]], name="other", baseline_of="data.jsonl")

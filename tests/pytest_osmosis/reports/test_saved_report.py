@@ -57,8 +57,8 @@ def test_a_row_that_changed_has_the_runs_that_it_had(
 ) -> None:
     for each in (suite, saved.result.suites[0]):
         assert each.baseline is not None
-        [change] = each.baseline.comparisons[0].regressed
-        assert change.passes == "2/2 → 0/2"
+        [change] = each.baseline.comparisons[0].changes
+        assert (change.verdict, change.figures) == ("changed", "2/2 → 0/2")
 
 
 def test_what_the_baseline_model_took_is_said_too(suite: SuiteResult, saved: SavedReport) -> None:
