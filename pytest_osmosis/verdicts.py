@@ -5,8 +5,10 @@ Plain frozen values. `analysis` makes them, `suite_results` carries them, `repor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
 
 from .escaping import counted, number_text, p_value
 
@@ -125,6 +127,25 @@ class GateResult:
         if self.more_rows:
             steps.append(f"about {counted(self.more_rows, 'more row')} would settle it")
         return steps
+
+
+def gate_fields(result: GateResult) -> dict[str, Any]:
+    """Return a gate's result as plain values; a bound that there is none of as text."""
+    found = asdict(result)
+    bounds = {name: found[name] for name in ("low", "high")}
+    is_open = {name: value is not None and math.isinf(value) for name, value in bounds.items()}
+    return {**found, **{name: str(bounds[name]) for name in bounds if is_open[name]}}
+
+
+def gate_result_of(told: Mapping[str, Any]) -> GateResult:
+    """Return the result that `gate_fields` has written, without what a later version may add."""
+    known = {each.name for each in fields(GateResult)}
+    found = {name: value for name, value in told.items() if name in known}
+    found |= {name: float(found[name]) for name in ("low", "high") if found[name] is not None}
+    interval, rows = found["interval"], found["row_indices"]
+    found["interval"] = None if interval is None else Interval(**interval)
+    found["row_indices"] = None if rows is None else tuple(rows)
+    return GateResult(**found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 from pytest_osmosis.escaping import counted, escape_control_chars
 from pytest_osmosis.reports.line_markup import hanging
 from pytest_osmosis.reports.text_table import columns
+from pytest_osmosis.reports.view import state_of
 from pytest_osmosis.rollouts.failure_text import conversation
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage import run_directory
@@ -20,7 +21,7 @@ from pytest_osmosis.storage.journal import FILE, JournalError, KeptRun, OtherFor
 from pytest_osmosis.storage.kept_result import kept_suite
 from pytest_osmosis.storage.resume import is_unfinished
 from pytest_osmosis.storage.run_lines import read_record
-from pytest_osmosis.suite_results import SuiteResult
+from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 from ..errors import CommandError
 from ..lazy_group import nearest
@@ -53,6 +54,8 @@ class Run:
     """None where no run has a score."""
     pass_at_1: float | None = None
     """None where each row has one run."""
+    verdict: str = ""
+    """`passed`, `failed` or `inconclusive`, as the session's exit status had it; "" before that."""
 
 
 def nearest_runs(here: Path) -> Path:
@@ -62,6 +65,12 @@ def nearest_runs(here: Path) -> Path:
         if found.is_dir():
             return found
     return run_directory.runs_folder(here, None)
+
+
+def verdict_of(result: EvalResult) -> str:
+    """Return what an evaluation came to; "" where gates have not decided and runs are to come."""
+    is_open = any(not suite.verdicts and suite.finished < suite.selected for suite in result.suites)
+    return "" if is_open else state_of(result)
 
 
 class Kept:
@@ -107,7 +116,8 @@ class Kept:
 
     def _read(self, run: Run, *, with_figures: bool) -> Run:
         plan, info = self.identity.plan, self.identity.info
-        functions = self.suite.functions[:1] if with_figures and self.journal.runs else ()
+        has_figures = with_figures and bool(self.journal.runs)
+        functions = self.suite.functions[:1] if has_figures else ()
         figures = {name: each.value for one in functions for name, each in one.figures.items()}
         planned = set(plan.runs())
         done = sum(place.is_done for key, place in self.journal.runs.items() if key in planned)
@@ -125,6 +135,7 @@ class Kept:
             pass_threshold=info.pass_threshold,
             mean=figures.get("mean"),
             pass_at_1=figures.get("pass@1"),
+            verdict=verdict_of(EvalResult((self.suite,), 0)) if has_figures else "",
         )
 
 

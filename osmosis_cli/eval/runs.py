@@ -18,7 +18,7 @@ import click
 
 from osmosis_ai.escaping import printable
 from pytest_osmosis.escaping import counted, escape_control_chars
-from pytest_osmosis.reports.highlights import shown
+from pytest_osmosis.reports.highlights import outcome_shown, shown
 from pytest_osmosis.reports.terminal import suite_lines
 from pytest_osmosis.reports.text_table import columns, wrapped
 from pytest_osmosis.storage import run_directory
@@ -38,7 +38,7 @@ Examples:
   osmosis eval runs prune --archived --older-than 30
 """
 _DAY_S = 86_400.0
-_HEADER = ("name", "state", "runs done", "mean", "trend", "pass@1", "started", "size")
+_HEADER = ("name", "state", "verdict", "runs done", "mean", "trend", "pass@1", "started", "size")
 _RUN_DIR = "osmosis_cli.eval.runs.run_dir"
 
 
@@ -100,10 +100,8 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
         for line in row_lines(kept.journal, row):
             say(line)
         return
-    results = kept.suite.runs
-    outcomes = Counter(
-        each.error_type or ("passed" if each.passed else "failed") for each in results
-    )
+    suite = kept.suite
+    outcomes = Counter(each.error_type or outcome_shown(each, suite) for each in suite.runs)
     document = {
         **{key: value for key, value in asdict(run).items() if key != "problem"},
         "sessions": len(kept.journal.sessions),
@@ -221,11 +219,12 @@ def _row(run: Run, trend: str) -> tuple[str, ...]:
     state = f"{run.state} ({run.pid})" if run.pid else run.state
     mean, pass_at_1 = shown(run.mean), shown(run.pass_at_1)
     began, size = when_text(run.started_at), size_text(run.bytes)
-    return printable(run.name), state, done, mean, trend, pass_at_1, began, size
+    return printable(run.name), state, run.verdict or "-", done, mean, trend, pass_at_1, began, size
 
 
 def _describe(kept: dict[str, Any], suite: SuiteResult) -> None:
-    say(f"{printable(kept['name'])}: {kept['state']}, {kept['done']}/{kept['total']} runs")
+    state = ", ".join(filter(None, [kept["state"], kept["verdict"]]))
+    say(f"{printable(kept['name'])}: {state}, {kept['done']}/{kept['total']} runs")
     outcomes = ", ".join(f"{number} {kind}" for kind, number in kept["outcomes"].items())
     facts = {
         "runs": outcomes or "none yet",

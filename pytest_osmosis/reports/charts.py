@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..analysis.metrics import METRICS
 from ..escaping import counted
@@ -37,7 +37,7 @@ class Bar:
     """Below it; "" where there is no room."""
     count: int
     state: str
-    """`passed`, `failed` or `partly`: what the runs or rows in it came to."""
+    """`passed`, `failed` (where gates decide, `below`) or `partly`: what is in it came to that."""
     tip: str
 
 
@@ -112,11 +112,18 @@ def charts_of(suite: SuiteResult) -> list[Charts]:
 def _charts(function: FunctionResult, suite: SuiteResult) -> Charts:
     threshold = suite.threshold_of(function)
     scores = [run.scores[function.name] for run in suite.runs if function.name in run.scores]
-    return Charts(
-        function.name,
-        _distribution(scores, threshold),
-        _rows(function.name, suite, threshold) if suite.info.n > 1 else None,
-        _curve(function),
+    distribution = _distribution(scores, threshold)
+    rows = _rows(function.name, suite, threshold) if suite.info.n > 1 else None
+    if suite.verdicts:
+        distribution, rows = _below(distribution), rows and _below(rows)
+    return Charts(function.name, distribution, rows, _curve(function))
+
+
+def _below(chart: Bars) -> Bars:
+    """The chart where gates decide: a run below the threshold has failed nothing."""
+    return replace(
+        chart,
+        bars=[replace(bar, state="below") if bar.state == "failed" else bar for bar in chart.bars],
     )
 
 

@@ -6,6 +6,7 @@ The models say what a report must have; here is what contradicts itself all the 
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,10 +20,11 @@ from ..analysis.aggregate import aggregate
 from ..analysis.breakdown import breakdown_of
 from ..run_result import RUN_FIELDS, RunResult, SuiteInfo, passes
 from ..suite_results import EvalResult, SuiteResult, Usage
+from ..verdicts import GateOutcome, GateResult, Interval
 from .json_models import NOT_OF_A_RUN, Report
 
 if TYPE_CHECKING:
-    from .json_models import Config, Row, Run, Suite, Summary
+    from .json_models import Config, Figure, GateReport, Row, Run, Suite, Summary
 
 _SHOWN = 40
 """Characters of a wrong value that a message shows."""
@@ -116,12 +118,59 @@ def result_of(report: Report, *, figures: bool = True) -> EvalResult:
     environment = report.environment
     return EvalResult(
         suites=tuple(
-            replace(each, baseline_model_result=others.get(each.info.name)) for each in suites
+            replace(
+                each,
+                baseline_model_result=others.get(each.info.name),
+                verdicts=tuple(
+                    _gate_result(gate)
+                    for gate in report.gates
+                    if gate.suite == each.info.name or not report.suites
+                ),
+            )
+            for each in suites
         ),
         duration_ms=report.summary.total_duration_ms,
         halted=report.summary.halted,
         environment={} if environment is None else environment.model_dump(),
     )
+
+
+def _gate_result(gate: GateReport) -> GateResult:
+    figure = gate.figure
+    is_measured = figure is not None or gate.low is not None or gate.high is not None
+    outcome: GateOutcome = gate.outcome  # type: ignore[assignment]
+    return GateResult(
+        gate=gate.gate,
+        metric=gate.metric,
+        eval_fn=gate.eval_fn,
+        operator=gate.operator,
+        threshold=gate.threshold,
+        outcome=outcome,
+        figure=None if figure is None else figure.value,
+        low=_limit(gate.low, -math.inf, is_measured),
+        high=_limit(gate.high, math.inf, is_measured),
+        interval=interval_of(figure),
+        rows=gate.rows,
+        unknown=gate.unknown,
+        more_rows=gate.more_rows,
+        is_measure=gate.eval_fn is None,
+        reason=None if is_measured else gate.sentence,
+        confidence=gate.confidence,
+        row_indices=None if gate.row_indices is None else tuple(gate.row_indices),
+        detail=gate.detail,
+        sensitivity=gate.sensitivity,
+    )
+
+
+def _limit(told: float | None, unbounded: float, is_measured: bool) -> float | None:
+    return unbounded if told is None and is_measured else told
+
+
+def interval_of(figure: Figure | None) -> Interval | None:
+    """Return the interval of a figure, if it has one."""
+    if figure is None or figure.low is None or figure.high is None:
+        return None
+    return Interval(figure.low, figure.high, figure.method or "", figure.confidence or 0.0)
 
 
 def _suite(

@@ -1,12 +1,11 @@
-"""A JSON report read back to be rendered: verdicts, baseline and conversations as they were.
+"""A JSON report read back to be rendered: intervals, baseline and conversations as they were.
 
-`json_reader` has the runs and the figures; here is what a report says beside them. The
+`json_reader` has the runs, the figures and the gates; here is what a report says beside them. The
 conversations are those of the `.trajectories.jsonl` beside the report, if that is there.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,14 +20,11 @@ from ..verdicts import (
     Comparison,
     Count,
     Difference,
-    GateOutcome,
-    GateResult,
-    Interval,
     Paired,
 )
-from .json_models import BaselineChanges, ChangedRow, Figure, FunctionChanges, GateReport, Report
+from .json_models import BaselineChanges, ChangedRow, FunctionChanges, Report
 from .json_models import Difference as ToldDifference
-from .json_reader import load_report
+from .json_reader import interval_of, load_report
 from .saved_conversations import SavedConversations, beside, saved_sections
 
 
@@ -53,8 +49,8 @@ def read_saved(path: Path) -> SavedReport:
 
 def _judged(suite: SuiteResult, report: Report, said: SavedConversations) -> SuiteResult:
     """The suite with its verdicts, what changed, and the questions of its rows."""
-    name, gates = suite.info.name, report.gates
-    level = next((gate.confidence for gate in gates if gate.confidence), CONFIDENCE)
+    name = suite.info.name
+    level = next((gate.confidence for gate in report.gates if gate.confidence), CONFIDENCE)
     parts = {part.name: part for part in report.suites}
     changes = parts.get(name, report).baseline
     return replace(
@@ -64,46 +60,8 @@ def _judged(suite: SuiteResult, report: Report, said: SavedConversations) -> Sui
             suite.info, suite.runs, selected=suite.selected, confidence=level
         ).functions,
         breakdowns=at_confidence(suite, level),
-        verdicts=tuple(_verdict(gate) for gate in gates if gate.suite == name or not parts),
         baseline=None if changes is None else _baseline(changes),
     )
-
-
-def _verdict(gate: GateReport) -> GateResult:
-    figure = gate.figure
-    is_measured = figure is not None or gate.low is not None or gate.high is not None
-    outcome: GateOutcome = gate.outcome  # type: ignore[assignment]
-    return GateResult(
-        gate=gate.gate,
-        metric=gate.metric,
-        eval_fn=gate.eval_fn,
-        operator=gate.operator,
-        threshold=gate.threshold,
-        outcome=outcome,
-        figure=None if figure is None else figure.value,
-        low=_limit(gate.low, -math.inf, is_measured),
-        high=_limit(gate.high, math.inf, is_measured),
-        interval=_interval(figure),
-        rows=gate.rows,
-        unknown=gate.unknown,
-        more_rows=gate.more_rows,
-        is_measure=gate.eval_fn is None,
-        reason=None if is_measured else gate.sentence,
-        confidence=gate.confidence,
-        row_indices=None if gate.row_indices is None else tuple(gate.row_indices),
-        detail=gate.detail,
-        sensitivity=gate.sensitivity,
-    )
-
-
-def _limit(told: float | None, unbounded: float, is_measured: bool) -> float | None:
-    return unbounded if told is None and is_measured else told
-
-
-def _interval(figure: Figure | None) -> Interval | None:
-    if figure is None or figure.low is None or figure.high is None:
-        return None
-    return Interval(figure.low, figure.high, figure.method or "", figure.confidence or 0.0)
 
 
 def _baseline(told: BaselineChanges) -> BaselineReport:
@@ -126,7 +84,7 @@ def _comparison(name: str, told: FunctionChanges) -> Comparison:
 
 
 def _difference(told: ToldDifference) -> Difference:
-    paired = Paired(told.difference.value, _interval(told.difference), told.p, told.p_method)
+    paired = Paired(told.difference.value, interval_of(told.difference), told.p, told.p_method)
     return Difference(told.metric, told.current, told.baseline, paired)
 
 

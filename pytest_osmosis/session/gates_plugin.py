@@ -188,7 +188,7 @@ class GatesPlugin:
         A run below the threshold that fails nothing is counted as what it is.
         """
         if hasattr(report, BELOW):
-            return "below", "-", ("BELOW", {"red": True})
+            return "below", "-", ("BELOW", {"yellow": True})
         outcome = getattr(report, VERDICT, None) if report.when == "call" else None
         if outcome is None or outcome == "failed":
             return None

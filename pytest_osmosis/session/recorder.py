@@ -206,6 +206,10 @@ class Recorder:
         self._guard(session, gathered)
         self.result = self._with_breakdowns(self._gates.evaluated(gathered))
         self._gates.settle(session, self.result, self._outputs.explained)
+        if gated := [suite for suite in self.result.suites if suite.verdicts]:
+            for suite in gated:
+                self._store.keep_gates(suite)
+            self._store.flush()
         unwritten = list(self._outputs.write(self.result))
         for problem in unwritten:
             self.fail(problem)

@@ -1,7 +1,8 @@
 """What is kept of one evaluation: what was asked, its sessions, and every run that has ended.
 
     journal.jsonl             the header; a line for every session, and for the end of one that was
-                              not cut short; the runs of the process that reports
+                              not cut short; the runs of the process that reports; what
+                              gates decided on them
     workers/0001-gw0.jsonl    the runs of a worker of the first session
 
 Each file has one process that appends to it (`run_log`; the lines of a run are in `run_lines`). Of
@@ -13,12 +14,13 @@ leaves, and is cut; a damaged one before the end is refused. What makes an evalu
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..run_result import RolloutRecord, RunResult, may_differ
+from ..verdicts import GateResult, gate_fields
 from .atomic_write import write_whole
 from .excerpt import encode
 from .group_sync import AppendFile
@@ -87,6 +89,8 @@ class Replay:
     """Bytes of the reporting process's file up to the end of the last whole line."""
     dropped: int = 0
     """Torn lines at its end."""
+    gates: Sequence[Mapping[str, Any]] = ()
+    """The results of the gates that decided on these runs, as `gates_line` has them."""
     ended: bool = False
     """Whether the last session was not cut short."""
 
@@ -100,6 +104,7 @@ class Replay:
 
         `alone`: it is a result without what was said, which stays where it is.
         """
+        self.gates = ()  # they knew nothing of it
         key = run.result.row_index, run.result.run_index
         before = self.runs.get(key)
         if before is not None and before.is_repeated_by(run):
@@ -120,6 +125,11 @@ def create(folder: Path, header: Mapping[str, Any], session: Mapping[str, Any]) 
 def session_line(session: Mapping[str, Any]) -> bytes:
     """The line that begins a session."""
     return add_checksum(encode({"session": session}))
+
+
+def gates_line(results: Iterable[GateResult]) -> bytes:
+    """The line of what gates decided on the runs that are in the journal."""
+    return add_checksum(encode({"gates": [gate_fields(result) for result in results]}))
 
 
 def end_line() -> bytes:
@@ -169,6 +179,8 @@ def replay(folder: Path) -> Replay:
             for path in worker_files(folder, len(found.sessions)):
                 for run_place, run in _Lines(path):
                     _take(found, run_place, run)
+        elif "gates" in told:
+            found.gates = told["gates"]
         elif "session_ended" in told:
             found.ended = True
         elif "run" in told:

@@ -16,6 +16,7 @@ from ..analysis.aggregate import CONFIDENCE, aggregate
 from ..analysis.baseline import Baseline, baseline_of
 from ..analysis.planned_rows import PlannedRows, row_key
 from ..run_result import RunResult, SuiteInfo
+from ..verdicts import gate_result_of
 from . import journal
 from .fingerprint import RunPlan
 from .journal import FILE, JournalError, Replay
@@ -28,12 +29,15 @@ if TYPE_CHECKING:
 def kept_suite(
     kept: Replay, *, confidence: float | None = CONFIDENCE, figures: bool = True
 ) -> SuiteResult:
-    """Return the figures of the runs that have ended, of the rows that were last asked for."""
+    """Return the figures of the runs that have ended, of the rows that were last asked for.
+
+    And what gates decided on them.
+    """
     plan = RunPlan.from_json(kept.plan)
     runs = _ended(kept, plan)
     repeated = planned(kept.repeated, plan)
     info = planned_info(kept, plan)
-    return aggregate(
+    suite = aggregate(
         info,
         runs,
         selected=plan.total,
@@ -41,6 +45,7 @@ def kept_suite(
         repeated=repeated,
         figures=figures,
     )
+    return replace(suite, verdicts=tuple(map(gate_result_of, kept.gates)))
 
 
 def planned_info(kept: Replay, plan: RunPlan) -> SuiteInfo:

@@ -27,6 +27,8 @@ from .run_log import RunFolder, RunLog
 if TYPE_CHECKING:
     from filelock import FileLock
 
+    from ..suite_results import SuiteResult
+
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
@@ -242,6 +244,12 @@ class RunStore:
                     sync_file(path)
                 except OSError as error:
                     self.log.fail(path, error)
+
+    def keep_gates(self, suite: SuiteResult) -> None:
+        """Keep what gates decided on a suite."""
+        opened = self._suites.get(suite.info.name)
+        if opened is not None and opened.has_begun:
+            self.log.write(suite.info.name, journal.gates_line(suite.verdicts))
 
     def end(self) -> None:
         """Note that the session was not cut short: its evaluations have ended."""

@@ -23,7 +23,7 @@ from pytest_osmosis.storage.run_lines import read_record
 from pytest_osmosis.suite_results import EvalResult, RowResult, SuiteResult
 
 from ...errors import CommandError
-from ..kept_runs import Kept, Run, nearest_runs
+from ..kept_runs import Kept, Run, nearest_runs, verdict_of
 
 AT_ONCE = 2
 """Entries that are held once they were read: a report may be large."""
@@ -189,6 +189,7 @@ def _report_entry(path: Path) -> Entry | None:
         pass_threshold=suites[0].info.pass_threshold if suites else None,
         mean=None if function is None else function.mean,
         pass_at_1=None if first is None else first.value,
+        verdict=verdict_of(result),
     )
     family = " ".join(f"{Path(s.info.data).name} {s.info.model}" for s in suites)
     return Entry(key_of(path), "report", path, family, run)

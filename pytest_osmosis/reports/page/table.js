@@ -235,7 +235,7 @@ function nameOf(item, suite) {
   return [link];
 }
 
-const MARKS = { passed: "✓", below: "−", failed: "✕", error: "!" };
+const MARKS = { passed: "✓", below: "-", failed: "✕", error: "!" };
 
 function passesOf(item) {
   if (item.counted.length === 1) {

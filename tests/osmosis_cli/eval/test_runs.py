@@ -44,12 +44,12 @@ def document(*args: str) -> dict[str, Any]:
 def test_the_list_has_a_line_an_evaluation_the_newest_last(runs):
     lines = ran("list").stdout.splitlines()
     assert re.split(r"  +", lines[0]) == [
-        "name", "state", "runs done", "mean", "trend", "pass@1", "started", "size",
+        "name", "state", "verdict", "runs done", "mean", "trend", "pass@1", "started", "size",
     ]  # fmt: skip
-    assert [re.split(r"  +", line)[:3] for line in lines[1:]] == [
-        ["d-m@20200101-000000", "complete", "2/2"],
-        ["d-m", "unfinished", "1/2"],
-        ["e-m", "complete", "2/2"],
+    assert [re.split(r"  +", line)[:4] for line in lines[1:]] == [
+        ["d-m@20200101-000000", "complete", "failed", "2/2"],
+        ["d-m", "unfinished", "-", "1/2"],
+        ["e-m", "complete", "failed", "2/2"],
     ]
 
 
@@ -61,7 +61,7 @@ def test_a_trend_is_one_of_the_same_eval_function(tmp_path: Path, monkeypatch: p
         add(path, RunResult("d.jsonl", 0, 0, success=True, scores={eval_fn: score}))
     monkeypatch.chdir(tmp_path)
     lines = ran("list").stdout.splitlines()[1:]
-    assert [re.split(r"  +", line)[3:5] for line in lines] == [
+    assert [re.split(r"  +", line)[4:6] for line in lines] == [
         ["0.250", "-"], ["1.000", "-"], ["0.750", "+0.500"],
     ]  # fmt: skip
 
@@ -112,7 +112,7 @@ def test_one_that_is_worked_on_names_the_process(runs):
 
 def test_show_tells_what_was_asked_and_what_became_of_it(runs):
     lines = ran("show", "e-m").stdout.splitlines()
-    assert lines[0] == "e-m: complete, 2/2 runs"
+    assert lines[0] == "e-m: complete, failed, 2/2 runs"
     assert lines[1].split(maxsplit=1) == ["runs", "1 failed, 1 passed"]
     assert any(re.fullmatch(r"  seed +3", line) for line in lines)
     assert document("show", "e-m")["outcomes"] == {"failed": 1, "passed": 1}
@@ -190,7 +190,7 @@ def test_the_list_shows_figures_and_how_they_have_changed(conversations):
     assert [dict(zip(lines[0], line, strict=False))["mean"] for line in lines[1:]] == [
         "0.750", "0.875",
     ]  # fmt: skip
-    assert lines[2][4:6] == ["+0.125", "0.750"]
+    assert lines[2][5:7] == ["+0.125", "0.750"]
 
 
 def test_show_has_the_table_of_figures_and_the_lowest_rows(conversations):

@@ -16,7 +16,7 @@ from pytest_osmosis.reports.terminal import summary
 from pytest_osmosis.run_result import DECIDED, REPORT_FIELD, RunResult
 from pytest_osmosis.session.recorder import Recorder
 from pytest_osmosis.spec import SessionSpec
-from pytest_osmosis.suite_results import EvalResult
+from pytest_osmosis.suite_results import EvalResult, SuiteResult
 from tests.made_results import EXACT, info
 
 SUITE = "data.jsonl"
@@ -54,6 +54,9 @@ class Heard:
 
     def flush(self) -> None:
         self.calls.append(("flush", None))
+
+    def keep_gates(self, suite: SuiteResult) -> None:
+        self.calls.append(("keep_gates", suite.info.name))
 
     def end(self) -> None:
         self.calls.append(("end", None))
