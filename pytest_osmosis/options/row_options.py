@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from .reader import OptionReader
-from .values import OF_REPORT
+from .values import report_of
 
 
 def selection(given: OptionReader) -> dict[str, Any]:
@@ -29,13 +29,13 @@ def selection(given: OptionReader) -> dict[str, Any]:
 def _rows(given: OptionReader) -> str:
     """The indices of rows, those of a report looked up."""
     text: str = given("rows")
-    if not text.startswith(OF_REPORT):
+    if (report := report_of(text)) is None:
         return text
     from ..dataset.sampling import as_text
     from ..reports.json_reader import UnreadableReport, read_row_indices
 
     try:
-        return as_text(read_row_indices(given.path("rows", text.removeprefix(OF_REPORT))))
+        return as_text(read_row_indices(given.path("rows", report)))
     except UnreadableReport as error:
         raise pytest.UsageError(f"{given.spelled('rows')}: {error}") from None
 

@@ -255,9 +255,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("offset", "skip this many rows first", values.whole_number(0), 0, metavar="N"),
     Option(
         "rows",
-        "evaluate only these rows, such as 3,7,10-20, or with @results.json those of a JSON report",
+        "evaluate only these rows, such as 3,7,10-20, or with results.json those of a JSON report",
         values.row_indices,
-        metavar="ROWS|@REPORT",
+        metavar="ROWS|REPORT",
     ),
     Option(
         "sample",

@@ -126,18 +126,27 @@ def column_map(text: str) -> str:
 
 
 OF_REPORT = "@"
-"""What a report begins with where row indices may stand too."""
+"""What a report may begin with where row indices may stand too."""
+
+
+def report_of(text: str) -> str | None:
+    """Return the JSON report that is named in place of row indices, with the sign or without.
+
+    pytest reads options from the file where the sign begins a word of its own.
+    """
+    is_report = text.startswith(OF_REPORT) or text.lower().endswith(".json")
+    return text.removeprefix(OF_REPORT) if is_report else None
 
 
 def row_indices(text: str) -> str:
     """Return row indices, as `sampling.parse_rows` takes them, or the report that has them."""
     from ..dataset.sampling import parse_rows
 
-    if text.startswith(OF_REPORT):
-        if len(text) == len(OF_REPORT):
-            raise ValueError("expected a JSON report behind the @, such as @results.json")
-        return text
-    parse_rows(text)
+    report = report_of(text)
+    if report == "":
+        raise ValueError("expected a JSON report behind the @, such as @results.json")
+    if report is None:
+        parse_rows(text)
     return text
 
 

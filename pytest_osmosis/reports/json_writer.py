@@ -37,8 +37,14 @@ _values = attrgetter(*_RUN)
 
 
 def write(result: EvalResult, path: Path, sections: Sections | None = None) -> None:
-    """Write the report; OSError when it cannot be written, the old file then untouched."""
-    write_whole(path, (f"{_text(document_of(result))}\n".encode("ascii"),))
+    """Write the report; OSError when it cannot be written, the old file then untouched.
+
+    One that holds answers can be read by its owner alone.
+    """
+    suites = result.with_baseline_models
+    has_answers = any(run.answer is not None for suite in suites for run in suite.runs)
+    data = f"{_text(document_of(result))}\n".encode("ascii")
+    write_whole(path, (data,), mode=0o600 if has_answers else None)
 
 
 def _text(value: Any, margin: str = "\n") -> str:

@@ -29,6 +29,7 @@ NOT_RUN = {
     "uv": "installs",
     "git": "is not ours",
     "gh": "asks GitHub",
+    "curl": "asks GitLab",
     "npx": "is not ours",
     "osmosis login": "asks a platform",
     "osmosis logout": "asks a platform",

@@ -60,6 +60,36 @@ def test_a_pull_request_is_evaluated_on_github(suite: Shell, pytester: pytest.Py
     assert (pytester.path / "report.html").exists()
 
 
+AGAINST_MAIN = ".github/workflows/evaluate-against-main.yml"
+OF_GITLAB = yaml.safe_load(FILES[".gitlab/evaluate-against-main.yml"])
+
+
+@pytest.mark.parametrize(
+    ("of_main", "of_pull_request"),
+    [
+        ([*steps(AGAINST_MAIN, "main")], [*steps(AGAINST_MAIN, "pull-request")]),
+        (OF_GITLAB["main"]["script"], OF_GITLAB["merge-request"]["script"]),
+    ],
+    ids=["GitHub", "GitLab"],
+)
+def test_a_worse_agent_fails_a_pull_request_and_the_same_agent_does_not(
+    suite: Shell, pytester: pytest.Pytester, of_main: list[str], of_pull_request: list[str]
+) -> None:
+    def last_status(script: list[str], model: str) -> int:
+        config = FILES["pyproject.toml"].replace("embedded/perfect", model)
+        (pytester.path / "pyproject.toml").write_text(config)
+        statuses = [suite(line.partition(" || test $?")[0]) for line in script]
+        return max(statuses)
+
+    assert last_status(of_main, "embedded") in (0, 1)  # is sometimes wrong
+    assert last_status(of_pull_request, "embedded") == 0, suite.printed
+    assert "no fall shown" in (pytester.path / "comment.md").read_text()
+    assert last_status(of_pull_request, "embedded/broken") == 1
+    comment = (pytester.path / "comment.md").read_text()
+    assert "1 of 2 gates failed" in comment
+    assert "regressed: <code>row-0</code>" in comment
+
+
 @pytest.mark.slow
 def test_shards_of_a_matrix_on_github_are_merged(
     suite: Shell, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch

@@ -66,10 +66,12 @@ def test_rows_with_messages_and_labels_are_evaluated_those_of_a_report(project: 
     project.write("chat.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     json_writer.write(result_of(suite_of([[], [1.0]])), project.path / "last.json")
     sent = answer_with(project, {"again": "7"})
-    session = project.run("--osmosis-rows=@last.json", data="chat.jsonl")
-    assert session.ret == 0, session.out
-    assert sent == [chat]
-    assert session.report["config"]["settings"]["rows"] == "1"
+    for words in (["--osmosis-rows=@last.json"], ["--osmosis-rows", "last.json"]):
+        sent.clear()
+        session = project.run(*words, "--osmosis-fresh", data="chat.jsonl")
+        assert session.ret == 0, session.out
+        assert sent == [chat]
+        assert session.report["config"]["settings"]["rows"] == "1"
 
 
 @pytest.mark.fault("`--osmosis-map` or `--osmosis-rows` names what is not there")
@@ -84,6 +86,7 @@ def test_rows_with_messages_and_labels_are_evaluated_those_of_a_report(project: 
         (["--osmosis-rows=1", "--osmosis-limit=1"], "both say which rows: give one of them"),
         (["--osmosis-rows=@"], "--osmosis-rows '@': expected a JSON report behind the @, such as"),
         (["--osmosis-rows=@no.json"], "no.json: cannot be read: No such file or directory"),
+        (["--osmosis-rows", "no.json"], "no.json: cannot be read: No such file or directory"),
         (["--osmosis-rows=@data.jsonl"], "data.jsonl: not a JSON report: "),
     ],
 )

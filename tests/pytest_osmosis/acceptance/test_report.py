@@ -249,11 +249,14 @@ class TestWriting:
         project.rows("a")
         umask = os.umask(0o027)
         try:
-            project.run()
+            project.run("--osmosis-no-answers")
             path = project.path / "out.json"
             assert stat.S_IMODE(path.stat().st_mode) == 0o640
             path.chmod(0o600)
-            project.run()
+            project.run("--osmosis-no-answers")
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            path.chmod(0o640)
+            project.run("--osmosis-fresh")  # it holds answers
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
         finally:
             os.umask(umask)
