@@ -6,7 +6,7 @@ Plain frozen values. `analysis` makes them, `suite_results` carries them, `repor
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
@@ -127,6 +127,15 @@ class GateResult:
         if self.more_rows:
             steps.append(f"about {counted(self.more_rows, 'more row')} would settle it")
         return steps
+
+
+def overall(outcomes: Collection[str], *, all_passed: bool) -> GateOutcome:
+    """Return what an evaluation came to: the gates' word where there are any, else the runs'."""
+    if not outcomes:
+        return "passed" if all_passed else "failed"
+    if "failed" in outcomes:
+        return "failed"
+    return "inconclusive" if "inconclusive" in outcomes else "passed"
 
 
 def gate_fields(result: GateResult) -> dict[str, Any]:

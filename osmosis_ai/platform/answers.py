@@ -70,6 +70,10 @@ class RunMetrics:
     statistics: Mapping[str, float] = field(default_factory=dict)
     """Of the reward: mean, median, std, min, max; those that are known."""
     pass_at_k: tuple[tuple[int, float], ...] = ()
+    verdict: str | None = None
+    """What the evaluation came to, by its gates if it has any."""
+    gates: tuple[tuple[str, str, str], ...] = ()
+    """Outcome, gate and sentence of each."""
 
 
 def run_record(answer: Mapping[str, Any], key: str) -> RunRecord:
@@ -110,7 +114,19 @@ def run_metrics(answer: Mapping[str, Any]) -> RunMetrics:
         tokens_used=_count(overview, "tokens_used"),
         statistics={name: number for name, number in numbers.items() if number is not None},
         pass_at_k=tuple(_pass_at_k(answer)),
+        verdict=text_of(answer, "verdict"),
+        gates=tuple(_gates(answer)),
     )
+
+
+def _gates(answer: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    gates = answer.get("gates")
+    for each in gates if isinstance(gates, list) else ():
+        if isinstance(each, dict):
+            outcome, gate, sentence = (
+                text_of(each, name) or "" for name in ("outcome", "gate", "sentence")
+            )
+            yield outcome, gate, sentence
 
 
 def moment_of(text: str | None) -> datetime | None:

@@ -52,7 +52,11 @@ def run_rows(runs: Iterable[RunRecord], now: datetime) -> list[tuple[str, ...]]:
 
 
 def metric_lines(metrics: RunMetrics) -> Iterator[str]:
-    """Yield the figures that are known."""
+    """Yield the verdict and the figures that are known."""
+    if metrics.verdict:
+        yield f"verdict: {printable(metrics.verdict)}"
+    for outcome, gate, sentence in metrics.gates:
+        yield printable(f"gate  {gate}  {outcome.upper()}: {sentence}")
     if any(metrics.counts.values()) and (counts := list(_counts(metrics.counts))):
         yield ", ".join(counts)
     if metrics.pass_rate is not None:

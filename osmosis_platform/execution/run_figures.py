@@ -12,6 +12,7 @@ from pytest_osmosis.reports.json_models import CoreRun, Report, Summary
 from pytest_osmosis.run_result import passes
 from pytest_osmosis.storage.journal import FILE, worker_files
 from pytest_osmosis.storage.run_lines import verify_checksum
+from pytest_osmosis.verdicts import overall
 
 from .growing_file import GrowingFile
 
@@ -110,7 +111,13 @@ def metrics_of(report: Report) -> dict[str, Any]:
     runs = [run for row in report.rows for run in row.runs]
     passed = sum(run.passed for run in runs)
     name = next(iter(summary.eval_fns), None)
+    is_clean = passed == len(runs) >= summary.selected
     return {
+        "verdict": overall([gate.outcome for gate in report.gates], all_passed=is_clean),
+        "gates": [
+            {"gate": gate.gate, "outcome": gate.outcome, "sentence": gate.sentence}
+            for gate in report.gates
+        ],
         "overview": {
             "duration_ms": summary.total_duration_ms,
             "total_samples": max(summary.selected, len(runs)),

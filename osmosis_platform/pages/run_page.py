@@ -60,7 +60,7 @@ def live_run(visit: Visit, cursor: int) -> Update:
     lines = logs.lines(visit.session, run, cursor=cursor, limit=1000, backward=False)
     shown: dict[str, Any] = {"run": view, "has_report": has_report, **_facts(run)}
     counts = (view.done, view.total, view.passed, view.tokens, view.has_ended, view.error)
-    figures = (*counts, view.pass_at_1, view.pass_at_k, view.rewards)
+    figures = (*counts, view.pass_at_1, view.pass_at_k, view.rewards, view.verdict)
     facts = (view.status, view.commit, run.interruptions)
     parts = [
         Part("status", view.status, lambda: visit.text("run_status.html", **shown)),

@@ -63,6 +63,10 @@ class RunView:
     pass_at_1: Figure | None
     pass_at_k: tuple[tuple[int, float], ...]
     rewards: dict[str, float]
+    verdict: str | None
+    """What the evaluation came to, by its gates if it has any."""
+    gates: tuple[dict[str, str], ...]
+    """Each with its outcome and sentence."""
 
     @property
     def has_ended(self) -> bool:
@@ -112,6 +116,8 @@ def view_of(run: Run) -> RunView:
         pass_at_1=figure_of(metrics),
         pass_at_k=tuple((each["k"], each["value"]) for each in metrics.get("pass_at_k", [])),
         rewards=metrics.get("reward_stats", {}),
+        verdict=metrics.get("verdict"),
+        gates=tuple(metrics.get("gates", ())),
     )
 
 

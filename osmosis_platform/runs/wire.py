@@ -54,6 +54,7 @@ def metrics(kind: RunKind, run: Run) -> dict[str, Any]:
         "overview": {**_NO_OVERVIEW, **known.get("overview", {})},
         "reward_stats": {**_NO_STATS, **known.get("reward_stats", {})},
         "pass_at_k": known.get("pass_at_k", []),
+        **{name: known[name] for name in ("verdict", "gates") if name in known},
     }
 
 

@@ -15,7 +15,7 @@ from ..escaping import counted, dollars, number_text, p_value
 from ..rollouts.failure_text import below_threshold
 from ..run_result import EMBEDDED_ENDPOINT, RunResult, SuiteInfo
 from ..suite_results import EvalResult, RowResult, SuiteResult, Usage
-from ..verdicts import Change, Comparison
+from ..verdicts import Change, Comparison, overall
 from .formats import Sections
 from .highlights import (
     LOWEST_IN_FILES,
@@ -118,16 +118,10 @@ def view_of(result: EvalResult, sections: Sections | None = None) -> View:
 
 
 def state_of(result: EvalResult) -> State:
-    """What the whole session came to: the gates' word where there are any, else the runs'."""
+    """What the whole session came to."""
     outcomes = [verdict.outcome for suite in result.suites for verdict in suite.verdicts]
-    if not outcomes:
-        runs = list(result.runs)
-        ended = all(suite.finished >= suite.selected for suite in result.suites)
-        return "passed" if ended and all(run.passed for run in runs) else "failed"
-    for outcome in ("failed", "inconclusive"):
-        if outcome in outcomes:
-            return outcome
-    return "passed"
+    ended = all(suite.finished >= suite.selected for suite in result.suites)
+    return overall(outcomes, all_passed=ended and all(run.passed for run in result.runs))
 
 
 def _headline(result: EvalResult, state: State) -> str:

@@ -300,6 +300,17 @@ def test_info_shows_what_runs_and_its_results(osmosis: Command, platform: FakePl
     assert json.loads(out) == {**ended, "metrics": METRICS}
 
 
+def test_info_says_the_verdict_and_the_gates(osmosis: Command, platform: FakePlatform):
+    gate = {"gate": "mean >= 0.9", "outcome": "failed", "sentence": "0.8\x1b[2J"}
+    platform.answers["GET", f"{EVALS}/calm-otter-17"] = detail(status="finished")
+    platform.answers["GET", f"{EVALS}/calm-otter-17/metrics"] = {
+        **METRICS, "verdict": "failed", "gates": [gate, 5],
+    }  # fmt: skip
+    _, out, _ = osmosis("eval", "info", "calm-otter-17")
+    assert "results\n  verdict: failed\n  gate  mean >= 0.9  FAILED: 0.8" in out
+    assert "\x1b" not in out
+
+
 def test_what_the_platform_leaves_out_is_unknown(osmosis: Command, platform: FakePlatform):
     platform.answers["GET", f"{EVALS}/x"] = {"eval_run": {"name": 5, "status": ["odd"]}}
     status, out, err = osmosis("eval", "info", "x")

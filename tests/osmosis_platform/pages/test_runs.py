@@ -7,6 +7,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,9 @@ from osmosis_platform.database.models import RunLog, now
 from osmosis_platform.execution import conversations
 from osmosis_platform.execution.room import Room
 from osmosis_platform.execution.run_figures import metrics_of
+from pytest_osmosis.analysis.gates.evaluate import evaluate
+from pytest_osmosis.analysis.gates.parser import parse_gate
+from pytest_osmosis.analysis.score_table import score_table_of
 from pytest_osmosis.reports.json_reader import checked
 from pytest_osmosis.reports.json_writer import document_of
 from tests.made_results import NASTY, result_of, suite_of
@@ -260,6 +264,27 @@ def test_what_a_page_says_is_not_what_its_address_says(browser: Browser) -> None
 def test_an_odd_offset_is_no_failure(browser: Browser) -> None:
     for offset in ("-1", "9" * 30, "x", "٣"):
         assert browser.get(f"runs?offset={offset}").status_code == 200
+
+
+def test_the_verdict_is_that_of_the_gates(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    suite = suite_of([[1.0], [0.0], [1.0]])
+    table = score_table_of(suite)
+    gates = [evaluate(parse_gate(text), table) for text in ("mean >= 0.5", "errors == 0")]
+    report = document_of(result_of(replace(suite, verdicts=tuple(gates))))
+    platform_server.add_run(
+        account=browser.account, name="gated-run", status="finished", started_at=now(),
+        completed_at=now(), metrics=metrics_of(checked(report)), report=report,
+    )  # fmt: skip
+    page = browser.get("runs/gated-run").text
+    assert '<strong class="figure up">passed</strong>' in page
+    assert "<dt>Passed · below</dt>" in page
+    assert "<code>mean &gt;= 0.5</code> 0.6667" in page
+    finished(platform_server, browser.account, "plain-run", 1.0, 0.0)
+    plain = browser.get("runs/plain-run").text
+    assert '<strong class="figure down">failed</strong>' in plain
+    assert "<dt>Passed · not passed</dt>" in plain
 
 
 def test_two_runs_are_compared_row_by_row(
