@@ -17,7 +17,6 @@ FOLDER = Path(__file__).parent / "page"
 STYLES = ("theme.css", "summary.css", "runs.css", "detail.css", "print.css")
 MODULES = (
     "text.js",
-    "inflate.js",
     "data.js",
     "said.js",
     "diff.js",

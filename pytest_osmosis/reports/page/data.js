@@ -1,7 +1,12 @@
 // The rows and runs of the page, and the conversations, which are read when they are opened.
-import { inflated } from "./inflate.js";
-
 export const page = { suites: [], parts: [], read: new Map(), conversations: "", events: "" };
+
+/** The text of one part: base64 of zlib's format. */
+export async function inflated(base64) {
+  const bytes = Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).text();
+}
 
 /** Read what a document holds: this one, or a newer one of the same address. */
 export async function load(from) {

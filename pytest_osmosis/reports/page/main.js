@@ -311,6 +311,10 @@ async function start() {
   by("buttons").hidden = false;
   by("keys").addEventListener("click", () => by("help").showModal());
   compareAnswers();
+  if (typeof DecompressionStream === "undefined") {
+    by("older").hidden = false;
+    return;
+  }
   await load(document);
   by("tools").addEventListener("submit", (event) => event.preventDefault());
   by("tools").addEventListener("input", (event) => {

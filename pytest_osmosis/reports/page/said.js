@@ -1,6 +1,5 @@
 // What was said in runs, as text to search: read once, when it is first wanted.
-import { conversationOf, page } from "./data.js";
-import { inflated } from "./inflate.js";
+import { conversationOf, inflated, page } from "./data.js";
 
 const AT_ONCE = 8;
 const UNSAID = new Set(["role", "type", "id", "tool_call_id"]);

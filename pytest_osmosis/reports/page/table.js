@@ -85,6 +85,7 @@ export class Table {
 
   /** Have all lines there, up to a limit, which is said; paper has another size than the window. */
   print() {
+    if (!this.below) return;
     const there = Math.min(this.items.length, PRINTED);
     this.isPrinting = true;
     this.draw(0, there);
