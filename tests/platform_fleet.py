@@ -32,7 +32,7 @@ PATIENCE_S = 150.0
 SECRET = "sk-of-the-fleet-0123456789"
 """The value of a secret that every run has in its environment."""
 MAIN = """\
-import asyncio, json, os, urllib.request
+import asyncio, json, os, time, urllib.request
 from pathlib import Path
 
 from osmosis_ai.rollout import AgentWorkflow, Grader
@@ -40,9 +40,12 @@ from osmosis_ai.rollout import AgentWorkflow, Grader
 
 def kill_platform():
     folder = Path("/proc", str(os.getppid()))
-    while b"platform\\0serve\\0" not in (folder / "cmdline").read_bytes():
-        folder = Path("/proc", (folder / "stat").read_text().rpartition(")")[2].split()[1])
-    os.kill(int(folder.name), 9)
+    try:
+        while b"platform\\0serve\\0" not in (folder / "cmdline").read_bytes():
+            folder = Path("/proc", (folder / "stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(int(folder.name), 9)
+    except OSError:  # it has died, and this process is about to
+        time.sleep(60)
 
 
 def ask(prompt):

@@ -195,9 +195,12 @@ def test_kills_lose_no_finished_result_and_pay_again_only_for_what_was_in_flight
 def test_a_run_that_kills_its_platform_is_given_up_and_one_beside_it_is_not(kept: Fleet) -> None:
     kept.is_open = False
     deadly, other = kept.submit("deadly"), kept.submit("other")
+    data = str(kept.platform.settings.data)
     for _ in range(3):
         assert kept.serve(max_runs=2).wait(PATIENCE_S) == -signal.SIGKILL
         assert run_of(kept.platform, deadly).status == "running"
+        # What it had started ends a moment after it.
+        until(lambda: not any(data in words for words in _all_arguments()), lambda: data)
         for run_id in (deadly, other):
             kept.platform.set_run(run_id, lease_until=now() - timedelta(seconds=1))
     kept.is_open = True
