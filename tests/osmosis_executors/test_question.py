@@ -59,6 +59,6 @@ def test_a_key_that_the_provider_refuses_is_told_without_it(
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
         words = project.options(*ASKS, model="openai/gpt-5-mini", base_url=None)
         session = project.evaluate(*words)
-    assert "the key in OPENAI_API_KEY was refused" in session.err, session.out
+    assert "the key in OPENAI_API_KEY was refused" in session.mistake, session.out + session.err
     assert endpoint.by_row.keys() == {QUESTION}
     assert KEY not in session.out + session.err
