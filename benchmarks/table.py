@@ -26,7 +26,6 @@ PACKAGES = (
     "pytest-xdist",
     "execnet",
     "aiohttp",
-    "httptools",
     "pydantic",
 )
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .decorators import *
+    from .recording import record as record
     from .rollout import *
     from .rubric import *
     from .rubric.errors import *
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     ".decorators": "osmosis_reward osmosis_rubric",
+    ".recording": "record",
     ".rubric": "aevaluate_rubric evaluate_rubric",
     ".rubric.judge": "RewardRubricRunResult",
     ".rubric.errors": "MissingAPIKeyError ModelNotFoundError ProviderRequestError",

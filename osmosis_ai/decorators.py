@@ -179,7 +179,9 @@ def _check_signature(
             )
     returned = signature.return_annotation
     if returned is not _MISSING and not _matches(func, returned, (frozenset({float}),)):
-        raise TypeError(f"{title}: the return annotation must be float, found {_shown(returned)}")
+        raise TypeError(
+            f"{title}: the return annotation must be float, found {_annotation_text(returned)}"
+        )
 
 
 def _without_self(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
@@ -199,7 +201,7 @@ def _parameter_problem(func: Any, found: inspect.Parameter, rule: _Parameter) ->
     if found.annotation is _MISSING:
         return f"{rule.name!r} has no annotation"
     if not _matches(func, found.annotation, rule.types):
-        return f"{rule.name!r} is annotated {_shown(found.annotation)}"
+        return f"{rule.name!r} is annotated {_annotation_text(found.annotation)}"
     if rule.default_is_none and found.default is not None:
         what = "no default" if found.default is _MISSING else f"the default {found.default!r}"
         return f"{rule.name!r} has {what}"
@@ -319,7 +321,7 @@ def _name(func: Any) -> str:
     return str(name).rpartition("<locals>.")[2]
 
 
-def _shown(annotation: Any) -> str:
+def _annotation_text(annotation: Any) -> str:
     if isinstance(annotation, str):
         return annotation
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)

@@ -73,8 +73,8 @@ def read_env_file(ctx: click.Context, named: Path | None, *, none: bool) -> None
         click.echo(f"warning: {error}", err=True)
         return
     ctx.meta[_READ] = {name: os.environ[name] for name in loaded.names}
-    if told := str(loaded):
-        click.echo(own_words(f"{ctx.info_name}: {told}"), err=True)
+    if message := str(loaded):
+        click.echo(own_words(f"{ctx.info_name}: {message}"), err=True)
 
 
 def values_read(ctx: click.Context) -> Mapping[str, str]:

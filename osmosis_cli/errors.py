@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import json
 import os
 import signal
@@ -90,7 +91,7 @@ class CommandDone(click.exceptions.Exit):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandOutcome:
     """How a command ended: its status and, when it failed, the error to print."""
 
     status: int
@@ -135,8 +136,18 @@ def wants_json(args: Sequence[str]) -> bool:
 def _run_plain(command: click.Command, args: Sequence[str]) -> int:
     outcome = _outcome(command, args, streams=None)
     if outcome.failure and not outcome.is_usual:
-        outcome.failure.show(sys.stderr)  # without a file click prints UTF-8 where there is ASCII
+        text = io.StringIO()
+        outcome.failure.show(text)
+        _print_error(text.getvalue())
     return outcome.status
+
+
+def _print_error(text: str) -> None:
+    from osmosis_ai.secret import redact
+    from pytest_osmosis.escaping import escape_control_chars
+
+    # to a file: without one click prints UTF-8 where there is ASCII
+    click.echo(escape_control_chars(redact(text)), nl=False, file=sys.stderr)
 
 
 def _run_json(command: click.Command, args: Sequence[str]) -> int:
@@ -145,45 +156,45 @@ def _run_json(command: click.Command, args: Sequence[str]) -> int:
         if outcome.status and not outcome.is_complete:
             streams.out.drop()
             streams.err.drop()
-            click.echo(json.dumps(outcome.document), err=True)
+            _print_error(f"{json.dumps(outcome.document)}\n")
         streams.release()
     return outcome.status
 
 
 def _outcome(
     command: click.Command, args: Sequence[str], streams: BufferedStreams | None
-) -> Outcome:
+) -> CommandOutcome:
     meta: Mapping[str, Any] = {}
     try:
         with command.make_context(PROGRAM, list(args), obj=streams, color=_color()) as context:
             meta = context.meta
             command.invoke(context)
-        return Outcome(0)
+        return CommandOutcome(0)
     except click.exceptions.Exit as end:
-        return Outcome(end.exit_code, is_complete=isinstance(end, CommandDone))
+        return CommandOutcome(end.exit_code, is_complete=isinstance(end, CommandDone))
     except click.UsageError as error:
-        return Outcome(error.exit_code, error, "usage")
+        return CommandOutcome(error.exit_code, error, "usage")
     except CommandError as error:
-        return Outcome(error.status, error, error.code)
+        return CommandOutcome(error.status, error, error.code)
     except click.ClickException as error:
-        return Outcome(error.exit_code, error)
+        return CommandOutcome(error.exit_code, error)
     except (KeyboardInterrupt, click.Abort) as stop:
         return replace(_outcome_of_stop(stop), is_usual=ENDS_BY_SIGNAL in meta)
     except _Terminated:
         failure = CommandError("terminated")
-        return Outcome(TERMINATED, failure, "terminated", is_usual=ENDS_BY_SIGNAL in meta)
+        return CommandOutcome(TERMINATED, failure, "terminated", is_usual=ENDS_BY_SIGNAL in meta)
     except Exception as error:  # the boundary: users see a message instead of a traceback
         if isinstance(error, OSError) and error.errno == errno.EPIPE:
             raise
-        return Outcome(1, CommandError(_unexpected(error)), "internal")
+        return CommandOutcome(1, CommandError(_unexpected(error)), "internal")
 
 
-def _outcome_of_stop(stop: BaseException) -> Outcome:
+def _outcome_of_stop(stop: BaseException) -> CommandOutcome:
     # click turns Ctrl-C at a prompt into Abort, and so it does with "no" and with a closed stdin
     causes = (stop, stop.__cause__, stop.__context__)
     if any(isinstance(cause, KeyboardInterrupt) for cause in causes):
-        return Outcome(INTERRUPTED, CommandError("interrupted"), "interrupted")
-    return Outcome(1, CommandError("aborted, nothing was done"), "aborted")
+        return CommandOutcome(INTERRUPTED, CommandError("interrupted"), "interrupted")
+    return CommandOutcome(1, CommandError("aborted, nothing was done"), "aborted")
 
 
 def _unexpected(error: Exception) -> str:
@@ -193,8 +204,8 @@ def _unexpected(error: Exception) -> str:
         traceback.print_exception(error)
     text = f"{type(error).__name__}: {error}"
     # A second distribution that overwrote files of the package shows as missing names.
-    if isinstance(error, ImportError | AttributeError) and (told := conflicting_distribution()):
-        return f"{text}\n{told}"
+    if isinstance(error, ImportError | AttributeError) and (message := conflicting_distribution()):
+        return f"{text}\n{message}"
     return f"{text}\n(set {TRACEBACK_VARIABLE}=1 to see where)"
 
 

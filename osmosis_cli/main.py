@@ -18,18 +18,19 @@ from .lazy_group import Entry, LazyGroup, on_platform
 
 COMMANDS = {
     "eval": Entry("eval.command:eval_group", "Evaluate an agent on a dataset."),
-    "workspace": Entry(
-        "platform.workspace:workspace_group", "Create a workspace's files; choose the active one."
-    ),
-    "rollout": Entry("platform.workspace:rollout_group", "Create a rollout that works at once."),
+    "init": Entry("init:init_command", "Write a first evaluation that passes at once."),
     "eval-rubric": Entry(
         "rubric.command:rubric_command", "Score recorded answers with an LLM judge."
     ),
     "test": Entry("agent.run:test_command", "Run an agent without scoring it."),
     "validate": Entry("agent.validate:validate_command", "Check an agent loop without running it."),
-    "serve": Entry("serve.command:serve_command", "Serve an agent loop to a trainer."),
     "preview": Entry("agent.preview:preview_command", "Show a rubric file or a dataset."),
     "completion": Entry("main:completion_command", "Print a shell completion script."),
+    "serve": Entry("serve.command:serve_command", "Serve an agent loop to a trainer."),
+    "workspace": Entry(
+        "platform.workspace:workspace_group", "Create a workspace's files; choose the active one."
+    ),
+    "rollout": Entry("platform.workspace:rollout_group", "Create a rollout that works at once."),
     "login": on_platform("login:login_command", "Log in to the platform."),
     "whoami": on_platform("account:whoami_command", "Show who you are at the platform."),
     "logout": on_platform("account:logout_command", "End a login."),
@@ -48,7 +49,7 @@ Examples:
       --eval-fn rewards:compute_reward \\
       --model my-model --base-url http://localhost:8000/v1
   osmosis validate -m server:agent_loop
-  osmosis eval submit configs/eval/my-rollout.toml
+  osmosis init my-evaluation
   osmosis eval --help
 """
 COMPLETION_EPILOG = """\b

@@ -89,5 +89,5 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
     try:
         write_whole(path, text.encode("ascii"))
     except OSError as error:
-        told = f"cannot write {path}: {error.strerror or error}"
-        raise CommandError(told, code="not_written") from None
+        message = f"cannot write {path}: {error.strerror or error}"
+        raise CommandError(message, code="not_written") from None

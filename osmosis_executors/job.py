@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -65,7 +66,7 @@ PYTEST = ("-m", "pytest")
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class EvaluationJob:
     """An evaluation by the plugin; an executor runs it whole, or spreads it over machines.
 
     However it runs, its options say where the journal and the report go, `job.output` takes what it
@@ -106,5 +107,35 @@ class Executor(Protocol):
     def start(self, job: Job) -> Running:
         """Start a program on this machine; raise OSError where none can be."""
 
-    def evaluate(self, evaluation: Evaluation) -> Running:
+    def evaluate(self, evaluation: EvaluationJob) -> Running:
         """Start an evaluation; raise OSError where none can be."""
+
+
+POLL_S = 0.25
+ENDING_S = 10.0
+"""How long what is killed may take to end."""
+
+
+def wait_for_end(
+    running: Running,
+    check: Callable[[], None],
+    *,
+    time_s: float | None = None,
+    grace_s: float = 0.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> int | None:
+    """Return the exit status; None for a program that was stopped because its time was over.
+
+    `check` is called now and then; where it raises, the program is stopped. One that was stopped
+    is given its grace to end, so that nothing of it is left when this returns.
+    """
+    end = None if time_s is None else clock() + time_s
+    try:
+        while (status := running.wait(POLL_S)) is None:
+            check()
+            if end is not None and clock() > end:
+                return None
+        return status
+    finally:
+        running.stop()
+        running.wait(grace_s + ENDING_S)

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO
 
-from .job import Evaluation, Job
+from .job import EvaluationJob, Job
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _OWN_VARIABLES = ("PATH", "SYSTEMROOT", "TMPDIR")
@@ -43,7 +43,7 @@ class LocalExecutor:
         started.send(_order(job))
         return started
 
-    def evaluate(self, evaluation: Evaluation) -> LocalRun:
+    def evaluate(self, evaluation: EvaluationJob) -> LocalRun:
         """Start an evaluation as one program."""
         return self.start(evaluation.job)
 

@@ -35,8 +35,8 @@ def pytest_collection(session: pytest.Session) -> None:
         try:
             asyncio.run(_ask(model))
         except (ConfigurationError, ProviderError) as error:
-            told = Redactor(secret_variables())(str(error))
-            raise pytest.UsageError(f"the model does not answer: {told}") from None
+            message = Redactor(secret_variables())(str(error))
+            raise pytest.UsageError(f"the model does not answer: {message}") from None
 
 
 async def _ask(model: ModelSpec) -> None:

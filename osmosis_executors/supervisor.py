@@ -84,8 +84,8 @@ def _become(order: dict[str, Any], parent: int, libc: Any) -> NoReturn:
         os.chdir(order["folder"])
         os.execvpe(words[0], words, order["environment"])
     except (OSError, ValueError) as error:
-        told = f"cannot start {words[0]}: {getattr(error, 'strerror', None) or error}\n"
-        os.write(2, told.encode("utf-8", "replace"))
+        message = f"cannot start {words[0]}: {getattr(error, 'strerror', None) or error}\n"
+        os.write(2, message.encode("utf-8", "replace"))
     finally:
         os._exit(CANNOT_START)
 

@@ -14,9 +14,9 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
+from .api.datasets import UPLOADS
 from .api.description import DESCRIPTION
 from .api.table import ENDPOINTS
-from .api.uploads import UPLOADS
 from .database.connection import Database
 from .datasets.checks import DatasetChecks
 from .errors import Refused
@@ -30,7 +30,7 @@ from .http.hardening import (
     on_http_error,
     on_refused,
 )
-from .http.observing import Exchange, Observing
+from .http.observing import ObservedRequest, Observing
 from .operations.health import live, ready
 from .operations.logs import log_exchange
 from .operations.metrics import Metrics, show_metrics
@@ -55,7 +55,7 @@ def create_app(
     """
     metrics = Metrics(database, settings.data, scheduler)
 
-    def observe(exchange: Exchange) -> None:
+    def observe(exchange: ObservedRequest) -> None:
         log_exchange(exchange)
         metrics.observe(exchange)
 

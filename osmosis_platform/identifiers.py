@@ -1,9 +1,10 @@
-"""What is random: the ids of objects, tokens, codes that a person types, and names of runs."""
+"""Ids, tokens, codes that a person types, names of runs: all random; and times on the wire."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
+from datetime import datetime, timezone
 
 TOKEN_PREFIX = "osm_"
 _TYPED = "BCDFGHJKLMNPQRSTVWXZ"
@@ -55,3 +56,11 @@ def new_run_name() -> str:
     """Return a name for a run, as `swift-otter-3fa8`; the caller sees to it that it is unique."""
     words = secrets.choice(_ADJECTIVES), secrets.choice(_NOUNS)
     return "-".join([*words, secrets.token_hex(2)])
+
+
+def timestamp(moment: datetime | None) -> str | None:
+    """Return a time as ISO 8601 in UTC, to the millisecond."""
+    if moment is None:
+        return None
+    text = moment.astimezone(timezone.utc).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

@@ -12,7 +12,7 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """How much of everything there may be."""
 
     body_bytes: int = 2 * MIB
@@ -67,4 +67,4 @@ class Settings:
     """The token for which `/metrics` answers; None: there are no metrics."""
     has_trainer: bool = False
     """Whether training runs are executed; else they are refused."""
-    limits: Limits = Limits()
+    limits: ServerLimits = ServerLimits()

@@ -24,13 +24,13 @@ class Throttle:
         self._lock = threading.Lock()
         self._counted: dict[str, tuple[float, int]] = {}
 
-    def check(self, name: str, told: str) -> None:
+    def check(self, name: str, message: str) -> None:
         """Refuse a name that is blocked, with a sentence that says why."""
         if wait_s := self.wait_s(name):
             raise Refused(
                 429,
                 "too_many",
-                f"{told}; try again in {math.ceil(wait_s / 60)} min",
+                f"{message}; try again in {math.ceil(wait_s / 60)} min",
                 headers={"Retry-After": str(math.ceil(wait_s))},
             )
 

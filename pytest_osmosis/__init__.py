@@ -2,3 +2,31 @@
 
 PYTEST_DONT_REWRITE: no assert of ours is rewritten, installed or editable.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False  # type checkers know the name; `typing` itself costs 8 ms
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .items.decorator import osmosis
+    from .items.rollout import Rollout
+    from .reports.report_tables import read_report
+
+__all__ = ["Rollout", "osmosis", "read_report"]
+
+_HOME = {
+    "Rollout": ".items.rollout",
+    "osmosis": ".items.decorator",
+    "read_report": ".reports.report_tables",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what users import from here; the plugin does without it."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'pytest_osmosis' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name], __name__), name)

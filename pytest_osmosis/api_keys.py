@@ -24,7 +24,7 @@ def key_of(model: ModelSpec) -> Secret | None:
 
     Raises ConfigurationError when the key cannot be one, or when its variable has to be set.
     """
-    if model.persona is not None:
+    if model.persona is not None or not model.needs_key:
         return None
     try:
         if model.api_key is not None:

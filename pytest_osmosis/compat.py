@@ -61,7 +61,6 @@ ATTRIBUTES = (
     "_groups",
     "_anonymous",
     "_setupstate",
-    "cached_nodeids",
     "_keyboardinterrupt_memo",
     "_global_capturing",
     "syscapture",
@@ -214,22 +213,6 @@ def tear_down_before(item: pytest.Item, nextitem: pytest.Item | None) -> None:
         state.teardown_exact(nextitem)
 
 
-def leave_out_of_cache(config: pytest.Config, files: Collection[str]) -> None:
-    """Have pytest forget the items of these files, which it remembers for `--nf`.
-
-    Every session would read and write a name of each run that there ever was; without the
-    attribute it does.
-    """
-    plugin = _plugin(config, "nfplugin")
-    known = _attribute(plugin, "cached_nodeids")
-    if isinstance(known, set) and not plugin.active and files:
-        plugin.cached_nodeids = {nodeid for nodeid in known if _file_of(nodeid) not in files}
-
-
-def _file_of(nodeid: Any) -> str:
-    return nodeid.partition("::")[0] if isinstance(nodeid, str) else str(nodeid.path)
-
-
 # ---- options
 
 
@@ -333,10 +316,10 @@ def junit_property(config: pytest.Config, name: str, value: object) -> None:
 
 
 def name_in_junit(config: pytest.Config, nodeid: str, name: str) -> None:
-    """Give an item its whole name in JUnit: pytest 9.2 ends it at a bracket."""
+    """Give a gate its whole name in JUnit: pytest 9.2 ends it at a bracket."""
     xml = None if xml_key is None else config.stash.get(xml_key, None)
     if xml is not None and "[" in name:
-        xml.node_reporter(nodeid).add_attribute("name", name)
+        xml.node_reporter(verbatim_id(nodeid)).add_attribute("name", name)
 
 
 def properties_in_junit(config: pytest.Config, report: pytest.TestReport) -> None:
@@ -357,14 +340,13 @@ def forget_in_junit(config: pytest.Config, worker: object) -> None:
         xml.node_reporters_ordered.remove(opened.pop(key))
 
 
-def show_verbatim(report: pytest.TestReport) -> None:
-    """Have a report's node id shown as it is, with the brackets that it has.
+def verbatim_id(nodeid: str) -> Any:
+    """Return the id of a gate for its reports, whose brackets belong to its name.
 
     Pytest 9.2 takes the bracket in "gates::mean[f] >= 0.5" for parameters, and puts another one
     behind the end wherever it writes the id anew.
     """
-    if NodeId is not None:
-        report._id = _VerbatimId.of(report.nodeid)
+    return nodeid if NodeId is None else _VerbatimId.of(nodeid)
 
 
 def node_id(item: pytest.Item) -> Any:
@@ -376,7 +358,7 @@ def node_id(item: pytest.Item) -> Any:
 if NodeId is not None:
 
     class _VerbatimId(NodeId):
-        """A node id that is written as it was given."""
+        """A node id that is written as it was given, and equals the one that pytest parses."""
 
         __slots__ = ()
 

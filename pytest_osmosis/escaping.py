@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 _COMMAND = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
+ROUNDING_ERROR = 1e-12
 LARGE, HUGE = 1e4, 1e12
 
 
@@ -61,8 +62,14 @@ def p_value(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def without_rounding_error(number: float) -> float:
+    """Return 0.0 for what a difference of equal figures may come to."""
+    return 0.0 if abs(number) < ROUNDING_ERROR else number
+
+
 def number_text(number: float, beside: float | None = None) -> str:
     """Four digits, all of a large sum's: 0.9167, 144,567; more where it reads as `beside` else."""
+    number = without_rounding_error(number)
     text = f"{number:,.0f}" if LARGE <= abs(number) < HUGE else f"{number:.4g}"
     if beside is None or number == beside or text != number_text(beside):
         return text

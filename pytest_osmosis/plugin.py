@@ -1,13 +1,15 @@
 """The pytest plugin: every hook it implements, in the order in which a session calls them.
 
 Each delegates. Nothing happens, and nothing heavy is imported, until an evaluation is asked for.
-The hooks of xdist are in `distributed/controller.py`.
+What runs an item is registered with the first of them: `items/runner.py`. The hooks of xdist are in
+`distributed/controller.py`.
 (PYTEST_DONT_REWRITE: no assert of ours is rewritten, installed or editable.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
+from inspect import isclass, isfunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +18,12 @@ import pytest
 from .options import reader, registration
 
 if TYPE_CHECKING:
+    from .items.marker import MarkerPlugin
     from .session.evaluation import Evaluation
 
 _EVALUATION = pytest.StashKey["Evaluation"]()
+_MARKED = "osmosis-marked"
+"""The name of the plugin of marked functions."""
 _MARKER = (
     "osmosis(agent, data, n, pass_threshold, limit, offset, max_turns): run this test on every row "
     "and run of a dataset; its argument `rollout` is the finished rollout"
@@ -46,12 +51,14 @@ def pytest_load_initial_conftests(
         from .session import env_file
 
         env_file.load(early_config)
+    for at, word in enumerate(args[1:]):
+        if args[at] == "--osmosis-rows" and str(word).startswith("@"):  # else a file of options
+            args[at : at + 2] = [f"--osmosis-rows={word}"]
+            break
     yield
     registration.register_short(parser)
     if any(str(word).startswith("--osmosis-") for word in args):
-        from .options import mistyped
-
-        mistyped.check_options(parser, args)
+        registration.check_options(parser, args)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -104,6 +111,35 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
         lines = [*env_file.header(config), *lines]
     return lines
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # after a plugin has made the item its own
+def pytest_pycollect_makeitem(
+    collector: pytest.Collector, obj: object
+) -> Generator[None, object, object]:
+    """Begin an evaluation with the first marked function, where no option has named one.
+
+    What makes suites of its parameters is called here: the plugin that it registers hears of no
+    item that is being made already.
+    """
+    if evaluation_of(collector.config) is None and _is_marked(collector, obj):
+        from .distributed.compat import is_worker
+        from .session.selection import begins_with_marked
+
+        if not is_worker(collector.config) and begins_with_marked(collector.config):
+            _set_up(collector.config).start()
+    made = yield
+    marked: MarkerPlugin | None = collector.config.pluginmanager.get_plugin(_MARKED)
+    if marked is not None and isinstance(made, list):
+        marked.divide(made)
+    return made
+
+
+def _is_marked(collector: pytest.Collector, obj: object) -> bool:
+    marks = getattr(obj, "pytestmark", ()) if isfunction(obj) or isclass(obj) else ()
+    own = marks if isinstance(marks, list | tuple) else [marks]
+    is_own = any(getattr(mark, "name", None) == "osmosis" for mark in own)
+    return is_own or (isfunction(obj) and collector.get_closest_marker("osmosis") is not None)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -166,13 +202,6 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         return (yield)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run and report one of our items; other items are left to pytest."""
-    evaluation = evaluation_of(item.config)
-    return None if evaluation is None else evaluation.run_item(item, nextitem)
-
-
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, pytest.TestReport]:
     """Put the run's own time, output and result into pytest's reports of it, and no secret."""
@@ -185,7 +214,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, pytest.
 
         if isinstance(item, RunItem):
             complete_report(item, report, evaluation.sections)
-        redact_report(report, evaluation.redact)
+        redact_report(report)
     return report
 
 
@@ -199,7 +228,7 @@ def pytest_make_collect_report(
     if evaluation is not None and (report.failed or report.sections):
         from .items.redaction import redact_report
 
-        redact_report(report, evaluation.redact)
+        redact_report(report)
     return report
 
 
@@ -240,7 +269,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def _choose_processes(config: pytest.Config) -> None:
     from .distributed import processes
     from .distributed.compat import is_worker
-    from .options.process_options import batch_size
+    from .options.build_spec import batch_size
 
     if not is_worker(config):
         processes.choose_processes(config, batch_size(config))
@@ -254,15 +283,14 @@ def _set_up(config: pytest.Config) -> Evaluation:
         from .session.import_ahead import import_ahead
 
         import_ahead("aiohttp")
-    from .options import mistyped
     from .session import preflight
 
-    mistyped.check_keys(config)
+    registration.check_keys(config)
     evaluation = evaluation_for(config, preflight.session_of(config))
     config.stash[_EVALUATION] = evaluation
     from .items.marker import MarkerPlugin
 
-    config.pluginmanager.register(MarkerPlugin(evaluation), "osmosis-marked")
+    config.pluginmanager.register(MarkerPlugin(evaluation), _MARKED)
     return evaluation
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
@@ -25,7 +25,7 @@ ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "i
 OWN_ACCOUNT: frozenset[str] = frozenset({"agent", "timeout", "eval_fn"})
 """Error types that the agent or an eval function caused; the others are infrastructure's."""
 
-FINAL_KINDS: frozenset[str] = frozenset({"bad_request", "too_large"})
+FINAL_KINDS: frozenset[str] = frozenset({"bad_request", "too_large", "not_recorded"})
 """Kinds of errors that an endpoint gives for the same request every time."""
 
 NO_REWARD = "no_reward"
@@ -73,6 +73,10 @@ class RunId(NamedTuple):
     suite: str
     row_index: int
     run_index: int
+
+    def position(self) -> dict[str, int]:
+        """Return its row and run as graders and tests are given them."""
+        return {"row_index": self.row_index, "run_index": self.run_index}
 
 
 def may_differ(error_type: str | None, error_kind: str | None, *, fatal: bool = False) -> bool:
@@ -207,6 +211,23 @@ class RolloutRecord:
     """Usage of each model call."""
     reasons: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What eval functions said of their scores, and judges, by eval function; all of it."""
+    paid: RunResult | None = None
+    """The result with the usage, where another suite's run has it: see `shared_with`."""
+
+    def shared_with(self, suite: str) -> RolloutRecord:
+        """The same rollout as a run of another suite, in which it costs nothing."""
+        result = replace(
+            self.result,
+            suite=suite,
+            tokens=0,
+            prompt_tokens=0,
+            completion_tokens=0,
+            llm_calls=0,
+            llm_ms=0,
+            retries=0,
+            cost_usd=None,
+        )
+        return replace(self, result=result, calls=(), paid=self.result)
 
     @cached_property
     def encoded(self) -> str:
@@ -239,6 +260,8 @@ class SuiteInfo:
     """What the names of its runs end with, where two models run the same rows."""
     baseline_of: str | None = None
     """The suite that this one is the baseline model's part of."""
+    shares: str | None = None
+    """The first of the suites of marked functions that have the same rollouts, maybe itself."""
 
     @property
     def total_runs(self) -> int:

@@ -18,6 +18,9 @@ EMBEDDED = "embedded"
 USUAL_KEY = "OPENAI_API_KEY"
 """The variable of the key of a base URL, unless another is named."""
 
+CONFIG_ENV = "OSMOSIS_CONFIG_ENV"
+"""The variable that holds the names of a config file's [env], between spaces."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
@@ -40,6 +43,10 @@ class ModelSpec:
     """Run i of a row is sent `seed + i`."""
     price_per_mtok: tuple[float, float] | None = None
     """Dollars per million tokens of prompts and of completions, where no other price is known."""
+    replay: str | None = None
+    """The folder, as given, whose recorded answers stand in for the model's."""
+    needs_key: bool = True
+    """Whether requests are sent."""
 
     @property
     def persona(self) -> str | None:
@@ -82,6 +89,8 @@ class EvalSpec:
     """ "3,7,10-20": the rows by their indices."""
     map: tuple[str, ...] = ()
     """ "question=user_prompt" each: which column serves as which."""
+    system_prompt: str | None = None
+    """That of rows without one."""
     sample: str | None = None
     sample_seed: int = 0
     shard: str | None = None
@@ -133,6 +142,16 @@ class Keeping:
 
 
 @dataclass(frozen=True, slots=True)
+class CassetteSpec:
+    """Where model calls are recorded, or replayed from."""
+
+    folder: Path
+    replays: bool = False
+    asks_missing: bool = False
+    """What is not recorded is asked, and recorded."""
+
+
+@dataclass(frozen=True, slots=True)
 class Deciding:
     """What decides, beyond each run for itself."""
 
@@ -174,6 +193,8 @@ class Cluster:
     """The cluster whose machines run the rollouts."""
 
     address: str
+    kind: str = "ray"
+    """The entry point of `osmosis.fleets` that makes its processes."""
     shards: int | None = None
     """How many processes; None is as many as it has room for."""
     cpus: float = 1.0
@@ -200,6 +221,9 @@ class SessionSpec:
     budget: Budget = Budget()
     deciding: Deciding = Deciding()
     keeping: Keeping = Keeping()
+    cassette: CassetteSpec | None = None
+    traces: bool = False
+    """Whether rollouts are sent as OpenTelemetry spans."""
     rescore: Rescore | None = None
     """The kept evaluation whose conversations are scored, instead of running any."""
     by: tuple[str, ...] = ()

@@ -71,7 +71,7 @@ class Figure:
     field: str
     """Its name in the JSON summary: "pass_at_3"."""
     value: float | None
-    """None where no run has a score."""
+    """None where no run has a score, and where every row has fewer runs than pass@k takes."""
     interval: Interval | None = None
     """None where it is undefined."""
 
@@ -158,7 +158,7 @@ class SuiteResult:
     """Runs that were selected to run (`-k`, node ids, `--lf` select fewer than all)."""
     finished: int
     short_rows: int
-    """Rows with fewer than n finished runs: their pass@k uses the runs they have."""
+    """Rows with fewer than n finished runs: pass@k leaves out those with fewer than k."""
     errors: Mapping[str, int]
     """Runs by error type."""
     finish_reasons: Mapping[str, int]

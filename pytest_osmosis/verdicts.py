@@ -72,7 +72,7 @@ class GateResult:
     is_measure: bool = False
     """The metric is one of the runs themselves, such as tokens: no score of an eval function."""
     reason: str | None = None
-    """Why nothing could be measured."""
+    """Why nothing could be measured, or there is no figure."""
     confidence: float | None = None
     """As it was given: what the bounds were widened with; `POINT_ESTIMATES`: with nothing.
 
@@ -94,11 +94,12 @@ class GateResult:
         """Figure, bounds and what to do next, in one line."""
         if self.low is None or self.high is None:
             return self.reason or "nothing was measured"
-        return "; ".join(filter(None, [self._found(), self.detail, *self._next()]))
+        return "; ".join(filter(None, [self._outcome_sentence(), self.detail, *self._next()]))
 
-    def _found(self) -> str:
+    def _outcome_sentence(self) -> str:
         if self.figure is None:
-            value = "no run has ended" if self.eval_fn is None else "no run has a score"
+            nothing = "no run has ended" if self.eval_fn is None else "no run has a score"
+            value = self.reason or nothing
         else:
             value = number_text(self.figure, self.threshold)
         if self.low == self.high:
@@ -146,10 +147,10 @@ def gate_fields(result: GateResult) -> dict[str, Any]:
     return {**found, **{name: str(bounds[name]) for name in bounds if is_open[name]}}
 
 
-def gate_result_of(told: Mapping[str, Any]) -> GateResult:
+def gate_result_of(saved: Mapping[str, Any]) -> GateResult:
     """Return the result that `gate_fields` has written, without what a later version may add."""
     known = {each.name for each in fields(GateResult)}
-    found = {name: value for name, value in told.items() if name in known}
+    found = {name: value for name, value in saved.items() if name in known}
     found |= {name: float(found[name]) for name in ("low", "high") if found[name] is not None}
     interval, rows = found["interval"], found["row_indices"]
     found["interval"] = None if interval is None else Interval(**interval)
@@ -180,7 +181,7 @@ class Count:
     known: int
     """Runs with a score."""
     unknown: int
-    """Runs without one."""
+    """Runs that ended without one."""
 
     @property
     def is_pass(self) -> bool:

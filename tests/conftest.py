@@ -35,9 +35,9 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # under nohup
 
 pytest_plugins = [
     "pytester",
-    "tests.platform_database",
-    "tests.platform_server",
-    "tests.quick_sessions",
+    "tests.support.platform_database",
+    "tests.support.platform_server",
+    "tests.support.quick_sessions",
 ]
 
 FOREIGN = ("OSMOSIS_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "LITELLM_", "PYTEST_XDIST_", "GITHUB_")
@@ -52,15 +52,13 @@ IMPORT_LITELLM = (
     "test_litellm_end_to_end.py",
     "test_litellm_model.py",
     "test_rewards_and_rubrics.py",
+    "osmosis_ai/test_scorers.py",
     "test_workflows.py",
     "bridge/test_server.py",
     "rubric/test_command.py",
     "rubric/test_evaluation.py",
 )
 """Files whose tests import LiteLLM or its OpenAI SDK in this process, which takes seconds."""
-
-IMPORT_SCIPY = ("analysis/test_comparison.py", "analysis/test_intervals.py")
-"""Files whose tests import `scipy.stats`, which takes a second."""
 
 HANGING_S = 600
 """No test takes nearly as long, on a machine that has ten times as much to do either."""
@@ -96,10 +94,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def slow_import(nodeid: str) -> str | None:
     """Return what the tests of a file import, where that takes seconds."""
-    file = nodeid.partition("::")[0]
-    if file.endswith(IMPORT_SCIPY):
-        return "scipy"
-    return "litellm" if file.endswith(IMPORT_LITELLM) else None
+    return "litellm" if nodeid.partition("::")[0].endswith(IMPORT_LITELLM) else None
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc]

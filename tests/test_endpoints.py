@@ -6,7 +6,7 @@ import http.client
 import json
 from typing import Any
 
-from tests.endpoints import Endpoint, EndpointProcess
+from tests.support.endpoints import Endpoint, EndpointProcess
 
 
 def post(base_url: str, model: str, text: str) -> tuple[int, Any]:

@@ -59,6 +59,10 @@ INTRODUCTIONS: Mapping[str, Introduction] = {
         "[Interrupt, resume, re-score](../guides/resume.md)",
         '--osmosis-fresh --osmosis-inputs "*.jsonl"',
     ),
+    "recorded calls": Introduction(
+        "[Record model calls, and replay them](../guides/replay.md)",
+        "--osmosis-record recorded",
+    ),
 }
 
 

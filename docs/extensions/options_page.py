@@ -9,8 +9,7 @@ from option_examples import introduction
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from pytest_osmosis.options.groups import in_groups
-from pytest_osmosis.options.table import BY_NAME, Option
+from pytest_osmosis.options.table import GROUPS, Option
 
 
 def heading(option: Option) -> str:
@@ -45,9 +44,9 @@ def entry(option: Option) -> str:
 def page() -> str:
     """All options as Markdown, in the groups of the help."""
     parts: list[str] = []
-    for title, names in in_groups(BY_NAME).items():
+    for title, options in GROUPS.items():
         parts += [f"## {title[0].upper()}{title[1:]}\n", introduction(title)]
-        parts += [entry(BY_NAME[name]) for name in names]
+        parts += map(entry, options)
     return "\n".join(parts)
 
 

@@ -70,7 +70,7 @@ class ModelLLM:
 
     def __init__(
         self,
-        model: ChatModel,
+        model: ChatModel | None,
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] | None = None,
@@ -112,6 +112,8 @@ class ModelLLM:
         """Ask the model; raise what it raises, mostly `ProviderError`."""
         if self._closed:
             raise OsmosisRolloutError("the rollout has ended: its model takes no more calls")
+        if self._model is None:
+            raise OsmosisRolloutError("this rollout has no model: give --osmosis-model")
         self.last_error = None
         self.last_asked, self.last_answer = messages, None
         tools = params.pop("tools", self._tools) or None
@@ -129,7 +131,7 @@ class ModelLLM:
         finally:
             self._under_way.remove(call)
             self.llm_latency_ms += call.end() * 1000.0
-        return self._note_answer(completion)
+        return self.note_answer(completion)
 
     def longest_wait(self) -> CallProgress | None:
         """Return the call under way that has waited longest; from any thread."""
@@ -169,7 +171,8 @@ class ModelLLM:
             self.last_error = exc
             self.retries += max(0, exc.tries - 1)
 
-    def _note_answer(self, completion: ChatCompletion) -> CompletionsResult:
+    def note_answer(self, completion: ChatCompletion) -> CompletionsResult:
+        """Count an answered call, and return it as the agent sees it."""
         first = self.num_llm_calls == 0
         self.num_llm_calls += 1
         self.retries += completion.retries

@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..deprecation import warn_deprecated
 from ..running.forked import end_if_forked
-from ..secret import Secret
+from ..secret import Secret, redact
 from .errors import OsmosisRolloutError, OsmosisValidationError
 from .results import CompletionsResult, RolloutResult
 
 if TYPE_CHECKING:
+    from ..models.base import RateLimit
     from .client import LLMClient
     from .metrics import RolloutMetrics
     from .request import RolloutRequest
@@ -72,7 +73,8 @@ class RolloutContext:
         chat_completions_url: str | None = None,
         api_key: Secret | str | None = None,
         debug_dir: str | os.PathLike[str] | None = None,
-        redact: Callable[[str], str] | None = None,
+        redact: Callable[[str], str] = redact,
+        run_sync: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
     ) -> None:
         if rollout_id is None:
             rollout_id = "" if request is None else request.rollout_id
@@ -86,6 +88,12 @@ class RolloutContext:
         self._api_key = Secret(api_key, "rollout key") if isinstance(api_key, str) else api_key
         self._debug_dir = debug_dir
         self._redact = redact
+        self.run_sync = run_sync
+        """Makes a synchronous call in a thread, with this context; None: a thread for each."""
+        self.rate_limit: RateLimit | None = None
+        """The pause that calls of the user's own clients wait for, too."""
+        self.recorded: Any = None
+        """The calls of such clients (`osmosis_ai.recording`); None before the first."""
         self._process = os.getpid()
         self._started = time.monotonic()
         self._tool_latency_ms = 0.0
@@ -125,6 +133,11 @@ class RolloutContext:
         if self._llm is None:
             raise self._lacks("llm")
         return self._llm
+
+    @property
+    def has_llm(self) -> bool:
+        """Whether calls are counted here: a workflow's rollout has the bridge for that."""
+        return self._llm is not None
 
     async def chat(self, messages: list[dict[str, Any]], **params: Any) -> CompletionsResult:
         """Ask the model: `messages` is the whole history, `params` are sampling options."""
@@ -251,7 +264,7 @@ class RolloutContext:
 
     def redacted(self, text: str) -> str:
         """Return `text` without the secrets that this rollout knows."""
-        return text if self._redact is None else self._redact(text)
+        return self._redact(text)
 
     @property
     def debug_enabled(self) -> bool:

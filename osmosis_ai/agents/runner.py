@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..error_text import error_text
+from ..secret import redact
 from .context import RolloutContext
 from .errors import OsmosisValidationError
 from .function import AgentFunction, as_agent, owner_of_run
@@ -32,7 +33,7 @@ async def run_rollout(
     *,
     tools: Sequence[Any] | None = None,
     debug_dir: str | os.PathLike[str] | None = None,
-    redact: Callable[[str], str] | None = None,
+    redact: Callable[[str], str] = redact,
 ) -> RolloutResult:
     """Run `agent` once; its exceptions propagate unchanged.
 
@@ -65,7 +66,7 @@ def checked(agent: RolloutAgentLoop, result: Any, ctx: RolloutContext) -> Rollou
     if result.status not in ("COMPLETED", "ERROR"):
         raise _broken(agent, f"returned status {result.status!r}; expected COMPLETED or ERROR")
     messages: Any = result.final_messages
-    if not isinstance(messages, list) or not all(isinstance(item, dict) for item in messages):
+    if not isinstance(messages, list) or [one for one in messages if not isinstance(one, dict)]:
         raise _broken(agent, "returned final_messages that are not a list of dicts")
     if result.reward is not None:
         result.reward = _finite(agent, result.reward)

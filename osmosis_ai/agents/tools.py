@@ -12,7 +12,7 @@ import json
 import logging
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,9 @@ _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 ToolExecutor = Callable[[dict[str, Any]], Any]
 """Executes one tool call and returns its tool message, or a value to be made into one."""
+Execute = Callable[[dict[str, Any], ToolExecutor], Awaitable[dict[str, Any]]]
+around: Callable[[Execute], Execute] | None = None
+"""What is put around each execution of a tool, in a session that traces them."""
 
 
 def create_tool_result(tool_call_id: str, content: str) -> dict[str, str]:
@@ -131,7 +134,8 @@ async def execute_tool_calls(
     `MAX_TOOL_CALLS` are not executed and get an error result.
     """
     calls = list(tool_calls)
-    results = await asyncio.gather(*(_execute(call, executor) for call in calls[:MAX_TOOL_CALLS]))
+    execute = _execute if around is None else around(_execute)
+    results = await asyncio.gather(*(execute(call, executor) for call in calls[:MAX_TOOL_CALLS]))
     too_many = f"too many tool calls at once ({len(calls)}; at most {MAX_TOOL_CALLS})"
     rest = [create_tool_error_result(_call_id(call), too_many) for call in calls[MAX_TOOL_CALLS:]]
     return [*results, *rest]

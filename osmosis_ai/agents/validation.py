@@ -121,14 +121,14 @@ def _tools(
     try:
         given: Any = agent_loop.get_tools(request)
     except (Exception, SystemExit) as error:  # noqa: BLE001  the user's code: data
-        told = f"raised {named_error(error)}"
-        return [], [ValidationError("GET_TOOLS_EXCEPTION", told, "get_tools")], []
+        message = f"raised {named_error(error)}"
+        return [], [ValidationError("GET_TOOLS_EXCEPTION", message, "get_tools")], []
     if given is None:
-        told = "returned None; return [] for an agent without tools"
-        return [], [ValidationError("GET_TOOLS_RETURNS_NONE", told, "get_tools")], []
+        message = "returned None; return [] for an agent without tools"
+        return [], [ValidationError("GET_TOOLS_RETURNS_NONE", message, "get_tools")], []
     if not isinstance(given, list | tuple):
-        told = f"returned {type(given).__name__}; expected a list"
-        return [], [ValidationError("GET_TOOLS_NOT_LIST", told, "get_tools")], []
+        message = f"returned {type(given).__name__}; expected a list"
+        return [], [ValidationError("GET_TOOLS_NOT_LIST", message, "get_tools")], []
     tools = [tool.model_dump() if hasattr(tool, "model_dump") else tool for tool in given]
     errors = [error for index, tool in enumerate(tools) for error in _in_tool(index, tool)]
     warnings = [each for index, tool in enumerate(tools) for each in _about_tool(index, tool)]
@@ -139,8 +139,8 @@ def _in_tool(index: int, tool: Any) -> Iterator[ValidationError]:
     """Yield what a tool lacks; the finer checks are those of an evaluation."""
     where = f"tools[{index}]"
     if not isinstance(tool, Mapping):
-        told = f"is {type(tool).__name__}; expected an OpenAIFunctionToolSchema or a dict"
-        yield ValidationError("INVALID_TOOL", told, where)
+        message = f"is {type(tool).__name__}; expected an OpenAIFunctionToolSchema or a dict"
+        yield ValidationError("INVALID_TOOL", message, where)
         return
     if tool.get("type") != "function":
         yield ValidationError("MISSING_TOOL_TYPE", 'must be "function"', f"{where}.type")
@@ -155,8 +155,8 @@ def _about_tool(index: int, tool: Any) -> Iterator[ValidationError]:
     function = tool.get("function") if isinstance(tool, Mapping) else None
     if isinstance(function, Mapping) and not function.get("description"):
         place = f"tools[{index}].function.description"
-        told = "is missing: the model sees the name alone"
-        yield ValidationError("MISSING_FUNCTION_DESCRIPTION", told, place)
+        message = "is missing: the model sees the name alone"
+        yield ValidationError("MISSING_FUNCTION_DESCRIPTION", message, place)
 
 
 def _in_all(agent_loop: RolloutAgentLoop, given: Any) -> Iterator[ValidationError]:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .context import RolloutContext
 from .errors import OsmosisValidationError
+from .plain_callable import as_message
 from .schemas import RolloutSample
 
 __all__ = [
@@ -127,19 +128,11 @@ async def run_workflow(
     return sample
 
 
-def _as_message(message: Any) -> Any:
-    """Return a message as a dict, where it is a client library's object for one."""
-    dump = getattr(message, "model_dump", None)
-    if not callable(dump) or not isinstance(getattr(message, "role", None), str):
-        return message
-    return dump(exclude_none=True)
-
-
 def _as_output(name: str, output: Any) -> AgentWorkflowOutput:
     if isinstance(output, AgentWorkflowOutput):
         output = output.model_dump()
     elif isinstance(output, Sequence) and not isinstance(output, (str, bytes)):
-        output = {"messages": [_as_message(message) for message in output]}
+        output = {"messages": [as_message(message) for message in output]}
     else:
         raise OsmosisValidationError(
             f"{name}.run returned {type(output).__name__}; "

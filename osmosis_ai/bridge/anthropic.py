@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..agents.results import CompletionsResult
-from ..http_server.messages import Response, event_stream
+from ..http_server import Response, event_stream
 from ..models.base import ProviderError
-from .openai import NO_RETRY, BadRequest, Call, check_tools, provider_status, read_object
+from .openai import NO_RETRY, BadRequest, CompletionCall, check_tools, provider_status, read_object
 
 _AS_THEY_ARE = ("max_tokens", "temperature", "top_p", "top_k")
 _TOOL_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
@@ -37,7 +37,7 @@ _ERROR_TYPES = {
 Block = Mapping[str, Any]
 
 
-def read_message_call(body: bytes) -> Call:
+def read_message_call(body: bytes) -> CompletionCall:
     """Return the call in a request's body; raise BadRequest for any other."""
     request = read_object(body)
     messages = request.get("messages")
@@ -54,7 +54,7 @@ def read_message_call(body: bytes) -> Call:
     history = [*_system(request.get("system"))]
     for message in messages:
         history.extend(_translated(message))
-    return Call(history, params, stream=bool(request.get("stream")))
+    return CompletionCall(history, params, stream=bool(request.get("stream")))
 
 
 def message(result: CompletionsResult, *, model: str) -> Response:
@@ -98,7 +98,7 @@ def _translated(message: Any) -> Iterator[dict[str, Any]]:
         return
     blocks = _blocks(content)
     if role == "assistant":
-        yield _assistant(blocks)
+        yield assistant(blocks)
         return
     for block in blocks:
         if block.get("type") == "tool_result":
@@ -113,7 +113,8 @@ def _translated(message: Any) -> Iterator[dict[str, Any]]:
         yield {"role": "user", "content": "".join(texts) if len(texts) == len(parts) else parts}
 
 
-def _assistant(blocks: Iterable[Block]) -> dict[str, Any]:
+def assistant(blocks: Iterable[Block]) -> dict[str, Any]:
+    """Return what an assistant said as one of OpenAI's messages."""
     blocks = list(blocks)
     calls = [
         {

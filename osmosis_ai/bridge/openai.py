@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..agents.results import CompletionsResult
-from ..http_server.messages import Response, event_stream, problem
+from ..http_server import Response, event_stream, problem
 from ..models.base import ProviderError
 
 _NOT_FORWARDED = ("model", "messages", "stream", "stream_options")
@@ -27,7 +27,7 @@ class BadRequest(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CompletionCall:
     """One request for a completion."""
 
     messages: list[dict[str, Any]]
@@ -37,7 +37,7 @@ class Call:
     stream_usage: bool = False
 
 
-def read_call(body: bytes) -> Call:
+def read_call(body: bytes) -> CompletionCall:
     """Return the call in a request's body; raise BadRequest for any other."""
     request = read_object(body)
     messages = request.get("messages")
@@ -49,7 +49,7 @@ def read_call(body: bytes) -> Call:
         raise BadRequest("'n' other than 1 is not supported: make one request an answer")
     check_tools(request)
     options = request.get("stream_options")
-    return Call(
+    return CompletionCall(
         messages,
         {name: value for name, value in request.items() if name not in _NOT_FORWARDED},
         stream=bool(request.get("stream")),

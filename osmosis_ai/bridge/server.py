@@ -7,18 +7,20 @@ answered. Knows no wire format but the names of its routes.
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..agents.client import ModelLLM
 from ..agents.errors import OsmosisRolloutError
-from ..http_server.messages import Request, Response
-from ..http_server.server import ThreadedServer
+from ..http_server import Response, ThreadedServer
 from ..models.base import ChatModel, ProviderError
 from ..secret import ROLLOUT_KEY_PREFIX, Secret
 from .openai import BadRequest, completion, models, provider_refused, read_call, refused, streamed
 from .session import Account
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 MAX_BODY = 64 * 1024 * 1024
 """Longer than any history that a model reads, pictures included."""
@@ -46,7 +48,6 @@ class Bridge:
         self._server = ThreadedServer(
             self._handle,
             name="osmosis-bridge",
-            check=self._check,
             max_body=MAX_BODY,
             resources=self._opened(),
         )
@@ -87,20 +88,24 @@ class Bridge:
         if not self._server.closed:
             self._server.loop.call_soon_threadsafe(account.cancel)
 
-    def _handle(self, request: Request) -> Response | Coroutine[Any, Any, Response]:
-        refusal = self._check(request)  # once more: the rollout may have ended since the head came
+    async def _handle(self, request: web.Request) -> Response:
+        path = _route(request.path)
+        refusal = self._check(request, path)
         if refusal is not None:
             return refusal
-        path, account = _route(request.path), self._accounts[_key(request.headers)]
         if path == "/models":
             return models(self._model.name)
+        body = await request.read()
+        refusal = self._check(request, path)  # the rollout may have ended since the head came
+        if refusal is not None:
+            return refusal
+        account = self._accounts[_key(request.headers)]
         if path == "/messages":
-            return self._message(account, request.body)
-        return self._completed(account, request.body)
+            return await self._message(account, body)
+        return await self._completed(account, body)
 
-    def _check(self, request: Request) -> Response | None:
+    def _check(self, request: web.Request, path: str) -> Response | None:
         """Return the refusal of a request without a rollout's key, or to no route."""
-        path = _route(request.path)
         if _key(request.headers) not in self._accounts:
             return _refused(path, 401, _NO_ROLLOUT, "authentication_error", "invalid_api_key")
         if path == "/models" and request.method == "GET":

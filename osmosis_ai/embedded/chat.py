@@ -42,7 +42,7 @@ class ChatError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ChatAnswer:
     """A completion's JSON, and the seconds to wait before it is sent."""
 
     body: dict[str, Any]
@@ -65,18 +65,18 @@ class Chat:
         ]
         return {"object": "list", "data": data}
 
-    def complete(self, body: bytes) -> Answer:
+    def complete(self, body: bytes) -> ChatAnswer:
         """Return the answer to `POST /v1/chat/completions`; raise ChatError for a wrong request."""
         request = _read_request(body)
         persona = self._chosen(request["model"])
         messages: list[Message] = request["messages"]
         users = [at for at, message in enumerate(messages) if message["role"] == "user"]
         conversation = text_of(messages[users[0]].get("content")) if users else ""
-        question = text_of(messages[users[-1]].get("content")) if users else ""
+        prompt = text_of(messages[users[-1]].get("content")) if users else ""
         history = messages[users[-1] + 1 :] if users else messages
         identity, mark = self._identity(request, conversation)
         turn: str | list[Call] = NOTHING_TO_DO
-        if problem := read_problem(question):
+        if problem := read_problem(prompt):
             tools = request.get("tools") or () if persona.uses_tools else ()
             turn = next_turn(
                 Task(
@@ -95,7 +95,9 @@ class Chat:
                 )
             )
         stem = sha256(f"{identity}\0{conversation}\0{len(messages)}".encode("utf-8", "replace"))
-        return Answer(_completion(request, turn, stem.hexdigest()[:16], mark), persona.latency_s)
+        return ChatAnswer(
+            _completion(request, turn, stem.hexdigest()[:16], mark), persona.latency_s
+        )
 
     def _chosen(self, model: str) -> Persona:
         name = persona_name(model)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ..http_server.messages import Request, Response, problem
-from ..http_server.server import ThreadedServer
+from ..http_server import Response, ThreadedServer, problem
 from .chat import Chat, ChatError
 from .personas import Persona, find_persona
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 _ROUTES = {"/v1/models": "GET", "/v1/chat/completions": "POST"}
 
@@ -22,7 +23,7 @@ class EmbeddedEndpoint(ThreadedServer):
         "The model name that the endpoint answers to."
         self._chat = Chat(persona, seed=seed)
         name = f"{persona.model} endpoint"
-        super().__init__(self._handle, name=name, host=host, check=_check)
+        super().__init__(self._handle, name=name, host=host)
         self.base_url: str = f"{self.url}/v1"
         "What OpenAI clients call `base_url`: `http://127.0.0.1:PORT/v1`."
 
@@ -36,34 +37,22 @@ class EmbeddedEndpoint(ThreadedServer):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _handle(self, request: Request) -> Response | Coroutine[Any, Any, Response]:
-        refusal = _check(request)
-        if refusal is not None:
-            return refusal
+    async def _handle(self, request: web.Request) -> Response:
+        allowed = _ROUTES.get(request.path)
+        if allowed is None:
+            return problem(404, f"There is no {request.path} here.", code="unknown_url")
+        if request.method != allowed:
+            refusal = problem(405, f"{request.path} takes {allowed} only.")
+            return Response(refusal.status, refusal.body, headers={"Allow": allowed})
         if request.method == "GET":
             return Response(200, self._chat.models())
         try:
-            answer = self._chat.complete(request.body)
+            answer = self._chat.complete(await request.read())
         except ChatError as error:
             return problem(error.status, str(error), param=error.param, code=error.code)
-        response = Response(200, answer.body)
-        return _delayed(response, answer.latency_s) if answer.latency_s else response
-
-
-def _check(request: Request) -> Response | None:
-    """Return the refusal of a request to no route; there is no key to check."""
-    allowed = _ROUTES.get(request.path)
-    if allowed is None:
-        return problem(404, f"There is no {request.path} here.", code="unknown_url")
-    if request.method != allowed:
-        refusal = problem(405, f"{request.path} takes {allowed} only.")
-        return Response(refusal.status, refusal.body, headers={"Allow": allowed})
-    return None
-
-
-async def _delayed(response: Response, seconds: float) -> Response:
-    await asyncio.sleep(seconds)
-    return response
+        if answer.latency_s:
+            await asyncio.sleep(answer.latency_s)
+        return Response(200, answer.body)
 
 
 def start_embedded(

@@ -30,7 +30,7 @@ class Slip:
     """The problem as this rollout understands it."""
     reading: Callable[[Fraction], Fraction] = lambda value: value
 
-    def said(self, value: Fraction, problem: Problem) -> Fraction:
+    def misread(self, value: Fraction, problem: Problem) -> Fraction:
         """Return the number to answer with; after a slip it is never the right one."""
         said = self.reading(value)
         return said + 1 if self is not NO_SLIP and said == problem.solution() else said

@@ -55,7 +55,7 @@ def next_turn(task: Task) -> str | list[Call]:
     value = work.value(plan.answer)
     if value is None:
         return "The result is undefined.\n#### undefined"
-    said = as_text(task.slip.said(value, task.problem))
+    said = as_text(task.slip.misread(value, task.problem))
     return " ".join([*work.narration, f"The result is {said}.\n#### {said}"])
 
 

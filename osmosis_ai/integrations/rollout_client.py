@@ -34,8 +34,8 @@ def current_rollout(who: str) -> RolloutContext:
 @asynccontextmanager
 async def rollout_client(who: str) -> AsyncIterator[AsyncOpenAI]:
     """Open a client of the running rollout's endpoint."""
-    import httpx
-    from openai import AsyncOpenAI
+    # The library's own kind of client: which HTTP library is below it depends on its version.
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
     rollout = current_rollout(who)
     url = rollout.chat_completions_url
@@ -44,7 +44,7 @@ async def rollout_client(who: str) -> AsyncIterator[AsyncOpenAI]:
     if urlsplit(url).scheme == "http":
         plain = {"verify": False, "trust_env": False}
     async with (
-        httpx.AsyncClient(timeout=None, **plain) as http,
+        DefaultAsyncHttpxClient(timeout=None, **plain) as http,
         AsyncOpenAI(base_url=url, api_key=rollout.api_key, http_client=http) as client,
     ):
         yield client

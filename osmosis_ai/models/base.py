@@ -8,7 +8,8 @@ Knows neither HTTP nor any provider. The exceptions:
 
 Kinds: auth, model_not_found and quota are fatal (no other row can succeed); unreachable (there was
 no connection), connection (it broke), rate_limited, overloaded and timeout were retried;
-bad_request, protocol, redirect, tls and too_large concern the call itself.
+bad_request, protocol, redirect, tls and too_large concern the call itself; not_recorded is a call
+that a cassette has no answer to.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ ErrorKind = Literal[
     "redirect",
     "tls",
     "too_large",
+    "not_recorded",
 ]
 CallOutcome = Literal["ok", "rate_limited", "overloaded", "failed"]
 

@@ -221,7 +221,7 @@ class Wording:
         quoted = f' ("{detail}")' if detail else ""
         if fault.summary:
             return f"{fault.summary} from {self.where}{after}{quoted}"
-        if fault.reason == UNSUPPORTED:
+        if fault.reason in (UNSUPPORTED, "not_recorded"):
             return detail
         return self._of_kind(fault, detail, after, quoted)
 

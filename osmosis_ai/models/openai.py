@@ -21,7 +21,7 @@ from .parsing import parse_completion
 from .rate_limiter import RateLimiter
 from .retry import CallFailed, Retrier, RetryPolicy
 from .transport.base_url import BaseURL, normalise_base_url
-from .transport.client import JSON_HEADERS, HTTPClient
+from .transport.client import JSON_HEADERS, model_client
 from .transport.client_errors import unreachable
 from .transport.exchange import MAX_BODY_BYTES, ClientClosed, Reply
 from .transport.proxy import find_proxy
@@ -63,7 +63,7 @@ class OpenAIModel:
             total_timeout_s=total_timeout_s,
         )
         self._proxy = find_proxy(address, os.environ)
-        self._client = HTTPClient(
+        self._client = model_client(
             size=pool_size,
             max_body=max_body_bytes,
             tls=tls_context() if address.scheme == "https" else None,

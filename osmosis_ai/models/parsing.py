@@ -36,12 +36,12 @@ def parse_completion(reply: Reply, *, model: str, policy: RetryPolicy) -> ChatCo
     message = _message(choice)
     usage, cost = read_usage(data.get("usage"))
     reason = choice.get("finish_reason")
-    named = data.get("model")
+    named, ids = data.get("model"), choice.get("token_ids") or data.get("token_ids")
     return ChatCompletion(
         message=message,
         finish_reason=reason if isinstance(reason, str) else None,
         usage=usage,
-        token_ids=_token_ids(choice.get("token_ids") or data.get("token_ids")),
+        token_ids=None if ids is None else _token_ids(ids),
         logprobs=choice.get("logprobs", data.get("logprobs")),
         model=named if isinstance(named, str) else None,
         cost_usd=cost,
@@ -125,7 +125,8 @@ def read_usage(usage: object) -> tuple[Usage, float | None]:
     if total is None and prompt is not None and completion is not None:
         total = prompt + completion
     details = {name: usage[name] for name in _DETAILS if isinstance(usage.get(name), dict)}
-    return Usage(prompt, completion, total, details), _price(usage.get("cost"))
+    cost = usage.get("cost")
+    return Usage(prompt, completion, total, details), None if cost is None else _price(cost)
 
 
 _UNKNOWN = Usage()

@@ -160,7 +160,11 @@ class Retrier:
         outcome: CallOutcome = "failed"
         retry_after_s = 0.0
         try:
-            value = read(await ask(self._timeout_s(time.perf_counter() - started)))
+            timeout_s = self.request_timeout_s
+            if self._total_timeout_s is not None:
+                left_s = self._total_timeout_s - (time.perf_counter() - started)
+                timeout_s = max(0.001, min(timeout_s, left_s))
+            value = read(await ask(timeout_s))
             outcome = "ok"
             self._succeeded = True
         except CallFault as fault:
@@ -183,11 +187,6 @@ class Retrier:
         except asyncio.TimeoutError:
             summary = f"a wait beyond the {total_timeout_s:g} s of a call, asked for in an answer"
             raise CallFault("rate_limited", summary=summary) from None
-
-    def _timeout_s(self, elapsed_s: float) -> float:
-        if self._total_timeout_s is None:
-            return self.request_timeout_s
-        return max(0.001, min(self.request_timeout_s, self._total_timeout_s - elapsed_s))
 
     def _pause_s(self, fault: CallFault, tries: int, elapsed_s: float) -> float | None:
         """Return the seconds until the next try, None when this fault is final."""

@@ -22,7 +22,7 @@ class User:
     email: str = ""
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """The name with the address, as far as they are known."""
         both = self.name and self.email
         return f"{self.name} <{self.email}>" if both else self.name or self.email or self.id

@@ -21,7 +21,7 @@ from ..secret import Redactor, Secret
 from . import platform_errors as errors
 from .address import is_private, platform_origin
 from .exchange import Exchanges, Limits, Outgoing
-from .platform_errors import PASSING_STATUSES, Answer, Call, PlatformError
+from .platform_errors import PASSING_STATUSES, CallSubject, PlatformAnswer, PlatformError
 from .server_text import origin_of
 
 __all__ = ["Limits", "Listing", "PlatformClient", "PlatformError", "cli_path", "new_key"]
@@ -160,7 +160,7 @@ class PlatformClient:
             method="GET", url=self._url(path), headers=self._headers(), is_file=True
         )
 
-        def once() -> Answer:
+        def once() -> PlatformAnswer:
             file.seek(start)
             file.truncate()
             return self._exchanges.send(call, outgoing, sink=file)
@@ -181,10 +181,10 @@ class PlatformClient:
         origin = origin_of(url)
         if not origin or not is_private(origin):
             raise self.bad_answer("names an address for an upload that cannot be used")
-        call = Call(origin=origin, subject="place for this upload", version=self._version)
+        call = CallSubject(origin=origin, subject="place for this upload", version=self._version)
         headers = {"content-length": str(size), "content-type": "application/octet-stream"}
 
-        def once() -> Answer:
+        def once() -> PlatformAnswer:
             outgoing = Outgoing(
                 method="PUT", url=url, headers=headers, content=content(), is_file=True
             )
@@ -225,7 +225,7 @@ class PlatformClient:
         )
         return _parsed(answer, call)
 
-    def _tried(self, once: Callable[[], Answer], *, is_safe: bool) -> Answer:
+    def _tried(self, once: Callable[[], PlatformAnswer], *, is_safe: bool) -> PlatformAnswer:
         started, tries, was_sent = self._clock(), 0, False
         while True:
             tries += 1
@@ -267,12 +267,12 @@ class PlatformClient:
             headers["x-osmosis-git"] = quote(self._git_identity, safe="/")
         return headers
 
-    def _call(self, subject: str) -> Call:
+    def _call(self, subject: str) -> CallSubject:
         variable = self._token.name if self._token else ""
         login = "run `osmosis login`"
         if variable.isidentifier():  # it beats every login
             login = f"set {variable} to a valid token, or unset it and {login}"
-        return Call(
+        return CallSubject(
             origin=self.origin,
             subject=subject,
             version=self._version,
@@ -292,7 +292,7 @@ def _listing(
     )
 
 
-def _parsed(answer: Answer, call: Call) -> dict[str, Any]:
+def _parsed(answer: PlatformAnswer, call: CallSubject) -> dict[str, Any]:
     if not answer.body.strip():
         return {}
     try:

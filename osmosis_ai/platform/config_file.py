@@ -300,8 +300,8 @@ def _warnings(config: RunConfig, source: TomlSource) -> Iterator[Problem]:
                 "changes which code the rollout runs; is that meant?", f"env.{name}", line
             )
         if _KEY_LIKE.fullmatch(value):
-            told = "looks like a key, and is kept and sent as it is: use [secrets] instead"
-            yield Problem(told, f"env.{name}", line)
+            message = "looks like a key, and is kept and sent as it is: use [secrets] instead"
+            yield Problem(message, f"env.{name}", line)
 
 
 def _quoted(text: str) -> str:

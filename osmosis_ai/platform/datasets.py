@@ -1,7 +1,6 @@
 """The datasets of a platform: listed, and uploaded in one piece or in parts.
 
-Knows the wire; does not know where an upload that was cut short is kept (`DatasetUpload` is what
-must be), nor how its progress is shown.
+Knows the wire; does not know how progress is shown.
 
     Exception
     └── FileChanged    a file became shorter while it was sent
@@ -11,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from .account import text_or_empty
@@ -31,7 +30,7 @@ class FileChanged(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetUpload:
-    """An upload that was begun: what is needed to go on with it."""
+    """An upload that was begun."""
 
     dataset_id: str
     size: int
@@ -39,9 +38,9 @@ class DatasetUpload:
     part_size: int
     """In bytes; the last part may be smaller."""
     urls: tuple[str, ...]
-    """Where each part goes; who has one of these may write there."""
+    """Upload URLs of the parts. Anyone who holds one can write to it."""
     is_simple: bool
-    """Whether the file is one part, which the platform lists nowhere."""
+    """Whether the file is one part."""
 
     def place(self, number: int) -> tuple[int, int]:
         """Return where in the file a part begins, and how long it is; the first is part 1."""
@@ -68,28 +67,6 @@ def begin_upload(client: PlatformClient, file_name: str, size: int) -> DatasetUp
     return DatasetUpload(
         dataset_id=dataset_id, size=size, part_size=part_size, urls=urls, is_simple=False
     )
-
-
-def parts_that_arrived(
-    client: PlatformClient, upload: DatasetUpload
-) -> tuple[DatasetUpload, dict[int, str]]:
-    """Return the ETag of each part that the platform has, by number; raise PlatformError.
-
-    Where the answer has new addresses for the parts, the upload that is returned has these.
-    """
-    answer = client.get(_path(upload.dataset_id, "parts"), subject="upload to go on with")
-    found, fresh = answer.get("parts"), answer.get("upload")
-    if not isinstance(found, list):
-        raise client.bad_answer("has no list 'parts'")
-    if isinstance(fresh, dict) and len(urls := _urls(fresh)) == len(upload.urls):
-        upload = replace(upload, urls=urls)
-    known = range(1, len(upload.urls) + 1)
-    parts = (part for part in found if isinstance(part, dict))
-    return upload, {
-        part["part_number"]: etag
-        for part in parts
-        if part.get("part_number") in known and (etag := text_or_empty(part, "etag"))
-    }
 
 
 def send_part(

@@ -103,7 +103,7 @@ def wait_for_token(client: PlatformClient, code: DeviceCode, clock: Clock) -> Se
 
 
 def _next_interval_s(error: PlatformError, interval_s: float) -> float:
-    """The pause before the next question; raises what ends the wait."""
+    """The pause before the next request; raises what ends the wait."""
     word = error.said if error.status == 400 else ""
     if word == "authorization_pending":
         return interval_s

@@ -64,12 +64,12 @@ class Loaded:
         if self.ignored:
             parts.append(
                 f"ignores {_listed(self.ignored)}, which only a file that is named sets "
-                f"(--osmosis-env-file {_shown(self.path)})"
+                f"(--osmosis-env-file {_path_text(self.path)})"
             )
         if self.wrong_lines:
             lines = ", ".join(map(str, self.wrong_lines[:_SHOWN]))
             parts.append(f"leaves out what is no NAME=value (line {lines})")
-        return f"{_shown(self.path)} {', '.join(parts)}" if parts else ""
+        return f"{_path_text(self.path)} {', '.join(parts)}" if parts else ""
 
 
 def find(start: Path) -> Path | None:
@@ -132,14 +132,14 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise EnvFileError(f"{_shown(path)} cannot be read: {error.strerror}") from None
+        raise EnvFileError(f"{_path_text(path)} cannot be read: {error.strerror}") from None
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise EnvFileError(f"{_shown(path)} is not UTF-8") from None
+        raise EnvFileError(f"{_path_text(path)} is not UTF-8") from None
     if len(raw) > MAX_BYTES or "\0" in text:
         what = "holds a NUL character" if "\0" in text else "is larger than 1 MiB"
-        raise EnvFileError(f"{_shown(path)} {what}: is it a file of NAME=value lines?")
+        raise EnvFileError(f"{_path_text(path)} {what}: is it a file of NAME=value lines?")
     return text
 
 
@@ -153,5 +153,5 @@ def _listed(names: tuple[str, ...]) -> str:
     return printable(", ".join(names[:_SHOWN])) + more
 
 
-def _shown(path: Path) -> str:
+def _path_text(path: Path) -> str:
     return printable(os.path.relpath(path))

@@ -12,7 +12,7 @@ from enum import Enum
 from pathlib import Path
 
 from ..escaping import printable
-from .git_command import Answer, GitError, ask
+from .git_command import GitError, GitOutput, ask
 from .git_origin import ORIGIN, origin_repository, origin_tips
 from .workspace import find_root
 
@@ -158,7 +158,7 @@ def _root(start: Path) -> Path:
     return root
 
 
-def _checked(answer: Answer, root: Path) -> Answer:
+def _checked(answer: GitOutput, root: Path) -> GitOutput:
     if answer.status:
         raise GitError(
             f"git cannot read the repository {printable(str(root))}: {answer.complaint}",
@@ -216,9 +216,9 @@ def _unpushed(root: Path) -> int:
 def _default_branch(root: Path) -> str | None:
     answer = ask(root, "for-each-ref", "--format=%(refname) %(symref)", ORIGIN)
     refs = dict(line.partition(" ")[::2] for line in answer.out.splitlines())
-    told = refs.pop(f"{ORIGIN}HEAD", "")
-    if told:
-        return told.removeprefix(ORIGIN)
+    symref = refs.pop(f"{ORIGIN}HEAD", "")
+    if symref:
+        return symref.removeprefix(ORIGIN)
     names = [ref.removeprefix(ORIGIN) for ref in refs]
     if len(names) == 1:
         return names[0]

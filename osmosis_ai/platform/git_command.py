@@ -57,7 +57,7 @@ class GitError(WorkspaceError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GitOutput:
     """What git said."""
 
     status: int
@@ -73,7 +73,7 @@ def ask(
     timeout_s: float = LOCAL_TIMEOUT_S,
     protocols: str = "",
     looks_up: bool = False,
-) -> Answer:
+) -> GitOutput:
     """Run git in a folder and return its answer, whatever its status.
 
     Unless it `looks_up`, the folder is the top of a work tree, or in none.
@@ -112,7 +112,7 @@ def ask(
         finally:
             _end_group(process)
     text = out.decode("utf-8", "surrogateescape")
-    return Answer(process.returncode, text, complaint(err.decode("utf-8", "replace")))
+    return GitOutput(process.returncode, text, complaint(err.decode("utf-8", "replace")))
 
 
 def command(*words: str) -> list[str]:

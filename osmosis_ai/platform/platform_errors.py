@@ -59,7 +59,7 @@ _BY_CODE = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class CallSubject:
     """What a request is about, for the sentence when it fails."""
 
     origin: str
@@ -74,7 +74,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class PlatformAnswer:
     """A response, read to its end; names of headers in lower case."""
 
     status: int
@@ -138,13 +138,15 @@ class PlatformError(Exception):
         return {name: value for name, value in known.items() if value is not None}
 
 
-def refusal(answer: Answer, call: Call, retry_after_s: float | None = None) -> PlatformError:
+def refusal(
+    answer: PlatformAnswer, call: CallSubject, retry_after_s: float | None = None
+) -> PlatformError:
     """Return the error for an answer whose status is none of success."""
     status = answer.status
     if 300 <= status < 400:
         return _redirect(answer, call)
     document = _document(answer.body)
-    said = _said(document, call)
+    said = _server_text(document, call)
     field_name = _word(document.get("field"))
     other = _OTHER_REFUSAL if status < 500 else _FAILED
     code, words, pattern = _BY_STATUS.get(status, other)
@@ -169,7 +171,7 @@ def refusal(answer: Answer, call: Call, retry_after_s: float | None = None) -> P
     return error
 
 
-def not_json(answer: Answer, call: Call, what: str = "is not JSON") -> PlatformError:
+def not_json(answer: PlatformAnswer, call: CallSubject, what: str = "is not JSON") -> PlatformError:
     """Return the error for a success whose body is none of the API's."""
     return PlatformError(
         f"the answer of {call.origin} {what}{_kind(answer)}: is OSMOSIS_PLATFORM_URL the address "
@@ -180,7 +182,7 @@ def not_json(answer: Answer, call: Call, what: str = "is not JSON") -> PlatformE
     )
 
 
-def too_large(answer: Answer, call: Call, limit: int) -> PlatformError:
+def too_large(answer: PlatformAnswer, call: CallSubject, limit: int) -> PlatformError:
     """Return the error for an answer that was cut off."""
     size = f"{limit >> 20} MiB" if limit >= 1 << 20 else f"{limit} bytes"
     return PlatformError(
@@ -191,7 +193,7 @@ def too_large(answer: Answer, call: Call, limit: int) -> PlatformError:
     )
 
 
-def timed_out(call: Call, seconds: float, *, was_sent: bool = True) -> PlatformError:
+def timed_out(call: CallSubject, seconds: float, *, was_sent: bool = True) -> PlatformError:
     """Return the error for an answer that did not come, or not to its end."""
     return PlatformError(
         f"{call.origin} did not answer within {seconds:g} s; try again later",
@@ -201,14 +203,14 @@ def timed_out(call: Call, seconds: float, *, was_sent: bool = True) -> PlatformE
     )
 
 
-def too_slow(call: Call) -> PlatformError:
+def too_slow(call: CallSubject) -> PlatformError:
     """Return the error for an answer that came, but too slowly to be waited for."""
     return PlatformError(
         f"{call.origin} answers too slowly; try again later", code="timeout", is_passing=True
     )
 
 
-def unreachable(call: Call, error: Exception, *, was_sent: bool) -> PlatformError:
+def unreachable(call: CallSubject, error: Exception, *, was_sent: bool) -> PlatformError:
     """Return the error for a connection that could not be made, or broke."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError):
@@ -223,7 +225,7 @@ def unreachable(call: Call, error: Exception, *, was_sent: bool) -> PlatformErro
     )
 
 
-def unusable_address(call: Call) -> PlatformError:
+def unusable_address(call: CallSubject) -> PlatformError:
     """Return the error for a URL that is none."""
     return PlatformError(
         f"{call.origin or 'the platform'}: the address for this cannot be used",
@@ -232,7 +234,7 @@ def unusable_address(call: Call) -> PlatformError:
     )
 
 
-def _tls(call: Call, error: ssl.SSLError) -> PlatformError:
+def _tls(call: CallSubject, error: ssl.SSLError) -> PlatformError:
     if isinstance(error, ssl.SSLCertVerificationError):
         why = f"its certificate cannot be trusted ({one_line(error.verify_message, 100)})"
         cure = "where it has a certificate authority of your own, set SSL_CERT_FILE to its file"
@@ -242,7 +244,7 @@ def _tls(call: Call, error: ssl.SSLError) -> PlatformError:
     return PlatformError(f"{call.origin}: {why}; {cure}", code="tls", was_sent=False)
 
 
-def _redirect(answer: Answer, call: Call) -> PlatformError:
+def _redirect(answer: PlatformAnswer, call: CallSubject) -> PlatformError:
     there = origin_of(answer.headers.get("location", ""))
     where = f"to {there}" if there and there != call.origin else "to another address"
     return PlatformError(
@@ -262,7 +264,7 @@ def _document(body: bytes) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _said(document: Mapping[str, Any], call: Call) -> str:
+def _server_text(document: Mapping[str, Any], call: CallSubject) -> str:
     found = document.get("error") or document.get("message") or document.get("detail")
     if isinstance(found, dict):
         found = found.get("message") or found.get("error")
@@ -274,17 +276,17 @@ def _word(value: object) -> str | None:
     return value if isinstance(value, str) and _WORD.fullmatch(value) else None
 
 
-def _request_id(answer: Answer, document: Mapping[str, Any]) -> str | None:
+def _request_id(answer: PlatformAnswer, document: Mapping[str, Any]) -> str | None:
     return _word(answer.headers.get("x-request-id")) or _word(document.get("request_id"))
 
 
-def is_web_page(answer: Answer) -> bool:
+def is_web_page(answer: PlatformAnswer) -> bool:
     """Return whether the answer is HTML, which a proxy or a login page sends."""
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     return kind == "text/html" or answer.body.lstrip()[:1] == b"<"
 
 
-def _kind(answer: Answer) -> str:
+def _kind(answer: PlatformAnswer) -> str:
     return " (a web page)" if is_web_page(answer) else ""
 
 

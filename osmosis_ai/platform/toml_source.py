@@ -56,8 +56,10 @@ class TomlSource:
             raise TomlError("its values are nested too deeply", _deepest_line(text)) from None
         except ValueError as error:  # more digits than Python converts
             number, line = _longest_number(text)
-            told = f"not TOML: a number of {number:,} digits is too long" if number else str(error)
-            raise TomlError(told, line) from None
+            message = (
+                f"not TOML: a number of {number:,} digits is too long" if number else str(error)
+            )
+            raise TomlError(message, line) from None
         lines: dict[KeyPath, int] = {}
         for path, line in _definitions(text):
             lines.setdefault(path, line)

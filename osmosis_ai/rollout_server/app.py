@@ -142,7 +142,7 @@ def create_app(  # noqa: PLR0913  the contract's signature
     """Return an ASGI application that runs `agent_loop`, or an async function, for a trainer.
 
     `settings` default to those of the environment (`OSMOSIS_ALLOWED_TRAINERS`,
-    `OSMOSIS_STATE_DIR`, `OSMOSIS_ROLLOUT_*`), and `api_key` to `OSMOSIS_SERVER_API_KEY`; without a
+    `OSMOSIS_ROLLOUT_*`), and `api_key` to `OSMOSIS_SERVER_API_KEY`; without a
     key it only answers on loopback. With `credentials`, `server_host` and `server_port` the server
     registers itself with the platform once it answers.
     The hooks run in the event loop in which the agent runs.

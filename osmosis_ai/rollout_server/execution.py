@@ -53,7 +53,7 @@ _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RolloutOutcome:
     """How a rollout ended, ready for the wire."""
 
     status: str
@@ -83,18 +83,18 @@ class TracedLLM:
     ) -> CompletionsResult:
         """Ask, and record request and answer."""
         started = time.monotonic()
-        told: dict[str, Any] = {"messages": len(messages), "params": params}
+        fields: dict[str, Any] = {"messages": len(messages), "params": params}
         try:
             answer = await self._llm.chat_completions(messages, **params)
-            told |= {"message": answer.message, "finish_reason": answer.finish_reason}
-            told |= {"usage": answer.usage}
+            fields |= {"message": answer.message, "finish_reason": answer.finish_reason}
+            fields |= {"usage": answer.usage}
         except Exception as error:
-            told |= {"error": type(error).__name__}
+            fields |= {"error": type(error).__name__}
             raise
         finally:
-            told["latency_ms"] = round((time.monotonic() - started) * 1000.0, 1)
+            fields["latency_ms"] = round((time.monotonic() - started) * 1000.0, 1)
             if ctx := get_rollout_context():
-                ctx.log_event("model_call", **told)
+                ctx.log_event("model_call", **fields)
         return answer
 
     def get_metrics(self) -> RolloutMetrics:
@@ -119,7 +119,7 @@ class Runner:
         await self.thread.close()
         await self._client.aclose()
 
-    async def tools(self, request: RolloutRequest, key: Secret | None) -> Tools | Outcome:
+    async def tools(self, request: RolloutRequest, key: Secret | None) -> Tools | RolloutOutcome:
         """Return the agent's tools for this request; an outcome when there will be no rollout."""
 
         async def ask(main_loop: RunInMainLoop) -> Tools:
@@ -132,12 +132,12 @@ class Runner:
 
     async def run(
         self, request: RolloutRequest, key: Secret | None, trainer: Trainer, tools: Tools
-    ) -> Outcome:
+    ) -> RolloutOutcome:
         """Return how the rollout ended."""
         settings, redact = self._settings, masking(self._options.api_key, key)
         begun: list[RolloutContext] = []
 
-        async def execute(main_loop: RunInMainLoop) -> Outcome:
+        async def execute(main_loop: RunInMainLoop) -> RolloutOutcome:
             channel = TrainerChannel(
                 self._client,
                 trainer,
@@ -172,7 +172,7 @@ class Runner:
 
     async def _ended(
         self, section: Section, call: Call[T], redact: Redact, begun: list[RolloutContext]
-    ) -> T | Outcome:
+    ) -> T | RolloutOutcome:
         """Make a call of the agent's code; an error is an outcome, with what was measured."""
         try:
             if not self.thread.is_ending:
@@ -191,22 +191,24 @@ class Runner:
         return failed(section.job, why, metrics=begun[0].metrics() if begun else None)
 
 
-def failed(rollout_id: str, told: str, *, metrics: RolloutMetrics | None = None) -> Outcome:
-    """Return the outcome of a failed rollout; `told` holds no secret."""
-    result = RolloutResult("ERROR", [], "error", told, metrics)
-    return _encoded(rollout_id, result, clip(told, MESSAGE_LIMIT))
+def failed(
+    rollout_id: str, message: str, *, metrics: RolloutMetrics | None = None
+) -> RolloutOutcome:
+    """Return the outcome of a failed rollout; `message` holds no secret."""
+    result = RolloutResult("ERROR", [], "error", message, metrics)
+    return _encoded(rollout_id, result, clip(message, MESSAGE_LIMIT))
 
 
-def _outcome_of(request: RolloutRequest, result: RolloutResult, redact: Redact) -> Outcome:
+def _outcome_of(request: RolloutRequest, result: RolloutResult, redact: Redact) -> RolloutOutcome:
     error = result.error_message
-    told = None if error is None else clip(redact(str(error)), MESSAGE_LIMIT)
+    message = None if error is None else clip(redact(str(error)), MESSAGE_LIMIT)
     try:
-        return _encoded(request.rollout_id, result, told)
+        return _encoded(request.rollout_id, result, message)
     except (TypeError, ValueError, RecursionError) as wrong:
         return failed(request.rollout_id, redact(f"the agent's result is not JSON: {wrong}"))
 
 
-def _encoded(rollout_id: str, result: RolloutResult, error: str | None) -> Outcome:
+def _encoded(rollout_id: str, result: RolloutResult, error: str | None) -> RolloutOutcome:
     # Tokens that are not known are left out: trainers read their numbers as integers.
     metrics = None if result.metrics is None else result.metrics.model_dump(exclude_none=True)
     document = {
@@ -219,4 +221,4 @@ def _encoded(rollout_id: str, result: RolloutResult, error: str | None) -> Outco
         "metrics": metrics,
         "extra_fields": {},
     }
-    return Outcome(result.status, _encode(document).encode("ascii"), error)
+    return RolloutOutcome(result.status, _encode(document).encode("ascii"), error)

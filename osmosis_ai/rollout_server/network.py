@@ -39,11 +39,11 @@ def detect_public_ip() -> str:
             probe.connect(_OUTSIDE)  # of a datagram socket: sends nothing
             found = str(probe.getsockname()[0])
     except OSError as error:
-        told = f"this machine has no way to the internet ({error.strerror}): {cure}"
-        raise PublicIPDetectionError(told) from None
+        message = f"this machine has no way to the internet ({error.strerror}): {cure}"
+        raise PublicIPDetectionError(message) from None
     if not is_public(found):
-        told = f"this machine's address is {found}, which others cannot reach: {cure}"
-        raise PublicIPDetectionError(told)
+        message = f"this machine's address is {found}, which others cannot reach: {cure}"
+        raise PublicIPDetectionError(message)
     return found
 
 

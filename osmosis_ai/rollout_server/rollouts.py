@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ..agents.request import RolloutRequest
 from ..secret import Secret
-from .execution import Outcome
+from .execution import RolloutOutcome
 from .http.messages import Refused
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from .http.init_body import Init
 
 State = Literal["queued", "running", "ended"]
-Delivery = Literal["none", "pending", "needs_key", "delivered", "refused", "expired"]
-"""none: not ended yet; needs_key: known from the journal, which holds no keys."""
+Delivery = Literal["none", "pending", "delivered", "refused", "expired"]
+"""none: not ended yet; expired: the trainer could not be reached for an hour."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Rollout:
+class ServedRollout:
     """One rollout, from its init until its record is dropped."""
 
     rollout_id: str
@@ -43,7 +43,7 @@ class Rollout:
     """The answer to the init, once there is one."""
     answer: bytes = b""
     state: State = "queued"
-    outcome: Outcome | None = None
+    outcome: RolloutOutcome | None = None
     delivery: Delivery = "none"
     accepted_at: float = field(default_factory=time.monotonic)
     started_at: float = 0.0
@@ -58,7 +58,7 @@ class Rollout:
     @property
     def undelivered(self) -> bool:
         """Whether somebody still waits for the result."""
-        return self.delivery in ("pending", "needs_key")
+        return self.delivery == "pending"
 
 
 class Registry:
@@ -67,9 +67,9 @@ class Registry:
     def __init__(self, *, ttl_s: float, max_kept_bytes: int) -> None:
         self._ttl_s = ttl_s
         self._max_kept_bytes = max_kept_bytes
-        self._by_identity: dict[str, Rollout] = {}
-        self._by_id: dict[str, Rollout] = {}
-        self._ended: OrderedDict[str, Rollout] = OrderedDict()
+        self._by_identity: dict[str, ServedRollout] = {}
+        self._by_id: dict[str, ServedRollout] = {}
+        self._ended: OrderedDict[str, ServedRollout] = OrderedDict()
         """By rollout id, the oldest first."""
         self.kept_bytes = 0
         """Bytes of all results that are held."""
@@ -83,21 +83,21 @@ class Registry:
         """Results that somebody still waits for."""
         return sum(rollout.undelivered for rollout in self._by_id.values())
 
-    def get(self, rollout_id: str) -> Rollout | None:
+    def get(self, rollout_id: str) -> ServedRollout | None:
         """Return the record of that rollout."""
         return self._by_id.get(rollout_id)
 
-    def find(self, init: Init) -> Rollout | None:
+    def find(self, init: Init) -> ServedRollout | None:
         """Return the rollout that this init started before; raise Refused (409) if it differs."""
         known = self._by_identity.get(init.identity) or self._by_id.get(init.request.rollout_id)
         if known is not None and known.digest != init.digest:
-            told = "this rollout was started before, with another body"
-            raise Refused(409, "conflict", told)
+            message = "this rollout was started before, with another body"
+            raise Refused(409, "conflict", message)
         return known
 
-    def begin(self, init: Init) -> Rollout:
+    def begin(self, init: Init) -> ServedRollout:
         """Return a new record for what this init asks for."""
-        rollout = Rollout(
+        rollout = ServedRollout(
             rollout_id=init.request.rollout_id,
             identity=init.identity,
             digest=init.digest,
@@ -109,12 +109,12 @@ class Registry:
         self.add(rollout)
         return rollout
 
-    def add(self, rollout: Rollout) -> None:
+    def add(self, rollout: ServedRollout) -> None:
         """Keep a new record."""
         self._by_identity[rollout.identity] = rollout
         self._by_id[rollout.rollout_id] = rollout
 
-    def note_end(self, rollout: Rollout, outcome: Outcome, delivery: Delivery) -> None:
+    def note_end(self, rollout: ServedRollout, outcome: RolloutOutcome, delivery: Delivery) -> None:
         """The rollout has ended: keep its result until that is delivered and old."""
         rollout.state, rollout.outcome, rollout.delivery = "ended", outcome, delivery
         rollout.ended_at = time.monotonic()
@@ -125,7 +125,7 @@ class Registry:
             self.undelivered_bytes += rollout.kept_bytes
         self._shrink()
 
-    def note_delivery(self, rollout: Rollout, delivery: Delivery) -> None:
+    def note_delivery(self, rollout: ServedRollout, delivery: Delivery) -> None:
         """What became of the result."""
         if rollout.undelivered:
             self.undelivered_bytes -= rollout.kept_bytes
@@ -134,14 +134,14 @@ class Registry:
             self.undelivered_bytes += rollout.kept_bytes
         self._shrink()
 
-    def remove(self, rollout: Rollout) -> None:
+    def remove(self, rollout: ServedRollout) -> None:
         """Forget a record."""
         self._by_identity.pop(rollout.identity, None)
         self._by_id.pop(rollout.rollout_id, None)
         if self._ended.pop(rollout.rollout_id, None) is not None:
             self.kept_bytes -= rollout.kept_bytes
 
-    def old(self) -> list[Rollout]:
+    def old(self) -> list[ServedRollout]:
         """Return expired records; not those whose result is being delivered."""
         oldest = time.monotonic() - self._ttl_s
         found = []
@@ -155,7 +155,7 @@ class Registry:
     def _shrink(self) -> None:
         """Drop the oldest results that were taken or refused while all take too many bytes.
 
-        Those that were given up are forgotten soon, and on disk they stay.
+        Those that were given up are forgotten soon.
         """
         if self.kept_bytes <= self._max_kept_bytes:
             return
@@ -163,6 +163,6 @@ class Registry:
             done = rollout.delivery in ("delivered", "refused")
             if done and rollout.outcome and rollout.outcome.body:
                 self.kept_bytes -= rollout.kept_bytes
-                rollout.outcome = Outcome(rollout.outcome.status, b"", rollout.outcome.error)
+                rollout.outcome = RolloutOutcome(rollout.outcome.status, b"", rollout.outcome.error)
                 if self.kept_bytes <= self._max_kept_bytes:
                     return

@@ -9,18 +9,17 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
 from ..error_text import named_error
 from ..secret_variables import masking
 from .events import Counters, event
-from .execution import Outcome, Runner, Tools
+from .execution import RolloutOutcome, Runner, Tools
 from .http.init_body import Init
 from .http.messages import ByteBudget, Refused, busy
-from .journal import Journal
-from .rollouts import Delivery, Registry, Rollout
+from .rollouts import Delivery, Registry, ServedRollout
 from .settings import AppOptions
 from .trainer.address_policy import Trainer, TrainerRefused, TrainerRules, TrainerUnknown
 from .trainer.delivery import Callbacks
@@ -52,7 +51,6 @@ class RolloutService:
         self._idle = asyncio.Event()
         self._runner: Runner
         self._callbacks: Callbacks
-        self._journal: Journal | None = None
 
     # Life cycle.
 
@@ -63,8 +61,6 @@ class RolloutService:
         await asyncio.shield(self._starting)
 
     async def _start(self) -> None:
-        if self.settings.state_dir is not None:
-            self._journal = await asyncio.to_thread(Journal, self.settings.state_dir)
         self._callbacks = Callbacks(self.settings, self._rules, self._note_delivery, self._stopping)
         self._runner = Runner(self._options, self._stopping)
         if self._options.on_startup is not None:
@@ -73,7 +69,6 @@ class RolloutService:
             except BaseException:
                 await self._release()
                 raise
-        self._recover()
         self._in_background(self._tick())
         self._in_background(register(self._options))
         name, places = self._options.agent.name, self.settings.max_concurrent
@@ -96,18 +91,15 @@ class RolloutService:
             task.cancel()
         await self._callbacks.close(self.settings.flush_s)
         if left := self.registry.undelivered:
-            kept = "nowhere" if self._journal is None else self.settings.state_dir
-            event("results_undelivered", logging.ERROR, results=left, kept=kept)
+            event("results_undelivered", logging.ERROR, results=left)
         await self._call_shutdown_hook()
         await self._release()
         event("stopped", rollouts=self.ended)
 
     async def _release(self) -> None:
-        """End threads, connections and the journal's lock; harmless when repeated."""
+        """End threads and connections; harmless when repeated."""
         await self._callbacks.close(0.0)
         await self._runner.close()
-        if self._journal is not None:
-            await asyncio.to_thread(self._journal.close)
 
     async def _call_shutdown_hook(self) -> None:
         if (hook := self._options.on_shutdown) is None:
@@ -124,33 +116,11 @@ class RolloutService:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._idle.wait(), seconds)
 
-    def _recover(self) -> None:
-        for rollout in self._journal.load() if self._journal else ():
-            assert rollout.outcome is not None
-            self.registry.add(rollout)
-            self.registry.note_end(rollout, rollout.outcome, rollout.delivery)
-            event("recovered", rollout_id=rollout.rollout_id, delivery=rollout.delivery)
-            if rollout.delivery == "pending":
-                self._callbacks.deliver(rollout)
-
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(min(_TICK_S, self.settings.record_ttl_s))
             for rollout in self.registry.old():
-                await self._forget(rollout)
-
-    async def _forget(self, rollout: Rollout) -> None:
-        """Drop an old record; on disk a result that was never delivered stays."""
-        if rollout.delivery == "needs_key":
-            self.registry.note_delivery(rollout, "expired")
-            self.counters.add("osmosis_callbacks_total", outcome="expired")
-            why = "the trainer did not send its init again"
-            event("callback_expired", logging.WARNING, rollout_id=rollout.rollout_id, error=why)
-        self.registry.remove(rollout)
-        if self._journal is not None:
-            lost = rollout.delivery == "expired"
-            writing = self._journal.save(rollout) if lost else self._journal.remove(rollout)
-            await self._logged(rollout, writing)
+                self.registry.remove(rollout)
 
     def _in_background(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.ensure_future(work)
@@ -193,18 +163,18 @@ class RolloutService:
         """Return the answer to an init; starts its rollout unless that was done before."""
         known = self.registry.find(init)
         if known is None:
-            self._check_room()
-            trainer = await self._located(init.request.server_url)
+            self._check_capacity()
+            trainer = await self._locate(init.request.server_url)
             known = self.registry.find(init) or self._added(init, trainer)
         if init.key is not None and init.key != known.key:
             known.key = init.key
-            if known.delivery in ("needs_key", "refused") and known.kept_bytes:
+            if known.delivery == "refused" and known.kept_bytes:
                 self.registry.note_delivery(known, "pending")
                 self._callbacks.deliver(known)
         return known.answer if known.admitted is None else await asyncio.shield(known.admitted)
 
-    def _added(self, init: Init, trainer: Trainer) -> Rollout:
-        self._check_room()
+    def _added(self, init: Init, trainer: Trainer) -> ServedRollout:
+        self._check_capacity()
         self.budget.take(init.size)
         rollout = self.registry.begin(init)
         self.active += 1
@@ -212,23 +182,23 @@ class RolloutService:
         rollout.admitted = self._in_background(self._admit(rollout, trainer))
         return rollout
 
-    def _check_room(self) -> None:
+    def _check_capacity(self) -> None:
         if self.draining:
-            told = "the server is shutting down"
-            raise Refused(503, "draining", told, headers={"retry-after": "10"}, hang_up=True)
+            message = "the server is shutting down"
+            raise Refused(503, "draining", message, headers={"retry-after": "10"}, hang_up=True)
         if self.active >= 2 * self.settings.max_concurrent:
-            told = f"{self.active} rollouts run or wait, which is all that this server takes"
-            raise busy("busy", told, retry_after_s=self._expected_wait_s())
+            message = f"{self.active} rollouts run or wait, which is all that this server takes"
+            raise busy("busy", message, retry_after_s=self._expected_wait_s())
         if self.registry.undelivered_bytes > self.settings.max_held_bytes:
-            told = "too many results wait for a trainer that does not take them"
-            raise busy("backlog", told, retry_after_s=30.0)
+            message = "too many results wait for a trainer that does not take them"
+            raise busy("backlog", message, retry_after_s=30.0)
 
     def _expected_wait_s(self) -> float:
         """About how long it takes until a place is free."""
         ran_s = self.counters.total("osmosis_rollout_seconds_total")
         return min(60.0, ran_s / max(1, self.ended) / self.settings.max_concurrent)
 
-    async def _located(self, server_url: str) -> Trainer:
+    async def _locate(self, server_url: str) -> Trainer:
         try:
             return await self._rules.locate(server_url)
         except TrainerRefused as error:
@@ -237,30 +207,23 @@ class RolloutService:
             headers = {"retry-after": "5"}
             raise Refused(503, "trainer_unknown", str(error), headers=headers) from None
 
-    async def _admit(self, rollout: Rollout, trainer: Trainer) -> bytes:
+    async def _admit(self, rollout: ServedRollout, trainer: Trainer) -> bytes:
         assert rollout.request is not None
         tools = await self._runner.tools(rollout.request, rollout.key)
         schemas = tools.schemas if isinstance(tools, Tools) else []
         document = {"rollout_id": rollout.rollout_id, "tools": schemas}
         rollout.answer = json.dumps(document, separators=(",", ":")).encode("ascii")
-        try:
-            await self._save(rollout)
-        except OSError as error:
-            self.registry.remove(rollout)
-            self._leave(rollout)
-            told = f"the rollout cannot be noted in the state folder: {error.strerror}"
-            raise Refused(503, "journal", told, headers={"retry-after": "30"}) from None
         event("accepted", rollout_id=rollout.rollout_id, trainer=trainer.origin)
         rollout.admitted = None
         if isinstance(tools, Tools):
             self._in_background(self._run(rollout, trainer, tools))
         else:
-            await self._end(rollout, tools)
+            self._end(rollout, tools)
         return rollout.answer
 
     # Running.
 
-    async def _run(self, rollout: Rollout, trainer: Trainer, tools: Tools) -> None:
+    async def _run(self, rollout: ServedRollout, trainer: Trainer, tools: Tools) -> None:
         assert rollout.request is not None
         async with self._runner.thread.places:
             self._running += 1
@@ -269,9 +232,9 @@ class RolloutService:
                 outcome = await self._runner.run(rollout.request, rollout.key, trainer, tools)
             finally:
                 self._running -= 1
-        await self._end(rollout, outcome)
+        self._end(rollout, outcome)
 
-    async def _end(self, rollout: Rollout, outcome: Outcome) -> None:
+    def _end(self, rollout: ServedRollout, outcome: RolloutOutcome) -> None:
         self.registry.note_end(rollout, outcome, "pending")
         ran_s = rollout.ended_at - rollout.started_at if rollout.started_at else 0.0
         self.counters.add("osmosis_rollouts_total", status=outcome.status)
@@ -284,11 +247,10 @@ class RolloutService:
             waited_s=rollout.ended_at - ran_s - rollout.accepted_at,
             error=outcome.error,
         )
-        await self._logged(rollout, self._save(rollout))
         self._callbacks.deliver(rollout)
         self._leave(rollout)
 
-    def _leave(self, rollout: Rollout) -> None:
+    def _leave(self, rollout: ServedRollout) -> None:
         self.budget.give(rollout.size)
         self.active -= 1
         if not self.active:
@@ -296,19 +258,6 @@ class RolloutService:
 
     # Results.
 
-    async def _note_delivery(self, rollout: Rollout, delivery: Delivery) -> None:
+    def _note_delivery(self, rollout: ServedRollout, delivery: Delivery) -> None:
         self.registry.note_delivery(rollout, delivery)
         self.counters.add("osmosis_callbacks_total", outcome=delivery)
-        await self._logged(rollout, self._save(rollout))
-
-    async def _save(self, rollout: Rollout) -> None:
-        if self._journal is not None:
-            await self._journal.save(rollout)
-
-    async def _logged(self, rollout: Rollout, writing: Awaitable[None]) -> None:
-        """Await a change of the journal; a failure is logged and the server goes on."""
-        try:
-            await writing
-        except OSError as error:
-            why = error.strerror
-            event("journal_failed", logging.ERROR, rollout_id=rollout.rollout_id, error=why)

@@ -21,7 +21,6 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 TRAINERS_VARIABLE = "OSMOSIS_ALLOWED_TRAINERS"
 """Origins of trainers, separated by commas or blanks."""
-STATE_VARIABLE = "OSMOSIS_STATE_DIR"
 KEY_VARIABLE = "OSMOSIS_SERVER_API_KEY"
 """The server's key, where `create_app` is given none."""
 
@@ -56,8 +55,6 @@ class ServerSettings:
     """Origins that may be called, whatever their address; empty: any public address."""
     local: bool = False
     """Whether any address may be called: loopback, private and link-local ones too."""
-    state_dir: Path | None = None
-    """Where results are kept on disk; None: nowhere."""
     ready_s: float = 10.0
     """How long the server may take to answer its own health check before it is registered."""
     ready_pause_s: float = 0.2
@@ -69,8 +66,6 @@ class ServerSettings:
         for each in fields(self):
             if type(each.default) in (int, float):
                 _check_number(each.name, getattr(self, each.name), whole=type(each.default) is int)
-        if self.state_dir is not None:
-            object.__setattr__(self, "state_dir", Path(self.state_dir))
         if isinstance(self.allowed_trainers, str):
             raise TypeError(f"allowed_trainers must be a tuple, not {self.allowed_trainers!r}")
         if self.allowed_trainers:
@@ -124,15 +119,10 @@ class AppOptions:
 def settings_from(
     environ: Mapping[str, str] | None = None, rollout: RolloutSettings | None = None
 ) -> ServerSettings:
-    """Return `rollout`, or the process's settings, with the environment's trainers and folder."""
+    """Return `rollout`, or the process's settings, with the environment's trainers."""
     environ = os.environ if environ is None else environ
-    folder = environ.get(STATE_VARIABLE, "").strip()
     rollout = get_settings() if rollout is None else rollout
-    return replace(
-        of_rollout(rollout),
-        allowed_trainers=trainers_from(environ),
-        state_dir=Path(folder) if folder else None,
-    )
+    return replace(of_rollout(rollout), allowed_trainers=trainers_from(environ))
 
 
 def of_rollout(rollout: RolloutSettings) -> ServerSettings:

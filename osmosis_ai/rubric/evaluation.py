@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 from ..blocking import run_blocking
 from .prompt import Case
-from .reasons import tell
+from .reasons import add_reason
 from .settings import MAX_VOTES, JudgeSettings, Overrides, judge_settings
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ async def aevaluate_rubric(  # noqa: PLR0913  # the contract has this many
 
     async with Judge(settings) as judge:
         details = await judge.judge(case, votes=votes)
-    tell(details["explanation"])
+    add_reason(details["explanation"])
     return details if return_details else details["score"]
 
 

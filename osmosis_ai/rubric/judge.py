@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 
 from ..models.base import ProviderError, clip
 from ..models.litellm.model import LiteLLMModel
-from ..models.litellm.reading import Answer
+from ..models.litellm.reading import ProviderAnswer
 from ..models.rate_limiter import RateLimiter
 from ..models.retry import RetryPolicy, Success
 from ..secret import Secret
@@ -93,7 +93,7 @@ class RewardRubricRunResult(TypedDict):
 @dataclass(frozen=True, slots=True)
 class _Asked:
     vote: Vote
-    answers: list[Success[Answer]]
+    answers: list[Success[ProviderAnswer]]
 
 
 class Judge:
@@ -135,18 +135,20 @@ class Judge:
         answers = [await self._ask(messages)]
         verdict = self._verdict(answers[0].value)
         if verdict is None:
-            said = _said(answers[0].value)
-            again = [{"role": "assistant", "content": said[:MAX_ASKED_AGAIN_CHARS] or "(nothing)"}]
+            text = _reply_text(answers[0].value)
+            again = [{"role": "assistant", "content": text[:MAX_ASKED_AGAIN_CHARS] or "(nothing)"}]
             again.append({"role": "user", "content": ASK_AGAIN})
             answers.append(await self._ask([*messages, *again]))
             verdict = self._verdict(answers[1].value)
         if verdict is None:
             answer = answers[1].value
             reason = answer.completion.finish_reason
-            raise self._no_verdict(f"twice no JSON object (finish_reason {reason})", _said(answer))
+            raise self._no_verdict(
+                f"twice no JSON object (finish_reason {reason})", _reply_text(answer)
+            )
         return _Asked(self._clamped(verdict, case, answers[-1].value), answers)
 
-    async def _ask(self, messages: Sequence[Mapping[str, Any]]) -> Success[Answer]:
+    async def _ask(self, messages: Sequence[Mapping[str, Any]]) -> Success[ProviderAnswer]:
         """One answer, in the schema if the provider has such a mode; raises our own errors."""
         failure: ProviderError | None = None
         if not self._plain:
@@ -165,22 +167,22 @@ class Judge:
             failure = error
         raise self._error(failure)
 
-    def _verdict(self, answer: Answer) -> Verdict | None:
+    def _verdict(self, answer: ProviderAnswer) -> Verdict | None:
         """Return the verdict; None where the reply holds no JSON object."""
         message = answer.completion.message
         refusal = message.get("refusal")
         if isinstance(refusal, str) and refusal:
             raise self._no_verdict("the judge refused", refusal)
         try:
-            return read_verdict(self._model.redacted(_said(answer)))
+            return read_verdict(self._model.redacted(_reply_text(answer)))
         except NotJSON:
             return None
         except BadVerdict as error:
             raise self._no_verdict(str(error)) from None
 
-    def _no_verdict(self, detail: str, said: str = "") -> ProviderRequestError:
+    def _no_verdict(self, detail: str, text: str = "") -> ProviderRequestError:
         name = self._settings.name
-        quoted = f': "{clip(self._model.redacted(said), 200)}"' if said else ""
+        quoted = f': "{clip(self._model.redacted(text), 200)}"' if text else ""
         return ProviderRequestError(name.provider, name.model, detail + quoted, kind="verdict")
 
     def _error(self, error: ProviderError) -> ProviderRequestError:
@@ -195,12 +197,12 @@ class Judge:
             fatal=error.fatal,
         )
 
-    def _clamped(self, verdict: Verdict, case: Case, answer: Answer) -> Vote:
+    def _clamped(self, verdict: Verdict, case: Case, answer: ProviderAnswer) -> Vote:
         score = min(max(verdict.score, case.score_min), case.score_max)
         return {
             "score": score,
             "explanation": verdict.explanation,
-            "raw": _short(json.loads(self._model.redacted(json.dumps(answer.raw, default=str)))),
+            "raw": _shorten(json.loads(self._model.redacted(json.dumps(answer.raw, default=str)))),
             "clamped": score != verdict.score,
         }
 
@@ -226,7 +228,7 @@ class Judge:
         }
 
 
-def _said(answer: Answer) -> str:
+def _reply_text(answer: ProviderAnswer) -> str:
     """Return the reply's text, or the arguments of the tool call that it made of the schema."""
     message = answer.completion.message
     content = message.get("content")
@@ -245,18 +247,18 @@ def _is_about_format(error: ProviderError) -> bool:
     """Return whether the provider, or LiteLLM, refused the schema rather than the question."""
     if error.kind != "bad_request" and error.status != 422:
         return False
-    said = error.detail.lower()
-    return any(word in said for word in _FORMAT_WORDS)
+    text = error.detail.lower()
+    return any(word in text for word in _FORMAT_WORDS)
 
 
-def _short(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     """Return `value` with overlong texts cut and control characters escaped."""
     if isinstance(value, str):
         return printable(value, MAX_RAW_CHARS)
     if isinstance(value, list):
-        return [_short(item) for item in value]
+        return [_shorten(item) for item in value]
     if isinstance(value, dict):
-        return {printable(key, 200): _short(item) for key, item in value.items()}
+        return {printable(key, 200): _shorten(item) for key, item in value.items()}
     return value
 
 

@@ -10,6 +10,7 @@ Knows nothing of providers, keys or replies.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ MAX_QUOTED_CHARS = 100_000
 """Longer texts keep their beginning and end; what is left out is said inside the quotation."""
 
 _TOKEN_BYTES = 16
+RANDOM_TOKEN = re.compile(
+    rb"quotes texts between marker lines that carry the token ([0-9a-f]{32}):"
+)
+"""Finds the token in a request's body: all of a judge's prompt that differs from case to case."""
 
 _SYSTEM = """\
 You are an impartial judge. You score one candidate answer against one rubric, and nothing else.

@@ -14,8 +14,10 @@ LIMIT = 20
 _listener: ContextVar[list[str] | None] = ContextVar("osmosis_reasons", default=None)
 
 
-class heard:
-    """`with heard() as reasons:` collects what `tell` gets in this context and in copies of it."""
+class collect_reasons:
+    """`with collect_reasons() as reasons:` collects what `add_reason` gets, in this context and its
+    copies.
+    """
 
     __slots__ = ("_token",)
 
@@ -28,7 +30,7 @@ class heard:
         _listener.reset(self._token)
 
 
-def tell(reason: str) -> None:
+def add_reason(reason: str) -> None:
     """Add a reason to the current listener; without one, do nothing."""
     reasons = _listener.get()
     if reasons is not None and len(reasons) < LIMIT:

@@ -101,7 +101,7 @@ def _score(found: dict[str, Any]) -> float:
         raise BadVerdict("the reply has no 'score'")
     value = found["score"]
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise BadVerdict(f"the score must be a number, not {_shown(value)}")
+        raise BadVerdict(f"the score must be a number, not {_describe(value)}")
     try:
         score = float(value)
     except OverflowError:
@@ -114,13 +114,13 @@ def _score(found: dict[str, Any]) -> float:
 def _explanation(found: dict[str, Any]) -> str:
     value = found.get("explanation")
     if not isinstance(value, str):
-        raise BadVerdict(f"the explanation must be a string, not {_shown(value)}")
+        raise BadVerdict(f"the explanation must be a string, not {_describe(value)}")
     if not value.strip():
         raise BadVerdict("the explanation is empty")
     return printable(value.strip())
 
 
-def _shown(value: object) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, (dict, list)):
         return "an object" if isinstance(value, dict) else "a list"
     return printable(json.dumps(value), 60)

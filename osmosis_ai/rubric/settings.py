@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from ..models.transport import cassettes
 from ..providers import ModelName, key_from_environment, key_variables
 from ..secret import Secret, check_api_key, mask_everywhere
 from ..secret_variables import may_name_a_variable
@@ -183,6 +184,8 @@ def _key(name: ModelName, model_info: Mapping[str, Any]) -> Secret | None:
         raise TypeError(f"model_info['api_key'] must be a string, not {type(given).__name__}")
     if given and given.strip():
         return _usable(Secret(given, "model_info['api_key']"))
+    if cassettes.needs_no_key():
+        return None
     variable = _text(model_info, "api_key_env")
     if variable is not None:
         return _usable(_named(name, variable.strip()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from ..secret import Redactor
+from ..secret import redact
 
 MAX_STREAM_CHARS = 64 * 1024
 """Characters of one stream that are kept: the first and the last half of that."""
@@ -37,7 +37,7 @@ class _ClippedText:
                 self._dropped += excess
                 self._tail = self._tail[excess:]
 
-    def text(self, redact: Redactor) -> str:
+    def text(self) -> str:
         dropped, tail = self._dropped, self._tail
         if len(tail) > MAX_STREAM_CHARS // 2:
             dropped += len(tail) - MAX_STREAM_CHARS // 2
@@ -65,7 +65,7 @@ class Captured:
             clipped = self.texts[kind] = _ClippedText()
         clipped.write(text)
 
-    def sections(self, redact: Redactor) -> list[tuple[str, str]]:
+    def sections(self) -> list[tuple[str, str]]:
         """Title and redacted text of each kind, as pytest reports hold them and workers send them.
 
         pytest's own streams replace what UTF-8 cannot hold, too.
@@ -73,7 +73,7 @@ class Captured:
         return [
             (
                 f"Captured {kind} rollout",
-                kept.text(redact).encode(errors="backslashreplace").decode(),
+                kept.text().encode(errors="backslashreplace").decode(),
             )
             for kind, kept in self.texts.items()
         ]

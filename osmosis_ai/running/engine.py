@@ -12,7 +12,7 @@ import contextvars
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from . import loop_thread
 from .loop_thread import LoopThread
@@ -132,10 +132,10 @@ class Engine(Generic[K, T]):
         if self._arrived.locked():
             self._arrived.release()
 
-    def leave(self, task: asyncio.Task[Any], result: T) -> None:
+    def leave(self, key: K, result: T) -> None:
         """End a job whose task goes on: this is its result; from the loop's thread."""
-        key = self._tasks.pop(task, None)
-        if key is not None:
+        for task in [task for task, job in self._tasks.items() if job == key]:
+            del self._tasks[task]
             self._deliver(key, result)
             self._pump()
 
@@ -206,8 +206,10 @@ class Engine(Generic[K, T]):
         """Run a job; its slot is free immediately, not a turn of the loop after its task's end."""
         result = await self._execute(key)
         task = asyncio.current_task()
-        assert task is not None
-        self.leave(task, result)
+        if task in self._tasks:
+            del self._tasks[task]
+            self._deliver(key, result)
+            self._pump()
 
     def _pump_soon(self) -> None:
         if not self._pumping:

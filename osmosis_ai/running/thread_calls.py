@@ -101,6 +101,15 @@ class CallThreads:
             settle()
 
 
+async def run_in_thread(call: Callable[[], T]) -> T:
+    """Make one call in a thread of its own, and return its result."""
+    threads = CallThreads()
+    try:
+        return await threads.run(call)
+    finally:
+        threads.close()
+
+
 def _settle(
     future: asyncio.Future[Any],
     deadline: Deadline | None,

@@ -144,8 +144,8 @@ class LocalBackend(ExecutionBackend):
         """Return what `GET /health` answers."""
         running = min(self._asked, self._limit)
         queued = self._asked - running
-        told = {"max_concurrent": self._limit, "running": running, "queued": queued}
-        return {"status": "ok", "concurrency": told}
+        counts = {"max_concurrent": self._limit, "running": running, "queued": queued}
+        return {"status": "ok", "concurrency": counts}
 
     def rollout_status(self, rollout_id: str) -> dict[str, Any] | None:
         """Return that a rollout waits for a place; None for any other."""

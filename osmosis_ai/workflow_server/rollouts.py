@@ -65,7 +65,7 @@ class _Rollout:
     task: asyncio.Task[None] | None = None
     delivery: asyncio.Task[Delivery] | None = None
     """The last call back."""
-    told: int = 0
+    calls_begun: int = 0
     """The calls back that were begun: about the workflow, then about its grading."""
     ended_at: float = 0.0
     why: str = ""
@@ -116,11 +116,11 @@ class Rollouts:
         digest = _digest(request)
         if self._is_started(request.rollout_id, digest):
             return
-        self._check_room()
+        self._check_capacity()
         calls = await self._calls(request)
         if self._is_started(request.rollout_id, digest):
             return
-        self._check_room()
+        self._check_capacity()
         rollout = self._known[request.rollout_id] = _Rollout(digest)
         rollout.task = asyncio.ensure_future(self._run(rollout, request, calls))
         # Not an `except` in the task: one that is cancelled before its first step runs nothing.
@@ -134,15 +134,15 @@ class Rollouts:
             raise Refused(409, "conflict", "another rollout of this id is running")
         return False  # another attempt; its URLs tell it apart
 
-    def _check_room(self) -> None:
+    def _check_capacity(self) -> None:
         if self._closing:
             raise Refused(503, "draining", SHUT_DOWN, headers={"retry-after": "10"}, hang_up=True)
         if not self._backend.has_capacity():
-            told = "as many rollouts run or wait as this server takes"
-            raise busy("busy", told, retry_after_s=5.0)
+            message = "as many rollouts run or wait as this server takes"
+            raise busy("busy", message, retry_after_s=5.0)
         if self._undelivered_bytes > self._settings.max_held_bytes:
-            told = "too many results wait for a controller that does not take them"
-            raise busy("backlog", told, retry_after_s=30.0)
+            message = "too many results wait for a controller that does not take them"
+            raise busy("backlog", message, retry_after_s=30.0)
 
     def cancel(self, request: CancelRolloutsRequest) -> CancelRolloutsResponse:
         """Cancel the rollouts that run or wait, but those that the backend has cancelled."""
@@ -237,7 +237,7 @@ class Rollouts:
     def _ended(self, rollout: _Rollout, calls: _Calls, task: asyncio.Task[None]) -> None:
         """Note the end; what the backend has not reported of it, the controller gets from here."""
         rollout.task, rollout.ended_at = None, time.monotonic()
-        if rollout.told == calls.expected and not task.cancelled() and not task.exception():
+        if rollout.calls_begun == calls.expected and not task.cancelled() and not task.exception():
             return
         why = rollout.why or CANCELLED
         if not task.cancelled():
@@ -245,20 +245,20 @@ class Rollouts:
             logger.error("rollout %s failed in the backend", calls.rollout_id, exc_info=error)
             why = "the server failed; its log says why" if error else NOT_REPORTED
         failed = ExecutionResult(status=RolloutStatus.FAILURE, err_message=why)
-        if rollout.told < 1:
+        if rollout.calls_begun < 1:
             self._tell_workflow(rollout, calls, failed)
-        if rollout.told < calls.expected:
+        if rollout.calls_begun < calls.expected:
             self._tell_grader(rollout, calls, failed)
         rollout.status = RolloutStatus.CANCELLED if task.cancelled() else failed.status
 
     def _tell_workflow(self, rollout: _Rollout, calls: _Calls, result: ExecutionResult) -> None:
-        told = RolloutCompleteRequest(
+        report = RolloutCompleteRequest(
             rollout_id=calls.rollout_id,
             status=result.status,
             err_message=result.err_message,
             err_category=result.err_category,
         )
-        self._tell(rollout, calls, calls.completion, told)
+        self._tell(rollout, calls, calls.completion, report)
 
     def _tell_grader(self, rollout: _Rollout, calls: _Calls, result: ExecutionResult) -> None:
         assert calls.grader is not None
@@ -269,14 +269,14 @@ class Rollouts:
             if not good or sample.remove_sample:  # controllers train on each reward that they get
                 sent["reward"] = None
             sample = sample.model_copy(update=sent)
-        told = GraderCompleteRequest(
+        report = GraderCompleteRequest(
             rollout_id=calls.rollout_id,
             status=GraderStatus.SUCCESS if good else GraderStatus.FAILURE,
             sample=sample,
             err_message=result.err_message,
             err_category=result.err_category,
         )
-        self._tell(rollout, calls, calls.grader, told)
+        self._tell(rollout, calls, calls.grader, report)
 
     def _tell(self, rollout: _Rollout, calls: _Calls, where: Trainer, what: BaseModel) -> None:
         """Call back in the background, after the calls about it that go out already."""
@@ -286,14 +286,14 @@ class Rollouts:
         before = rollout.delivery
         until = time.monotonic() + self._settings.record_ttl_s
 
-        async def told() -> Delivery:
+        async def send_in_turn() -> Delivery:
             if before is not None:
                 await asyncio.wait([before])
             send = partial(calls.post, where, body)
             return await deliver(send, calls.rollout_id, until=until, last_round=self._last_round)
 
-        rollout.told += 1
-        rollout.delivery = asyncio.ensure_future(told())
+        rollout.calls_begun += 1
+        rollout.delivery = asyncio.ensure_future(send_in_turn())
         self._deliveries.add(rollout.delivery)
         self._undelivered_bytes += len(body)
         rollout.delivery.add_done_callback(partial(self._delivered, len(body)))

@@ -71,8 +71,8 @@ class Routes:
     async def _cancel(self, scope: Scope, receive: Receive) -> Reply:
         request = _checked(CancelRolloutsRequest, await self._document(scope, receive))
         if sum((request.ids is not None, request.prefix is not None, request.all)) != 1:
-            told = "pass exactly one of ids (a list), prefix (a text) and all (true)"
-            raise Refused(422, "invalid", told)
+            message = "pass exactly one of ids (a list), prefix (a text) and all (true)"
+            raise Refused(422, "invalid", message)
         return json_reply(200, self.rollouts.cancel(request).model_dump())
 
     async def _document(self, scope: Scope, receive: Receive) -> dict[str, Any]:
@@ -95,5 +95,5 @@ def _checked(kind: type[M], document: dict[str, Any]) -> M:
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False, include_context=False)
         details = [{"loc": list(each["loc"]), "msg": each["msg"]} for each in wrong]
-        told = f"the body is no {kind.__name__}"
-        raise Refused(422, "invalid", told, details=details) from None
+        message = f"the body is no {kind.__name__}"
+        raise Refused(422, "invalid", message, details=details) from None

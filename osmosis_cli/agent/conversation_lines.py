@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from osmosis_ai.agents.message_fields import parse_tool_calls
-from osmosis_ai.escaping import printable
 
 SHOWN = 2000
 """Characters of a message or of a call's arguments."""
@@ -16,12 +15,12 @@ SHOWN = 2000
 def message_lines(message: Mapping[str, Any]) -> str:
     """Return a message and its tool calls, a line each."""
     role = str(message.get("role", "?"))
-    lines = [f"  {role:<10} {printable(cut(message.get('content')))}".rstrip()]
+    lines = [f"  {role:<10} {cut(message.get('content'))}".rstrip()]
     calls: list[Any] = parse_tool_calls(message)
     for call in calls:
         function = call.get("function", {}) if isinstance(call, dict) else {}
         shown = f"{function.get('name')}({function.get('arguments')})"
-        lines.append(f"  {'':<10} -> {printable(cut(shown))}")
+        lines.append(f"  {'':<10} -> {cut(shown)}")
     return "\n".join(lines)
 
 
@@ -30,7 +29,7 @@ def tool_line(tool: Mapping[str, Any]) -> str:
     function = tool["function"]
     parameters = (function.get("parameters") or {}).get("properties") or {}
     shown = f"{function['name']}({', '.join(parameters)})"
-    return f"  {printable(shown)}  {printable(cut(function.get('description'), 80))}".rstrip()
+    return f"  {shown}  {cut(function.get('description'), 80)}".rstrip()
 
 
 def cut(value: Any, limit: int = SHOWN) -> str:

@@ -18,8 +18,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.error_text import named_error
-from osmosis_ai.escaping import printable
 from osmosis_ai.models.base import NO_PARAMS, WrappedModel
+from osmosis_ai.secret import redact
 from pytest_osmosis.escaping import counted
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.storage.excerpt import masked, plain
@@ -30,7 +30,6 @@ from .rollouts import Trial, TrialResult, opened
 
 if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatCompletion, ChatModel
-    from osmosis_ai.secret import Redactor
 
 COMMANDS = {
     "next": "let the next model call go, and show its answer",
@@ -60,10 +59,9 @@ Event = CallPending | str | TrialResult
 class _SteppingModel(WrappedModel):
     """A model that waits before each call until `CallPending.go` is called."""
 
-    def __init__(self, model: ChatModel, put: Callable[[Event], None], redact: Redactor) -> None:
+    def __init__(self, model: ChatModel, put: Callable[[Event], None]) -> None:
         super().__init__(model)
         self._put = put
-        self._redact = redact
 
     async def complete(
         self,
@@ -79,10 +77,10 @@ class _SteppingModel(WrappedModel):
         try:
             completion = await self._model.complete(messages, tools=tools, params=params)
         except Exception as error:
-            said = self._redact(named_error(error))
-            self._put(f"  no answer: {printable(cut(said))}")
+            said = redact(named_error(error))
+            self._put(f"  no answer: {cut(said)}")
             raise
-        self._put(message_lines(masked(plain(completion.message), self._redact)))
+        self._put(message_lines(masked(plain(completion.message))))
         return completion
 
 
@@ -109,11 +107,11 @@ class Stepper:
         """Step through one row; return the next one, or None to end."""
         name = self._trial.dataset.row_name(row_index)
         row = self._trial.dataset.row(row_index)
-        say(f"\n{name}: {cut(self._trial.redact(row.user_prompt))}")
+        say(f"\n{name}: {cut(redact(row.user_prompt))}")
         events: queue.SimpleQueue[Event] = queue.SimpleQueue()
 
         def wrap(model: ChatModel) -> ChatModel:
-            return _SteppingModel(model, events.put, self._trial.redact)
+            return _SteppingModel(model, events.put)
 
         with opened(self._trial, events.put, wrap=wrap) as pool:
             pool.coming([RunId(self._trial.spec.name, row_index, 0)])
@@ -145,7 +143,7 @@ class Stepper:
         while True:
             word, argument = _parsed(_read(prompt if self._is_terminal else ""))
             if word == "messages":
-                shown = masked(pending.messages, self._trial.redact)
+                shown = masked(pending.messages)
                 say("\n".join(map(message_lines, shown)))
             elif word == "tools":
                 say("\n".join(map(tool_line, pending.tools)) or "no tools")
@@ -197,15 +195,15 @@ def _parsed(line: str) -> tuple[str, str]:
 def _unknown(word: str) -> str:
     close = get_close_matches(word, COMMANDS, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
-    return f"no such command: {printable(word)}{hint} (? lists them)"
+    return f"no such command: {word}{hint} (? lists them)"
 
 
 def result_line(result: TrialResult) -> str:
     """Return a result on one line; on a terminal the answer, never an error, is cut to fit."""
     calls = counted(result.model_calls, "call")
     tokens = "? tokens" if result.tokens is None else f"{result.tokens:,} tokens"
-    head = f"{printable(result.row):<10}{result.status:<11}{calls:<9}{tokens:<14}"
+    head = f"{result.row:<10}{result.status:<11}{calls:<9}{tokens:<14}"
     head += f"{result.duration_s:6.2f} s  "
     room = shutil.get_terminal_size().columns - len(head) if sys.stdout.isatty() else 100
     what = result.error or cut(result.answer, max(20, min(100, room)))
-    return f"{head}{printable(cut(what))}".rstrip()
+    return f"{head}{cut(what)}".rstrip()

@@ -15,7 +15,6 @@ from typing import Any
 
 import click
 
-from osmosis_ai.escaping import printable
 from pytest_osmosis.dataset.columns import MESSAGES, PROMPTS, mapping_of
 from pytest_osmosis.dataset.dataset import load_dataset
 from pytest_osmosis.dataset.decoding import decode
@@ -37,16 +36,19 @@ _PLAIN_OBJECTS = (
 
 EPILOG = """\b
 Examples:
-  osmosis preview --path rubric_configs.yaml
-  osmosis preview --path test_data.jsonl --limit 5
+  osmosis preview rubric_configs.yaml
+  osmosis preview test_data.jsonl --limit 5
 """
 
 
 @click.command("preview", epilog=EPILOG)
+@click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option(
+    "-d",
+    "--data",
     "-p",
     "--path",
-    required=True,
+    "path",
     metavar="FILE",
     type=click.Path(path_type=Path),
     help=f"A rubric file (.yaml), records to judge ({RECORD_SUFFIXES_SHOWN}) "
@@ -66,14 +68,25 @@ Examples:
     help="Which column of a dataset serves as which, such as question=user_prompt; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the file as one JSON document.")
-def preview_command(path: Path, limit: int | None, mapping: tuple[str, ...], as_json: bool) -> None:
+def preview_command(
+    file: Path | None,
+    path: Path | None,
+    limit: int | None,
+    mapping: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Check a rubric file or a dataset, and show what is in it."""
+    if file and path:
+        raise click.UsageError(f"{file} and -d/--data {path} both name a file: give one of them")
+    path = file or path
+    if path is None:
+        raise click.UsageError("which file? osmosis preview FILE")
     kind, total, entries = _read(path, limit, mapping)
     if as_json:
         click.echo(json.dumps({"path": str(path), "kind": kind, "total": total, kind: entries}))
         return
     noun = kind if total != 1 else kind.removesuffix("s")
-    say(f"Loaded {total} {noun} from {printable(str(path))}")
+    say(f"Loaded {total} {noun} from {path}")
     if kind == "objects":
         say(_PLAIN_OBJECTS)
     for number, entry in enumerate(entries, 0 if kind == "rows" else 1):
@@ -163,7 +176,7 @@ def _lines(value: Any, indent: str) -> Iterator[str]:
     for key, item in value.items():
         if item is None or item == {}:
             continue
-        name = f"{indent}{printable(str(key))}:"
+        name = f"{indent}{key}:"
         if isinstance(item, dict):
             yield name
             yield from _lines(item, indent + "  ")
@@ -173,5 +186,5 @@ def _lines(value: Any, indent: str) -> Iterator[str]:
 
 def _text(item: Any) -> str:
     text = item if isinstance(item, str) else json.dumps(item, default=str, ensure_ascii=False)
-    flat = printable(" ".join(text.split()))
+    flat = " ".join(text.split())
     return flat if len(flat) <= TEXT_WIDTH else f"{flat[:TEXT_WIDTH]}... ({len(text)} characters)"

@@ -5,7 +5,7 @@ Knows neither the command line nor what is printed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ from osmosis_ai.embedded import start_embedded
 from osmosis_ai.models.base import clip
 from osmosis_ai.models.rate_limiter import RateLimiter
 from osmosis_ai.running.engine import EngineClosed
-from osmosis_ai.secret import Redactor
 from pytest_osmosis.rollouts.pool import RolloutPool
 from pytest_osmosis.rollouts.prepare import describe
 from pytest_osmosis.rollouts.suite import Suite
@@ -41,7 +40,6 @@ class Trial:
     dataset: Dataset
     spec: EvalSpec
     session: SessionSpec
-    redact: Redactor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +104,6 @@ def opened(
         info=describe(trial.spec, trial.dataset),
         dataset=trial.dataset,
         agent=agent,
-        redact=trial.redact,
     )
     size = trial.session.batch_size
     with ExitStack() as stack:
@@ -133,12 +130,12 @@ class _TrialAgent(LoopAgent):
         super().__init__(loop)
         self._wrap = wrap
 
-    def run(self, run: AgentRun) -> Awaitable[AgentResult]:
+    async def run(self, run: AgentRun) -> AgentResult:
         run.rollout_id = f"test-{run.metadata['row_index']}"
         run.metadata["execution_mode"] = "test"
-        assert run.model is not None
-        run.model = self._wrap(run.model)
-        return super().run(run)
+        if run.model is not None:
+            run.model = self._wrap(run.model)
+        return await super().run(run)
 
 
 def _result(trial: Trial, key: RunId, record: RolloutRecord) -> TrialResult:

@@ -7,6 +7,7 @@ the plugin's, with their names and checks.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from osmosis_ai.secret import Redactor, Secret
+from osmosis_ai.secret import Secret, mask_everywhere
 from pytest_osmosis.escaping import counted
 from pytest_osmosis.options.table import OPTIONS, Option
 
@@ -36,6 +37,7 @@ from .conversation_lines import message_lines
 from .rollouts import results_document
 
 if TYPE_CHECKING:
+    from osmosis_ai.rollout import RolloutAgentLoop
     from pytest_osmosis.dataset.dataset import Dataset
     from pytest_osmosis.spec import ModelSpec
 
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 NEEDED = ("data",)
 DEFAULT_MODEL = "gpt-5-mini"
 """Of OpenAI; at a base URL the model of that name."""
-_MODEL_HELP = f" Default: openai/{DEFAULT_MODEL}."
+_MODEL_HELP = f" Default, where OPENAI_API_KEY is set: openai/{DEFAULT_MODEL}."
 SAMPLING = ("temperature", "max_tokens", "top_p")
 ACCEPTED = (
     *NEEDED, "model", "base-url", "api-key-env", "api-key", "max-turns", "temperature",
@@ -146,7 +148,7 @@ def _test(
     if debug:
         given["debug_dir"] = given["debug_dir"] or DEBUG_DIR
     trial = _trial(given)
-    if given["model"] is None and not (quiet or as_json):
+    if given["model"] is None and _asks_model(trial.agent) and not as_json:
         click.echo(f"model: {trial.spec.model.model}; --model names another", err=True)
     rows = _rows(trial.dataset, row)
     if interactive:
@@ -192,6 +194,11 @@ def _trial(given: dict[str, Any]) -> Trial:
         with redirect_stdout(sys.stderr):  # what the module prints at import
             agent = load_agent_loop(given["agent"], option=option, roots=[Path.cwd()])
         key_of(model)
+    if given["model"] is None and _asks_model(agent) and not os.environ.get("OPENAI_API_KEY"):
+        raise wrong_use(
+            "which model? name it with --model: embedded needs no key; "
+            f"or set OPENAI_API_KEY for openai/{DEFAULT_MODEL}"
+        )
     spec = EvalSpec(
         name=given["data"],
         agent=given["agent"],
@@ -202,8 +209,12 @@ def _trial(given: dict[str, Any]) -> Trial:
         marked=True,  # nothing is scored
     )
     session = SessionSpec(batch_size=given["batch_size"] or 1, debug_dir=given["debug_dir"])
-    redact = Redactor(secrets_of(model))
-    return Trial(agent=agent, dataset=dataset, spec=spec, session=session, redact=redact)
+    mask_everywhere(*secrets_of(model))
+    return Trial(agent=agent, dataset=dataset, spec=spec, session=session)
+
+
+def _asks_model(agent: RolloutAgentLoop) -> bool:
+    return getattr(agent, "asks_model", True)
 
 
 def _model(given: dict[str, Any]) -> ModelSpec:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from osmosis_ai.error_text import named_error
-from osmosis_ai.escaping import printable
 
 from ..errors import CommandError
 from ..eval.lines import say, tell
@@ -144,8 +143,8 @@ def validate_command(
 
 def _line(check: Check) -> str:
     first, *rest = check.detail.splitlines() or [""]
-    lines = [f"{'ok' if check.passed else 'FAILED':<8}{check.name:<11}{printable(first)}"]
-    return "\n".join([*lines, *(" " * 19 + printable(line) for line in rest)])
+    lines = [f"{'ok' if check.passed else 'FAILED':<8}{check.name:<11}{first}"]
+    return "\n".join([*lines, *(" " * 19 + line for line in rest)])
 
 
 def _failure(validation: Validation) -> str:

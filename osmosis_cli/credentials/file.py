@@ -24,7 +24,7 @@ _LIMIT = 1024 * 1024
 _OTHERS = 0o077
 
 Tell = Callable[[str], None]
-"""What is to be said to the user besides, in one sentence each."""
+"""Shows further sentences to the user, one at a time."""
 
 
 def read(path: Path) -> Logins:

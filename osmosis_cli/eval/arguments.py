@@ -12,8 +12,7 @@ from typing import Any
 
 import click
 
-from pytest_osmosis.options.groups import group_of, in_groups
-from pytest_osmosis.options.table import OPTIONS, Option
+from pytest_osmosis.options.table import FIRST, GROUPS, OPTIONS, Option
 
 from ..option_words import KEY_VARIABLE, own_words
 from ..shared_options import COMPLETIONS, MCP_HELP, complete_folders
@@ -62,11 +61,11 @@ def in_help_groups(parameters: Iterable[click.Parameter]) -> dict[str, list[clic
     """Return the parameters by the titles under which the help lists them."""
     by_key = {parameter.name: parameter for parameter in parameters}
     groups = {
-        title: [by_key.pop(_key(name)) for name in names if _key(name) in by_key]
-        for title, names in in_groups([option.name for option in OPTIONS]).items()
+        title: [by_key.pop(key) for each in options if (key := _key(each.name)) in by_key]
+        for title, options in GROUPS.items()
     }
     if mcp := by_key.pop("mcp", None):
-        groups[group_of("agent")].insert(1, mcp)
+        groups[FIRST].insert(1, mcp)
     groups[_TERMINAL] = list(by_key.values())
     return groups
 

@@ -196,9 +196,9 @@ def _eval(ctx: click.Context, /, as_json: bool, **values: Any) -> None:
     if as_json:
         _print_report(ctx, args, values["api_key"])
     else:
-        from .session import Guard, run_pytest  # imports pytest: not for subcommands
+        from .session import SessionGuard, run_pytest  # imports pytest: not for subcommands
 
-        ctx.exit(run_pytest(args, guard=Guard(), api_key=values["api_key"]))
+        ctx.exit(run_pytest(args, guard=SessionGuard(), api_key=values["api_key"]))
 
 
 def _help_all(ctx: click.Context, parameter: click.Parameter, is_given: bool) -> None:

@@ -15,7 +15,7 @@ from pytest_osmosis.reports.text_table import columns, wrapped
 
 from ..errors import CommandError
 from .lines import say
-from .report_files import read, same_suites
+from .report import read, same_suites
 
 if TYPE_CHECKING:
     from pytest_osmosis.suite_results import EvalResult, SuiteResult
@@ -29,7 +29,7 @@ Examples:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedSuite:
     """One evaluation in two reports."""
 
     baseline: SuiteResult
@@ -71,7 +71,7 @@ def compare_command(reports: tuple[Path, ...], confidence: float, as_json: bool)
 
 def _compare(
     baseline: EvalResult, current: EvalResult, paths: tuple[Path, Path], confidence: float
-) -> tuple[list[Compared], list[str]]:
+) -> tuple[list[ComparedSuite], list[str]]:
     from pytest_osmosis.analysis.baseline import baseline_of, compared
     from pytest_osmosis.analysis.score_table import score_table_of
 
@@ -83,7 +83,7 @@ def _compare(
             status=2,
         )
     found = [
-        Compared(
+        ComparedSuite(
             there,
             here,
             compared(
@@ -99,7 +99,7 @@ def _compare(
     return found, alone
 
 
-def _refuse_strangers(found: list[Compared], paths: tuple[Path, Path]) -> None:
+def _refuse_strangers(found: list[ComparedSuite], paths: tuple[Path, Path]) -> None:
     """Refuse reports of which not one row or eval function is in both."""
     if any(comparison.rows for pair in found for comparison in pair.report.comparisons):
         return
@@ -114,8 +114,9 @@ def _refuse_strangers(found: list[Compared], paths: tuple[Path, Path]) -> None:
     )
 
 
-def _lines(baseline: Path, current: Path, pairs: list[Compared], alone: list[str]) -> Iterator[str]:
-    from pytest_osmosis.escaping import escape_control_chars
+def _lines(
+    baseline: Path, current: Path, pairs: list[ComparedSuite], alone: list[str]
+) -> Iterator[str]:
     from pytest_osmosis.reports.terminal import COLUMNS, changes
     from pytest_osmosis.reports.view import against
 
@@ -124,20 +125,19 @@ def _lines(baseline: Path, current: Path, pairs: list[Compared], alone: list[str
         ("baseline", baseline, pairs[0].baseline),
         ("current", current, pairs[0].current),
     ):
-        yield from wrapped(escape_control_chars(f"{what:<8}  {path}  {_subject(suite)}"), columns())
+        yield from wrapped(f"{what:<8}  {path}  {_subject(suite)}", columns())
     for pair in pairs:
         if len(pairs) > 1 or alone:
-            yield from ["", escape_control_chars(pair.current.info.name)]
+            yield from ["", pair.current.info.name]
         for note in pair.report.notes:
-            yield from wrap(f"note: {escape_control_chars(note)}", width, subsequent_indent="  ")
+            yield from wrap(f"note: {note}", width, subsequent_indent="  ")
         for comparison in pair.report.comparisons:
             yield ""
-            for line in changes(against(comparison), width=width):
-                yield escape_control_chars(line)
+            yield from changes(against(comparison), width=width)
     if alone:
         yield from [
             "",
-            f"not compared, in one report only: {escape_control_chars(', '.join(alone))}",
+            f"not compared, in one report only: {', '.join(alone)}",
         ]
 
 
@@ -147,7 +147,7 @@ def _subject(suite: SuiteResult) -> str:
 
 
 def _document(
-    baseline: Path, compared: list[tuple[Path, list[Compared], list[str]]]
+    baseline: Path, compared: list[tuple[Path, list[ComparedSuite], list[str]]]
 ) -> dict[str, Any]:
     return {
         "baseline": str(baseline),

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pytest_osmosis.escaping import counted, escape_control_chars
+from pytest_osmosis.escaping import counted
 from pytest_osmosis.reports.line_markup import hanging
 from pytest_osmosis.reports.text_table import columns
 from pytest_osmosis.reports.view import state_of
@@ -28,7 +28,7 @@ from ..lazy_group import nearest
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class KeptSummary:
     """One evaluation that is kept."""
 
     name: str
@@ -94,14 +94,14 @@ class Kept:
         """Its result, as far as it has come."""
         return kept_suite(self.journal)
 
-    def summary(self, *, with_figures: bool = True, locks: bool = True) -> Run:
+    def summary(self, *, with_figures: bool = True, locks: bool = True) -> KeptSummary:
         """Return what lists show of it, damaged or not.
 
         Without `locks` no lock is tried: a session that starts at that moment would find it taken.
         """
         is_archived = run_directory.is_archived(self.folder)
         user = run_directory.user_of if locks else run_directory.holder_of
-        run = Run(
+        run = KeptSummary(
             self.folder.name,
             archived=is_archived,
             bytes=sum(map(_size, self.folder.rglob("*"))),
@@ -114,7 +114,7 @@ class Kept:
             state = "other version" if isinstance(error, OtherFormat) else "damaged"
             return replace(run, state=state, started_at=changed, problem=str(error))
 
-    def _read(self, run: Run, *, with_figures: bool) -> Run:
+    def _read(self, run: KeptSummary, *, with_figures: bool) -> KeptSummary:
         plan, info = self.identity.plan, self.identity.info
         has_figures = with_figures and bool(self.journal.runs)
         functions = self.suite.functions[:1] if has_figures else ()
@@ -156,12 +156,12 @@ def row_lines(kept: Replay, asked: str) -> Iterator[str]:
     """
     row, runs, chosen = _find_runs(kept, asked)
     for run in runs:
-        yield escape_control_chars(f"{row}[run-{run.result.run_index}]  {_summary(run.result)}")
+        yield f"{row}[run-{run.result.run_index}]  {_summary(run.result)}"
     yield ""
-    yield escape_control_chars(f"{row}[run-{chosen.result.run_index}]")
+    yield f"{row}[run-{chosen.result.run_index}]"
     said = list(_run_text(chosen.result, read_record(chosen.place)))
     width = columns()
-    for line in map(escape_control_chars, said):
+    for line in said:
         yield from [line] if width is None else hanging(line, width)
 
 

@@ -1,21 +1,35 @@
-"""Lines on standard output, in its encoding."""
+"""Lines on standard output, in its encoding; and one that the next replaces on a terminal."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
+from osmosis_ai.escaping import printable
+from osmosis_ai.secret import redact
+from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.reports.line_markup import as_ascii
 from pytest_osmosis.reports.text_table import columns, table, wrapped
 
 
-def say(line: str, *, err: bool = False) -> None:
-    """Print a line; where the encoding lacks a character, its ASCII or its escape stands."""
+def say(*parts: str | tuple[str, str | None], err: bool = False) -> None:
+    """Print a line without secrets or control characters; a part may be a text and its colour.
+
+    Where the encoding lacks a character, its ASCII or its escape stands.
+    """
     # without a file click takes ASCII for a mistake and prints UTF-8
-    click.echo(line if _can_print("…→") else as_ascii(line), file=sys.stderr if err else sys.stdout)
+    click.echo("".join(map(_harmless, parts)), file=sys.stderr if err else sys.stdout)
+
+
+def _harmless(part: str | tuple[str, str | None]) -> str:
+    if isinstance(part, tuple):
+        return click.style(_harmless(part[0]), fg=part[1])
+    line = escape_control_chars(redact(part))
+    return line if _can_print("…→") else as_ascii(line)
 
 
 def tell(line: str) -> None:
@@ -26,15 +40,19 @@ def tell(line: str) -> None:
 def say_facts(facts: Mapping[str, str]) -> None:
     """Print one indented line for each fact, its name before it."""
     width = max(map(len, facts))
-    for name, text in facts.items():
+    for name, text in _printable(facts.items()):
         for line in wrapped(f"  {name:<{width}}  {text}", columns(), below=width + 4):
             say(line)
 
 
 def say_table(rows: Sequence[Sequence[str]], *, least_first: Sequence[str] = ()) -> None:
     """Print a table below its header."""
-    for line in table(rows, columns(), least_first=least_first):
+    for line in table(_printable(rows), columns(), least_first=least_first):
         say(line)
+
+
+def _printable(rows: Iterable[Sequence[str]]) -> list[list[str]]:
+    return [[printable(cell) for cell in row] for row in rows]
 
 
 def _can_print(text: str) -> bool:
@@ -60,3 +78,45 @@ def size_text(count: float) -> str:
             return f"{count:.0f} {unit}"
         count /= 1000
     return f"{count:.1f} GB"
+
+
+class LiveLine:
+    """Shows on standard error what is going on; a context manager, which leaves no line behind.
+
+    Where standard error is no terminal, a line is printed when its topic is a new one.
+    """
+
+    def __init__(self, *, is_silent: bool = False) -> None:
+        self._is_silent = is_silent
+        self._is_live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._width = 0
+        self._topic: str | None = None
+
+    def __enter__(self) -> LiveLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def show(self, line: str, topic: str) -> None:
+        """Show a line; `topic` is what it is about."""
+        if self._is_silent:
+            return
+        if self._is_live:
+            self._draw(line)
+        elif topic != self._topic:
+            say(line, err=True)
+        self._topic = topic
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._width:
+            self._draw("")
+            click.echo("\r", nl=False, err=True)
+
+    def _draw(self, line: str) -> None:
+        from shutil import get_terminal_size
+
+        cut = printable(redact(line))[: get_terminal_size().columns - 1]
+        click.echo(f"\r{cut.ljust(self._width)}", nl=False, err=True)
+        self._width = len(cut)

@@ -1,6 +1,6 @@
 """`osmosis eval merge`: the reports of an evaluation's shards become the report of the whole.
 
-Everything is computed anew from the runs. What does not belong unite_gates is refused, by name.
+Everything is computed again from the runs. What does not belong together is refused, by name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pytest_osmosis.reports.text_table import columns
 from ..errors import CommandDone, CommandError
 from .lines import say
 from .merge_gates import confidence_of, evaluate, unite_gates
-from .report_files import load
+from .report import load
 
 if TYPE_CHECKING:
     from pytest_osmosis.dataset.sampling import Shard
@@ -35,7 +35,7 @@ Examples:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ShardReport:
     """One file, which holds one shard."""
 
     path: Path
@@ -76,10 +76,9 @@ def merge_command(
 ) -> None:
     """Join the reports of all shards of an evaluation (--shard I/K).
 
-    Gates are evaluate anew, and decide the exit status: 1 if one failed, 8 if one is inconclusive.
+    Gates are evaluated again, and decide the exit status: 1 one failed, 8 one is inconclusive.
     """
     from pytest_osmosis.analysis.gates.result import exit_status
-    from pytest_osmosis.escaping import escape_control_chars
     from pytest_osmosis.reports import json_writer
     from pytest_osmosis.reports.saved_conversations import beside
     from pytest_osmosis.reports.terminal import COLUMNS, summary
@@ -107,29 +106,29 @@ def merge_command(
         click.echo(output.read_text("ascii").rstrip())
         raise CommandDone(status)
     for line in summary(merged, width=columns() or COLUMNS):
-        say(escape_control_chars(line))
+        say(line)
     say(f"report: {output}")
     if said.exists():
         say(f"conversations: {said}")
     ctx.exit(status)
 
 
-def _part(path: Path) -> Part:
+def _part(path: Path) -> ShardReport:
     from pytest_osmosis.dataset.sampling import parse_shard
 
     report, result = load(path)
-    told = {str(suite.info.settings.get("shard", "")) for suite in result.suites}
+    texts = {str(suite.info.settings.get("shard", "")) for suite in result.suites}
     try:
-        (text,) = told
+        (text,) = texts
         shard = parse_shard(text)
     except ValueError:
         raise CommandError(
             f"{path} is no shard of an evaluation: run it with --shard I/K", code="no_shard"
         ) from None
-    return Part(path, result, shard, report.gates)
+    return ShardReport(path, result, shard, report.gates)
 
 
-def _check_shards(parts: Sequence[Part]) -> None:
+def _check_shards(parts: Sequence[ShardReport]) -> None:
     """Refuse parts of other divisions, a shard given twice, a missing one, and missing runs."""
     first = parts[0]
     count = first.shard.count
@@ -155,7 +154,7 @@ def _check_shards(parts: Sequence[Part]) -> None:
                 raise _refusal("gap", _incomplete(part, suite))
 
 
-def _incomplete(part: Part, suite: SuiteResult) -> str:
+def _incomplete(part: ShardReport, suite: SuiteResult) -> str:
     from pytest_osmosis.run_result import DECIDED
 
     again = "run the same command again"
@@ -168,7 +167,7 @@ def _incomplete(part: Part, suite: SuiteResult) -> str:
     )
 
 
-def _merge(parts: Sequence[Part], confidence: float | None) -> EvalResult:
+def _merge(parts: Sequence[ShardReport], confidence: float | None) -> EvalResult:
     from pytest_osmosis.suite_results import EvalResult
 
     first = parts[0]
@@ -184,7 +183,7 @@ def _merge(parts: Sequence[Part], confidence: float | None) -> EvalResult:
     )
 
 
-def _conversations(parts: Sequence[Part]) -> Iterator[bytes]:
+def _conversations(parts: Sequence[ShardReport]) -> Iterator[bytes]:
     """Yield the lines of the conversations beside the reports, with the suites of the first."""
     from pytest_osmosis.reports.saved_conversations import beside
     from pytest_osmosis.storage.excerpt import encode
@@ -204,16 +203,16 @@ def _conversations(parts: Sequence[Part]) -> Iterator[bytes]:
         with opened as file:
             for number, line in enumerate(file, 1):
                 try:
-                    told = json.loads(line)
-                    told["suite"] = names[told["suite"]]
+                    document = json.loads(line)
+                    document["suite"] = names[document["suite"]]
                 except (ValueError, KeyError, TypeError):
                     raise CommandError(
                         f"{path}:{number}: not the line of a conversation", code="invalid"
                     ) from None
-                yield encode(told).encode("ascii") + b"\n"
+                yield encode(document).encode("ascii") + b"\n"
 
 
-def _check_settings(first: Part, other: Part) -> None:
+def _check_settings(first: ShardReport, other: ShardReport) -> None:
     ours, theirs = (dict(_settings(part)) for part in (first, other))
     for key in {**ours, **theirs}:
         if ours.get(key) != theirs.get(key):
@@ -225,7 +224,7 @@ def _check_settings(first: Part, other: Part) -> None:
     _warn_of_code(first, other)
 
 
-def _settings(part: Part) -> Iterator[tuple[tuple[int, str], Any]]:
+def _settings(part: ShardReport) -> Iterator[tuple[tuple[int, str], Any]]:
     """What must be the same everywhere; where the data lie and what serves the model may differ."""
     own, suites = part.result.suites, part.result.with_baseline_models
     yield (0, "the number of evaluations"), len(own)
@@ -243,7 +242,7 @@ def _settings(part: Part) -> Iterator[tuple[tuple[int, str], Any]]:
     yield (0, "the list of gates"), [gate.gate for gate in part.gates]
 
 
-def _warn_of_code(first: Part, other: Part) -> None:
+def _warn_of_code(first: ShardReport, other: ShardReport) -> None:
     git = [part.result.environment.get("git") or {} for part in (first, other)]
     ours, theirs = (str(each.get("commit") or "")[:12] for each in git)
     if ours and theirs and ours != theirs:
@@ -254,7 +253,9 @@ def _warn_of_code(first: Part, other: Part) -> None:
         )
 
 
-def _join(shards: Sequence[tuple[Part, SuiteResult]], confidence: float | None) -> SuiteResult:
+def _join(
+    shards: Sequence[tuple[ShardReport, SuiteResult]], confidence: float | None
+) -> SuiteResult:
     from pytest_osmosis.analysis.aggregate import CONFIDENCE, aggregate
     from pytest_osmosis.suite_results import Usage
 
@@ -306,8 +307,8 @@ def _breakdowns(
     )
 
 
-def _check_overlap(shards: Sequence[tuple[Part, SuiteResult]]) -> None:
-    seen: dict[int, Part] = {}
+def _check_overlap(shards: Sequence[tuple[ShardReport, SuiteResult]]) -> None:
+    seen: dict[int, ShardReport] = {}
     for part, index in [(part, row.row_index) for part, suite in shards for row in suite.rows]:
         if (other := seen.setdefault(index, part)) is not part:
             raise _refusal("overlap", f"row {index} is in both {other.path} and {part.path}")

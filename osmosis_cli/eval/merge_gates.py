@@ -1,4 +1,4 @@
-"""Gates and baselines over merged shards: evaluate as a session over all rows evaluates them.
+"""Gates and baselines over merged shards: evaluated as a session over all rows evaluates them.
 
 Each shard's report says which of its rows a gate's slice looks at, and has the other model's runs;
 an earlier report has to be given again.
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CommandError, command_errors
-from .report_files import read
+from .report import read
 
 if TYPE_CHECKING:
     from pytest_osmosis.analysis.baseline import Baseline
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 def unite_gates(shards: Sequence[Sequence[GateReport]]) -> list[GateReport]:
     """Return the gates, the same in every shard, each with its rows of all shards."""
     return [
-        told[0].model_copy(
+        same[0].model_copy(
             update={
-                "confidence": confidence_of(told),
-                "row_indices": _united([gate.row_indices for gate in told]),
+                "confidence": confidence_of(same),
+                "row_indices": _united([gate.row_indices for gate in same]),
             }
         )
-        for told in zip(*shards, strict=True)
+        for same in zip(*shards, strict=True)
     ]
 
 

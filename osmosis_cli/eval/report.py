@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,12 +15,13 @@ import click
 from pytest_osmosis.reports.formats import REPORTS, format_named, write_as
 from pytest_osmosis.reports.text_table import columns
 
-from ..errors import CommandError, usage_errors
+from ..errors import CommandError, command_errors, usage_errors
 from .lines import say
-from .report_files import readable
 
 if TYPE_CHECKING:
+    from pytest_osmosis.reports.json_models import Report
     from pytest_osmosis.reports.saved_report import SavedReport
+    from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 
 EPILOG = """\b
@@ -66,7 +68,7 @@ def report_command(report: Path, as_json: bool, **files: Path | None) -> None:
     _check(asked, report, saved)
     notes: list[str] = []
     if any(format_named(form).needs_rows for form in asked):
-        from pytest_osmosis.reports.saved_rows import with_dataset
+        from pytest_osmosis.reports.saved_report import with_dataset
 
         result, notes = with_dataset(saved.result)
         saved = replace(saved, result=result)
@@ -86,15 +88,14 @@ def report_command(report: Path, as_json: bool, **files: Path | None) -> None:
 
 
 def _show(saved: SavedReport) -> None:
-    from pytest_osmosis.escaping import escape_control_chars
     from pytest_osmosis.reports.terminal import COLUMNS, summary
 
     for line in summary(saved.result, kept=False, width=columns() or COLUMNS):
-        say(escape_control_chars(line))
+        say(line)
 
 
 def _write(form: str, path: Path, saved: SavedReport) -> None:
-    """Write the report in a form; to standard output by way of a file of its own."""
+    """Write the report in a form; to standard output by way of a temporary file."""
     with TemporaryDirectory() as folder:
         target = Path(folder) / f"report.{form}" if path == _STDOUT else path
         try:
@@ -143,3 +144,42 @@ def schema_command(config: bool, as_json: bool) -> None:
 
         schema = report_schema()
     click.echo(json.dumps(schema, indent=None if as_json else 2))
+
+
+def read(path: Path, where: str = "") -> EvalResult:
+    """Return the result that a report tells of; `where` comes before what is wrong with it."""
+    from pytest_osmosis.reports.json_reader import read_report
+
+    with readable(where):
+        return read_report(path)
+
+
+def load(path: Path) -> tuple[Report, EvalResult]:
+    """Return what a report says, and the result that it tells of."""
+    from pytest_osmosis.reports.json_reader import load_report
+
+    with readable():
+        return load_report(path)
+
+
+def readable(where: str = "") -> AbstractContextManager[None]:
+    """Make what is wrong with a report the command's error."""
+    from pytest_osmosis.reports.json_reader import UnreadableReport
+
+    return command_errors(UnreadableReport, code="invalid", where=where)
+
+
+def same_suites(
+    first: EvalResult, other: EvalResult
+) -> tuple[list[tuple[SuiteResult, SuiteResult]], list[str]]:
+    """Suites of two reports that belong together, and the names of those that are in one only.
+
+    The only one of a report needs no name: its data may lie elsewhere on another machine.
+    """
+    if len(first.suites) == len(other.suites) == 1:
+        return [(first.suites[0], other.suites[0])], []
+    there = {suite.info.name: suite for suite in other.suites}
+    names = [suite.info.name for suite in first.suites]
+    pairs = [(suite, there[suite.info.name]) for suite in first.suites if suite.info.name in there]
+    alone = [name for name in names if name not in there]
+    return pairs, alone + [name for name in there if name not in names]

@@ -16,9 +16,8 @@ from typing import Any
 
 import click
 
-from osmosis_ai.escaping import printable
-from pytest_osmosis.escaping import counted, escape_control_chars
-from pytest_osmosis.reports.highlights import outcome_shown, shown
+from pytest_osmosis.escaping import counted
+from pytest_osmosis.reports.highlights import figure_text, outcome_shown
 from pytest_osmosis.reports.terminal import suite_lines
 from pytest_osmosis.reports.text_table import columns, wrapped
 from pytest_osmosis.storage import run_directory
@@ -27,7 +26,7 @@ from pytest_osmosis.suite_results import SuiteResult
 
 from ..errors import CommandError
 from ..lazy_group import nearest
-from .kept_runs import Kept, Run, nearest_runs
+from .kept_runs import Kept, KeptSummary, nearest_runs
 from .lines import say, say_facts, say_table, size_text, when_text
 
 EPILOG = """\b
@@ -67,7 +66,7 @@ def list_command(ctx: click.Context, as_json: bool) -> None:
         click.echo(json.dumps({"folder": str(folder), "runs": [asdict(run) for run in found]}))
         return
     if not found:
-        click.echo(f"no evaluations are kept in {printable(str(folder))}")
+        say(f"no evaluations are kept in {folder}")
         return
     rows = [_HEADER, *(_row(run, _trend(run, found)) for run in found)]
     say_table(rows)
@@ -101,7 +100,8 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
             say(line)
         return
     suite = kept.suite
-    outcomes = Counter(each.error_type or outcome_shown(each, suite) for each in suite.runs)
+    shown_as = ((outcome_shown(each, suite), each.error_type) for each in suite.runs)
+    outcomes = Counter(kind if word == "error" else word for word, kind in shown_as)
     document = {
         **{key: value for key, value in asdict(run).items() if key != "problem"},
         "sessions": len(kept.journal.sessions),
@@ -166,14 +166,16 @@ def prune_command(
     _report_pruned([run for _, run in gone], dry_run=dry_run, as_json=as_json)
 
 
-def _is_meant(run: Run, *, archived: bool, complete: bool, older_than: float | None) -> bool:
+def _is_meant(
+    run: KeptSummary, *, archived: bool, complete: bool, older_than: float | None
+) -> bool:
     kinds = (archived and run.archived) or (complete and run.state == "complete")
     of_kind = kinds or not (archived or complete)
     old = older_than is None or time.time() - run.started_at > older_than * _DAY_S
     return of_kind and old
 
 
-def _report_pruned(runs: Sequence[Run], *, dry_run: bool, as_json: bool) -> None:
+def _report_pruned(runs: Sequence[KeptSummary], *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         document = {"deleted": [run.name for run in runs], "dry_run": dry_run}
         click.echo(json.dumps(document))
@@ -192,13 +194,13 @@ def _named(folder: Path, name: str) -> Path:
     known = [path.name for path in run_directory.kept_in(folder)]
     if name not in known:
         raise CommandError(
-            f"no evaluation {name!r} in {printable(str(folder))}.{nearest(name, known)}",
+            f"no evaluation {name!r} in {folder}.{nearest(name, known)}",
             code="not_found",
         )
     return folder / name
 
 
-def _trend(run: Run, others: Iterable[Run]) -> str:
+def _trend(run: KeptSummary, others: Iterable[KeptSummary]) -> str:
     """The change of the mean since the evaluation before it with the same eval function."""
     name = run.name.partition("@")[0]
     before = [
@@ -214,17 +216,17 @@ def _trend(run: Run, others: Iterable[Run]) -> str:
     return f"{run.mean - last.mean:+.3f}"
 
 
-def _row(run: Run, trend: str) -> tuple[str, ...]:
+def _row(run: KeptSummary, trend: str) -> tuple[str, ...]:
     done = f"{run.done}/{run.total}" if run.state != "damaged" else ""
     state = f"{run.state} ({run.pid})" if run.pid else run.state
-    mean, pass_at_1 = shown(run.mean), shown(run.pass_at_1)
+    mean, pass_at_1 = figure_text(run.mean), figure_text(run.pass_at_1)
     began, size = when_text(run.started_at), size_text(run.bytes)
-    return printable(run.name), state, run.verdict or "-", done, mean, trend, pass_at_1, began, size
+    return run.name, state, run.verdict or "-", done, mean, trend, pass_at_1, began, size
 
 
 def _describe(kept: dict[str, Any], suite: SuiteResult) -> None:
     state = ", ".join(filter(None, [kept["state"], kept["verdict"]]))
-    say(f"{printable(kept['name'])}: {state}, {kept['done']}/{kept['total']} runs")
+    say(f"{kept['name']}: {state}, {kept['done']}/{kept['total']} runs")
     outcomes = ", ".join(f"{number} {kind}" for kind, number in kept["outcomes"].items())
     facts = {
         "runs": outcomes or "none yet",
@@ -234,15 +236,13 @@ def _describe(kept: dict[str, Any], suite: SuiteResult) -> None:
         "journal": f"{kept['journal']} ({size_text(kept['bytes'])})",
     }
     facts.setdefault("eval functions", _text(kept["eval_fns"]))
-    say_facts({name: printable(text) for name, text in facts.items() if text})
+    say_facts({name: text for name, text in facts.items() if text})
     if suite.finished:
         say("")
         width = columns()
         for line in suite_lines(suite, **({} if width is None else {"width": width})):
-            say(escape_control_chars(line))
-        for line in wrapped(
-            f"one row: osmosis eval runs show {printable(kept['name'])} ROW", width
-        ):
+            say(line)
+        for line in wrapped(f"one row: osmosis eval runs show {kept['name']} ROW", width):
             say(line)
 
 

@@ -23,7 +23,7 @@ from ..buffered_output import BufferedStream
 from ..option_words import KEY_VARIABLE, in_own_words
 
 
-class Guard:
+class SessionGuard:
     """Refuses a session without a dataset: it would run the project's ordinary tests instead."""
 
     @pytest.hookimpl(tryfirst=True)
@@ -40,7 +40,7 @@ class Guard:
             )
 
 
-class ReportTaker(Guard):
+class ReportTaker(SessionGuard):
     """Sees to it that there is a report, and shows the terminal's lines once rollouts start."""
 
     def __init__(self, terminal: BufferedStream, spare: Path) -> None:
@@ -95,7 +95,7 @@ def _identity(path: Path) -> tuple[int, ...] | None:
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def run_pytest(args: Sequence[str], *, guard: Guard, api_key: str | None) -> int:
+def run_pytest(args: Sequence[str], *, guard: SessionGuard, api_key: str | None) -> int:
     """Run pytest with these arguments and the key in the environment; give its exit status."""
     with _process_of_pytest(args, api_key), in_own_words():
         return int(pytest.main(list(args), plugins=[guard]))

@@ -160,7 +160,7 @@ def user_document(user: User) -> dict[str, str | None]:
 
 def render_user(user: User) -> str:
     """Return a user for people."""
-    return printable(user.shown) or "an unnamed user"
+    return printable(user.display_name) or "an unnamed user"
 
 
 def render_workspace(name: str, role: str = "") -> str:

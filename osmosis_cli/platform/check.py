@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from osmosis_ai.escaping import printable
 from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import CommandError
+from ..eval.lines import say, tell
 from ..shared_options import complete_files
 
 if TYPE_CHECKING:
@@ -73,12 +73,12 @@ def _check(kind: type[RunConfig], paths: tuple[Path, ...], *, as_json: bool) -> 
         return
     for file in files:
         experiment = file.config.experiment
-        click.echo(
-            f"{printable(str(file.path))}: valid "
+        say(
+            f"{file.path}: valid "
             f"({experiment.rollout}, {experiment.model_path} on {experiment.dataset})"
         )
         for warning in file.warnings:
-            click.echo(f"  warning: {warning}", err=True)
+            tell(f"  warning: {warning}")
 
 
 def unusable(errors: Sequence[ConfigError]) -> CommandError:

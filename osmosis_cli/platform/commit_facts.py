@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from osmosis_ai.escaping import printable
-
 from ..errors import CommandError
 from .findings import Finding, Severity, not_checked, refusal, warning
 
@@ -88,7 +86,7 @@ def _git_errors() -> Iterator[None]:
 
 
 def _named(branch: str | None) -> str:
-    return printable(branch) if branch else "the default branch"
+    return branch or "the default branch"
 
 
 def _findings_here(
@@ -145,7 +143,7 @@ def _unpinned_findings(facts: GitFacts, branch: str | None, *, is_known: bool) -
     elif branch and not is_known:
         yield warning(
             "unknown_branch",
-            f"the origin has no branch {printable(branch)}, as far as is known here",
+            f"the origin has no branch {branch}, as far as is known here",
             "push it, or `git fetch` where it was pushed from elsewhere",
         )
     elif facts.branch is None or facts.branch != wanted:
@@ -162,7 +160,7 @@ def _no_commit(cure: str) -> Finding:
 
 
 def _other_branch(facts: GitFacts, branch: str | None, cure: str) -> Finding:
-    here = f"{printable(facts.branch)} is" if facts.branch else "no branch is"
+    here = f"{facts.branch} is" if facts.branch else "no branch is"
     return warning("feature_branch", f"what runs is {_named(branch)}, and {here} checked out", cure)
 
 
@@ -182,7 +180,7 @@ def _dirty_findings(facts: GitFacts, *, is_cloned_here: bool) -> Iterator[Findin
     if facts.is_dirty:
         count = len(facts.changed)
         files = "1 file differs" if count == 1 else f"{count} files differ"
-        names = ", ".join(map(printable, facts.changed[:_SHOWN]))
+        names = ", ".join(facts.changed[:_SHOWN])
         more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
         what = f"{files} from the commit ({names}{more}); what runs is the commit"
         push = "" if is_cloned_here else "and push "

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from osmosis_ai.escaping import printable
 from osmosis_ai.secret_variables import SECRET_NAMES
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.options.config_variables import CONFIG_ENV
 from pytest_osmosis.options.table import OPTIONS
+from pytest_osmosis.spec import CONFIG_ENV
 
 from ..env_file import NO_OPTION, values_read
 from ..errors import CommandError, command_errors
@@ -141,10 +140,10 @@ def _environment(
     environment[CONFIG_ENV] = " ".join(run.env)
     missing = [name for name in needed if not environment.get(name)]
     if missing:
-        where = f" and not in {printable(str(secrets_file))}" if secrets_file else ""
+        where = f" and not in {secrets_file}" if secrets_file else ""
         instead = "" if secrets_file else ", or give --secrets-file FILE"
         raise CommandError(
-            f"{printable(str(path))} names secrets that are not set in the environment{where}: "
+            f"{path} names secrets that are not set in the environment{where}: "
             f"{', '.join(missing)}; export them{instead}",
             code="missing_secrets",
             status=REFUSED,
@@ -157,12 +156,14 @@ def _environment(
 def _secrets(file: Path) -> Mapping[str, str]:
     from osmosis_ai.platform import env_file
 
+    from ..eval.lines import tell
+
     where = "--secrets-file: "
     with command_errors(env_file.EnvFileError, code="failed", status=REFUSED, where=where):
         found = env_file.read(file, interpolate=False)
     for line in found.wrong_lines:
-        where = f"--secrets-file {printable(str(file))}: line {line}"
-        click.echo(f"warning: {where} is no NAME=value, and is left out", err=True)
+        where = f"--secrets-file {file}: line {line}"
+        tell(f"warning: {where} is no NAME=value, and is left out")
     return found.values
 
 

@@ -18,10 +18,9 @@ from ..buffered_output import BufferedStreams
 from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem, platform_url
 from ..errors import CommandError, usage_errors
-from ..eval.lines import say, tell
+from ..eval.lines import LiveLine, say, tell
 from .account import document, render_user, render_workspace
 from .connection import client_of, login_problems
-from .live_line import LiveLine
 from .secret import GivenValue, read_value
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ Examples:
 """
 
 
-class Clock:
+class LoginClock:
     """The time while a user is in the browser."""
 
     def now(self) -> float:
@@ -147,7 +146,7 @@ def _confirmed_token(ctx: click.Context, client: PlatformClient, *, no_browser: 
     try:
         with LiveLine() as line:
             line.show("waiting for you to confirm the code in the browser", topic="code")
-            return wait_for_token(client, code, Clock())
+            return wait_for_token(client, code, LoginClock())
     except DeviceFlowEnded as ended:
         raise CommandError(str(ended), code=ended.code) from None
 

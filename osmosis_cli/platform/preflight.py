@@ -1,4 +1,4 @@
-"""What is tried on this machine before a run is submitted: its code is imported, and rows are run.
+"""What is tried on this machine before a run is submitted: its code is imported, and a row is run.
 
 Each is one process in the environment of the rollout, without the login to the platform. A failure
 is a warning: a rollout's packages may exist only on the platform. With `--strict` it forbids to
@@ -15,7 +15,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,21 +25,19 @@ from osmosis_ai.secret import Redactor, Secret
 from osmosis_ai.secret_variables import SECRET_NAMES, secret_variables
 
 from ..env_file import NO_OPTION
-from .findings import Finding, Severity, checked, in_order, not_checked, strictly, warning
+from .findings import Finding, checked, in_order, not_checked, strictly, warning
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.config_file import ConfigFile
     from osmosis_ai.platform.config_models import RunConfig
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-MODEL_ROWS = 2
-EMBEDDED = "embedded"
-EMBEDDED_TIMEOUT_S = 30.0
+ROW_TIMEOUT_S = 30.0
+"""Of the agent and of the grader each."""
 IMPORT_LIMIT_S = 45.0
 """Longer than the import's own deadline: for code that cannot be interrupted."""
-START_S = 60.0
-"""Beyond the timeouts of the rows: for the process itself."""
-_TIMEOUTS_S = {"agent_workflow_timeout_s": 450.0, "grader_timeout_s": 150.0}
+ROW_LIMIT_S = 60.0 + 2 * ROW_TIMEOUT_S
+"""Of the process that runs a row."""
 _STOPS = ("import", "not_installed", "no_agent", "no_grader", "needs_secret")
 """Codes of findings with which no row can run."""
 _NOT_THEIRS = ("OSMOSIS_TOKEN", "PYTEST_ADDOPTS")
@@ -48,7 +45,11 @@ _NOT_THEIRS = ("OSMOSIS_TOKEN", "PYTEST_ADDOPTS")
 _MOST = 600
 """Characters of an error that are shown: its beginning, and its end, which names the place."""
 _LAST_WORDS = 20_000
-_EVAL_FN = re.compile(r"^`[^`]*` raised ")
+_FAILURE = re.compile(r"^(?:FAILED|ERROR) \S+ - (.+)|^ERROR: (.+)", re.MULTILINE)
+"""What pytest says of an item that failed, and of an evaluation that cannot be run."""
+
+_CHILD = {"PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": str(_MOST)}
+"""Variables of such a process, which leaves no file behind and cuts no line."""
 
 _OPTIONS = (
     click.option("--strict", is_flag=True, help="Do not submit where trying the code fails."),
@@ -58,18 +59,6 @@ _OPTIONS = (
         is_flag=True,
         help="First run one row of datasets/ against the embedded endpoint: no model is paid, "
         "unless the grader asks one.",
-    ),
-    click.option(
-        "--preflight-model",
-        "model",
-        metavar="NAME",
-        help="First run rows of datasets/ with this model.",
-    ),
-    click.option(
-        "--rows",
-        metavar="N",
-        type=click.IntRange(min=1),
-        help=f"Rows for --preflight-model (default: {MODEL_ROWS}).",
     ),
     click.option(
         "--no-check", "is_off", is_flag=True, help="Do not even import the rollout's code."
@@ -93,16 +82,10 @@ class Preflight:
     """Whether what it finds forbids to submit."""
     run_row: bool = False
     """Whether to run a row against the embedded endpoint."""
-    model: str | None = None
-    """The model to run rows with."""
-    rows: int | None = None
-    """How many of them."""
 
     def __post_init__(self) -> None:
-        if self.is_off and (self.strict or self.run_row or self.model):
+        if self.is_off and (self.strict or self.run_row):
             raise click.UsageError("--no-check leaves out what the other options ask for")
-        if self.rows and not self.model:
-            raise click.UsageError("--rows is for --preflight-model: give that too")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,22 +98,9 @@ class Ended:
     """The end of what it wrote on stderr."""
     in_time: bool = True
 
-    @property
-    def document(self) -> dict[str, Any]:
-        """The JSON object that it printed; empty where it printed another thing."""
-        return _json_object(self.out)
-
-
-def _json_object(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rollout:
+class TriedRollout:
     """What is tried."""
 
     config: RunConfig
@@ -146,14 +116,14 @@ class Rollout:
     """Names of secrets that are not set on this machine."""
 
     @classmethod
-    def of(cls, file: ConfigFile[RunConfig], root: Path) -> Rollout:
+    def of(cls, file: ConfigFile[RunConfig], root: Path) -> TriedRollout:
         """Return the rollout of a config file in a workspace."""
         from osmosis_ai.platform.workspace import ROLLOUTS
 
         config = file.config
         env = config.env or {}
         required = config.secrets.required if config.secrets else []
-        all_names = {**os.environ, **env, "PYTHONDONTWRITEBYTECODE": "1"}  # leave nothing behind
+        all_names = {**os.environ, **env, **_CHILD}
         environment = {name: all_names[name] for name in all_names if name not in _NOT_THEIRS}
         environment[SECRET_NAMES] = " ".join([environment.get(SECRET_NAMES, ""), *required])
         values = (Secret(value, name) for name, value in env.items() if value)
@@ -224,7 +194,7 @@ def try_rollout(
     """
     if chosen.is_off:
         return []
-    found = list(_findings(Rollout.of(file, root), chosen, report))
+    found = list(_findings(TriedRollout.of(file, root), chosen, report))
     if not is_commit:
         found.append(
             not_checked(
@@ -236,7 +206,7 @@ def try_rollout(
 
 
 def _findings(
-    rollout: Rollout, chosen: Preflight, report: Callable[[str], None]
+    rollout: TriedRollout, chosen: Preflight, report: Callable[[str], None]
 ) -> Iterator[Finding]:
     report(f"importing {printable(rollout.entrypoint)}")
     found = list(_import(rollout))
@@ -245,21 +215,15 @@ def _findings(
         return
     if chosen.run_row:
         report("running a row against the embedded endpoint")
-        found = list(run_rows(rollout, EMBEDDED, 1))
-        yield from found
-        if any(finding.severity is Severity.WARNING for finding in found):
-            return  # the model would be paid to find the same
-    if chosen.model is not None:
-        report(f"running rows with {printable(chosen.model)}")
-        yield from run_rows(rollout, chosen.model, chosen.rows or MODEL_ROWS)
+        yield run_row(rollout)
 
 
-def _import(rollout: Rollout) -> Iterator[Finding]:
+def _import(rollout: TriedRollout) -> Iterator[Finding]:
     """Yield what importing the entrypoint finds."""
     words = ["-m", "osmosis_cli.platform.preflight_import", rollout.entrypoint]
     ended = rollout.run(words, limit_s=IMPORT_LIMIT_S)
     entrypoint = printable(rollout.entrypoint)
-    found = ended.document if ended.in_time and not ended.status else {}
+    found = json.loads(ended.out) if ended.in_time and not ended.status and ended.out else {}
     if not found:
         yield rollout.failed(
             "import", f"{entrypoint} cannot be imported: {rollout.mask(_end(ended))}"
@@ -283,7 +247,7 @@ def _import(rollout: Rollout) -> Iterator[Finding]:
         )
 
 
-def _missing_module(rollout: Rollout, found: Mapping[str, Any]) -> Finding:
+def _missing_module(rollout: TriedRollout, found: Mapping[str, Any]) -> Finding:
     name, where = printable(found["missing"]), printable(found["where"])
     if found["has_package"]:
         return rollout.failed("import", f"{where} imports {name}, which its package does not have")
@@ -304,8 +268,8 @@ def _end(ended: Ended) -> str:
     return f"it ended the process ({how}){': ' + words[-1] if words else ''}"
 
 
-def run_rows(rollout: Rollout, model: str, rows: int) -> Iterator[Finding]:
-    """Yield what evaluating the first rows of the local dataset with a model finds.
+def run_row(rollout: TriedRollout) -> Finding:
+    """Return what evaluating the first row of the local dataset finds; no model is paid.
 
     Neither the project's ini file nor kept runs have a part in it, and nothing is left behind.
     """
@@ -314,73 +278,52 @@ def run_rows(rollout: Rollout, model: str, rows: int) -> Iterator[Finding]:
 
     name = rollout.config.experiment.dataset
     files = dataset_files(rollout.root, name)
-    unusable = partial(rollout.failed, "rows_not_run")
     if len(files) != 1:
         what = "more than one file" if files else "no file"
-        yield warning(
+        return warning(
             "rows_not_run",
             f"no row was run: there is {what} of the dataset {printable(name)!r} in datasets/ or "
             "data/",
             f"add one with a few of its rows ({SUFFIXES_SHOWN})",
         )
-        return
-    ended = _evaluate(rollout, files[0], model, rows)
-    document = ended.document
-    if "rows" not in document:
-        yield unusable(f"no row could be run: {rollout.mask(_reason(ended))}")
-        return
-    runs = [(row["row_index"], run) for row in document["rows"] for run in row["runs"]]
-    where = "against the embedded endpoint" if model == EMBEDDED else f"with {printable(model)}"
-    failed = [f"{_failure(index, run)}, {where}" for index, run in runs if run["error"]]
-    if failed:
-        yield rollout.failed("row_failed", rollout.mask(failed[0]), _cure(rollout, model))
-    elif not runs:
-        halted = document["summary"].get("halted") or "the evaluation gave none"
-        yield unusable(f"no row ran: {rollout.mask(halted)}")
-    else:
-        amount = "1 row" if len(runs) == 1 else f"{len(runs)} rows"
-        passed = f", {sum(run['passed'] for _, run in runs)} passed"
-        yield checked("rows_ran", f"{amount} ran {where}{'' if model == EMBEDDED else passed}")
+    ended = _evaluate(rollout, files[0])
+    if ended.in_time and ended.status == 0:
+        return checked("rows_ran", "1 row ran against the embedded endpoint")
+    reason = rollout.mask(_reason(ended))
+    if ended.status == 1 and ended.in_time:
+        message = f"a row fails against the embedded endpoint ({reason})"
+        return rollout.failed("row_failed", message, _cure(rollout))
+    return rollout.failed("rows_not_run", f"no row could be run: {reason}")
 
 
-def _evaluate(rollout: Rollout, data: Path, model: str, rows: int) -> Ended:
-    given = rollout.config.given()
-    chosen = given.get("evaluation") or given.get("training") or {}
-    agent_s, grader_s = (chosen.get(key) or usual for key, usual in _TIMEOUTS_S.items())
-    if model == EMBEDDED:
-        agent_s = grader_s = EMBEDDED_TIMEOUT_S
+def _evaluate(rollout: TriedRollout, data: Path) -> Ended:
+    """Evaluate one row; the exit status is 0 where it has a score, whatever that is."""
     with tempfile.TemporaryDirectory(prefix="osmosis-preflight-") as name:
         folder = Path(name)
         (folder / "pytest.ini").write_text("[pytest]\n", encoding="ascii")
         words = [
-            *("-m", "osmosis_cli", "eval", NO_OPTION, "--json", "--no-journal", "--no-answers"),
+            *("-m", "osmosis_cli", "eval", NO_OPTION, "--quiet", "--no-journal", "--no-answers"),
             *(f"--agent={rollout.entrypoint}", f"--data={data.relative_to(rollout.root)}"),
-            *(f"--model={model}", f"--limit={rows}", "--n=1", f"--run-dir={folder / 'runs'}"),
-            *(f"--agent-timeout={agent_s}", f"--grader-timeout={grader_s}"),
+            *("--model=embedded", "--limit=1", "--n=1", "--pass-threshold=-1e300"),
+            *(f"--agent-timeout={ROW_TIMEOUT_S}", f"--grader-timeout={ROW_TIMEOUT_S}"),
             *("--", "-c", str(folder / "pytest.ini"), f"--rootdir={rollout.root}"),
-            *("-p", "no:cacheprovider"),
+            *("-p", "no:cacheprovider", "--tb=no"),
         ]
-        return rollout.run(words, limit_s=START_S + rows * (agent_s + grader_s))
+        return rollout.run(words, limit_s=ROW_LIMIT_S)
 
 
-def _failure(index: int, run: Mapping[str, Any]) -> str:
-    if run["error_type"] == "provider":
-        return f"the model did not answer row {index} ({run['error']})"
-    whose = "the grader" if run["success"] else "the workflow"
-    return f"{whose} fails on row {index} ({_EVAL_FN.sub('', run['error'])})"
-
-
-def _cure(rollout: Rollout, model: str) -> str:
+def _cure(rollout: TriedRollout) -> str:
     what = printable(str(rollout.path))
     if rollout.config.kind != "evaluation":
         what = f"-m {printable(rollout.entrypoint)} -d datasets/..."
-    return f"`osmosis eval {what} --model {printable(model)} --limit 1` shows where"
+    return f"`osmosis eval {what} --model embedded --limit 1` shows where"
 
 
 def _reason(ended: Ended) -> str:
-    """Why there is no report."""
+    """Return why no row has a score: what pytest said last."""
     if not ended.in_time:
         return "it took too long"
-    lines = ended.last_words.strip().splitlines() or [f"status {ended.status}"]
-    error = _json_object(lines[-1]).get("error")
-    return str(error["message"]) if isinstance(error, dict) else lines[-1]
+    printed = f"{ended.out}\n{ended.last_words}"
+    if found := _FAILURE.findall(printed):
+        return "".join(found[-1])
+    return (printed.strip().splitlines() or [f"status {ended.status}"])[-1]

@@ -113,9 +113,9 @@ def runs_of(kind: RunKind, name: str | None = None) -> Iterator[Runs]:
         except PlatformError as error:
             if error.status != 404 or name is None:
                 raise
-            raise CommandError(
-                f"{error}.{_nearest_run(runs, name)}", code=error.code, details=error.document()
-            ) from None
+            hint = _nearest_run(runs, name)
+            text = f"{error}.{hint}" if hint else str(error)
+            raise CommandError(text, code=error.code, details=error.document()) from None
 
 
 def _nearest_run(runs: Runs, name: str) -> str:

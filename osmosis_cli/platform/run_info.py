@@ -1,4 +1,4 @@
-"""`osmosis eval info` and `logs`, and those of `osmosis train`: one run, as it goes on."""
+"""`osmosis eval info` and `logs`, and those of `osmosis train`: one run, while it runs."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _look(runs: Runs, name: str) -> Seen:
 
 
 def _watch(runs: Runs, name: str, *, as_json: bool) -> Seen:
-    from .live_line import LiveLine
+    from ..eval.lines import LiveLine
     from .run_text import progress_text, utc_now
 
     def wait() -> None:
@@ -127,7 +127,7 @@ def _show(kind: RunKind, seen: Seen, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({**seen.answer, "metrics": seen.figures}))
         return
-    say(f"{render(seen.run.label)}  {colour(seen.run.status)}")
+    say(f"{render(seen.run.label)}  ", colour(seen.run.status))
     say_facts(dict(run_facts(seen.run, utc_now())))
     figures = [*metric_lines(seen.metrics)] if seen.metrics else []
     if figures:

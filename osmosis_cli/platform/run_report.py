@@ -12,10 +12,10 @@ from typing import IO
 
 import click
 
-from osmosis_ai.escaping import printable
 from osmosis_ai.platform.run_kinds import EVALUATION
 
 from ..errors import CommandError
+from ..eval.lines import say
 from ..shared_options import complete_files
 from .run_commands import json_option, run_argument, runs_of
 
@@ -75,7 +75,7 @@ def eval_download_command(
         return
     for target, size in sizes.items():
         then = f"; show it: osmosis eval report {path}" if target == path else ""
-        click.echo(f"{printable(str(target))}: {size:,} bytes{then}")
+        say(f"{target}: {size:,} bytes{then}")
 
 
 @contextmanager
@@ -89,10 +89,10 @@ def _explain_missing(name: str) -> Iterator[None]:
         if error.status != 404:
             raise
         why = error.said if error.server_code else str(error)
-        told = f"{why}; what is known of it: osmosis eval info {name}"
+        message = f"{why}; what is known of it: osmosis eval info {name}"
         if error.server_code == "not_found":
-            told = str(error)
-        raise CommandError(told, code=error.code, details=error.document()) from None
+            message = str(error)
+        raise CommandError(message, code=error.code, details=error.document()) from None
 
 
 def _check(file: IO[bytes]) -> None:

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-import click
-
 from osmosis_ai.escaping import printable
 from osmosis_ai.models.retry import in_words
 from osmosis_ai.platform.answers import ENDED, RunMetrics, RunRecord, moment_of, text_of
@@ -109,11 +107,11 @@ def copyable(run: RunRecord) -> str:
     return next(names, None) or shlex.quote(render(run.label))
 
 
-def colour(status: str | None) -> str:
-    """Return a status, green or red where the run has ended."""
+def colour(status: str | None) -> str | tuple[str, str]:
+    """Return a status, and green or red where the run has ended, for `say`."""
     if status not in ENDED:
         return render(status)
-    return click.style(status, fg="green" if status == "finished" else "red")
+    return status, "green" if status == "finished" else "red"
 
 
 def utc_now() -> datetime:
@@ -124,7 +122,7 @@ def utc_now() -> datetime:
 def run_facts(run: RunRecord, now: datetime) -> Iterator[tuple[str, str]]:
     """Yield what there is to say of a run but its figures, each fact with its name."""
     if run.problem:
-        yield "problem", printable(run.problem)
+        yield "problem", run.problem
     yield "id", render(run.id)
     yield "created", f"{age(run.created_at, now)} by {render(run.creator_name)}"
     if run.started_at:
@@ -141,11 +139,11 @@ def run_facts(run: RunRecord, now: datetime) -> Iterator[tuple[str, str]]:
     yield "commit", render(run.commit_sha) if run.commit_sha else "not pinned"
     for section, values in run.config.items():
         if section != "experiment_config" and isinstance(values, dict) and values:
-            yield printable(section.removesuffix("_config")), _settings(values)
+            yield section.removesuffix("_config"), _settings(values)
     if run.env:
-        yield "env", ", ".join(map(printable, run.env))
+        yield "env", ", ".join(run.env)
     if run.platform_url:
-        yield "page", printable(run.platform_url)
+        yield "page", run.platform_url
 
 
 def _counts(counts: Mapping[str, int]) -> Iterator[str]:
@@ -165,13 +163,13 @@ def _duration(run: RunRecord) -> str:
 
 
 def _settings(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{printable(str(name))} {_value(value)}" for name, value in values.items())
+    return ", ".join(f"{name!s} {_value(value)}" for name, value in values.items())
 
 
 def _value(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(map(_value, value)) or "none"
-    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _details(details: Any) -> list[str]:

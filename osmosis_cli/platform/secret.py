@@ -12,7 +12,6 @@ from pathlib import Path
 
 import click
 
-from osmosis_ai.escaping import printable
 from osmosis_ai.secret import Secret
 
 from ..lazy_group import Entry, LazyGroup
@@ -198,8 +197,8 @@ def secret_list(as_json: bool) -> None:
     with connect() as client:
         found = list_secrets(client).items
     if as_json:
-        told = [{**secret, "scope": shown_scope(secret)} for secret in found]
-        click.echo(json.dumps({"secrets": told, "total_count": len(told)}))
+        listed = [{**secret, "scope": shown_scope(secret)} for secret in found]
+        click.echo(json.dumps({"secrets": listed, "total_count": len(listed)}))
         return
     if not found:
         click.echo("there are no secrets here; set one: osmosis secret set NAME")
@@ -208,7 +207,7 @@ def secret_list(as_json: bool) -> None:
     rows = [
         (
             render(text_of(secret, "name")),
-            printable(shown_scope(secret)),
+            shown_scope(secret),
             age(text_of(secret, "updated_at") or text_of(secret, "created_at"), now),
             render(text_of(secret, "creator_name")),
         )

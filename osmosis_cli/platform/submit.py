@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from osmosis_ai.escaping import printable
 from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import INTERRUPTED, CommandError
@@ -43,7 +42,7 @@ _LABELS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SubmissionPlan:
     """What is about to be submitted, and what was found."""
 
     kind: RunKind
@@ -143,7 +142,7 @@ def _plan(
     *,
     is_silent: bool,
     asks: bool,
-) -> Iterator[tuple[Plan, PlatformClient]]:
+) -> Iterator[tuple[SubmissionPlan, PlatformClient]]:
     """The plan, and the connection by which it is sent; CommandError for what refuses it."""
     from osmosis_ai.platform.environment_secrets import resolve_secrets
 
@@ -162,7 +161,7 @@ def _plan(
         _refuse(found)
         found = in_order([*_try(file, commit, preflight, is_silent=is_silent), *found])
         _refuse(found)
-        plan = Plan(kind=kind, file=file, commit=commit, scopes=scopes, findings=found)
+        plan = SubmissionPlan(kind=kind, file=file, commit=commit, scopes=scopes, findings=found)
         yield plan, client
 
 
@@ -170,7 +169,7 @@ def _try(
     file: ConfigFile[RunConfig], commit: CommitFacts, preflight: Preflight, *, is_silent: bool
 ) -> list[Finding]:
     """Return what trying the rollout on this machine finds."""
-    from .live_line import LiveLine
+    from ..eval.lines import LiveLine
 
     with LiveLine(is_silent=is_silent) as live:
         return try_rollout(
@@ -199,7 +198,7 @@ def _dataset_findings(client: PlatformClient, name: str) -> Iterator[Finding]:
     if is_missing(client, name):
         yield warning(
             _NO_DATASET,
-            f"the platform lists no dataset {printable(name)!r}",
+            f"the platform lists no dataset {name!r}",
             "upload it with `osmosis dataset upload FILE`",
         )
 
@@ -224,41 +223,41 @@ def _refuse(findings: Sequence[Finding]) -> None:
     )
 
 
-def _show(plan: Plan, origin: str) -> None:
+def _show(plan: SubmissionPlan, origin: str) -> None:
     from pytest_osmosis.reports.text_table import columns, wrapped
 
     from ..eval.lines import say, say_facts
 
     experiment = plan.file.config.experiment
-    say(f"{plan.kind.article} {plan.kind.noun} of {printable(experiment.rollout)}")
+    say(f"{plan.kind.article} {plan.kind.noun} of {experiment.rollout}")
     say_facts(dict(_facts(plan, origin)))
     for finding in plan.findings:
         label, colour = _LABELS[finding.severity]
         first, *rest = wrapped(f"{label}: {finding}", columns())
-        say(first.replace(label, click.style(label, fg=colour), 1))
+        say((label, colour), first.removeprefix(label))
         for line in rest:
             say(line)
 
 
-def _facts(plan: Plan, origin: str) -> Iterator[tuple[str, str]]:
+def _facts(plan: SubmissionPlan, origin: str) -> Iterator[tuple[str, str]]:
     config = plan.file.config
     experiment = config.experiment
-    yield "code", f"{printable(experiment.rollout)}/{printable(experiment.entrypoint)}"
+    yield "code", f"{experiment.rollout}/{experiment.entrypoint}"
     yield "commit", f"{plan.commit.described} ({plan.commit.repository})"
-    yield "model", printable(experiment.model_path)
-    yield "dataset", printable(experiment.dataset)
+    yield "model", experiment.model_path
+    yield "dataset", experiment.dataset
     for section, values in config.given().items():
         if section not in ("experiment", "env", "secrets") and values:
-            told = (f"{name} {value}" for name, value in values.items() if value is not None)
-            yield section, printable(", ".join(told))
+            pairs = (f"{name} {value}" for name, value in values.items() if value is not None)
+            yield section, ", ".join(pairs)
     if config.env:
-        yield "env", ", ".join(map(printable, config.env))
+        yield "env", ", ".join(config.env)
     if plan.scopes:
         yield "secrets", ", ".join(f"{name} ({scope})" for name, scope in plan.scopes.items())
     yield "platform", origin
 
 
-def _send(plan: Plan, client: PlatformClient) -> dict[str, Any]:
+def _send(plan: SubmissionPlan, client: PlatformClient) -> dict[str, Any]:
     from osmosis_ai.platform.client import PlatformError
     from osmosis_ai.platform.runs import Runs
 
@@ -282,9 +281,10 @@ def _send(plan: Plan, client: PlatformClient) -> dict[str, Any]:
         raise CommandError(text, code="interrupted", status=INTERRUPTED) from None
 
 
-def _report(plan: Plan, answer: Mapping[str, Any], *, as_json: bool) -> None:
+def _report(plan: SubmissionPlan, answer: Mapping[str, Any], *, as_json: bool) -> None:
     from osmosis_ai.platform.answers import run_record
 
+    from ..eval.lines import say
     from .run_text import copyable, render
 
     if as_json:
@@ -299,10 +299,10 @@ def _report(plan: Plan, answer: Mapping[str, Any], *, as_json: bool) -> None:
         click.echo(json.dumps(document))
         return
     run = run_record(answer, plan.kind.key)
-    click.echo(f"submitted: {render(run.label)}, {render(run.status)}")
+    say(f"submitted: {render(run.label)}, {render(run.status)}")
     if run.platform_url:
-        click.echo(f"  {printable(run.platform_url)}")
-    click.echo(f"wait for its end: osmosis {plan.kind.group} info {copyable(run)} --watch")
+        say(f"  {run.platform_url}")
+    say(f"wait for its end: osmosis {plan.kind.group} info {copyable(run)} --watch")
 
 
 eval_submit_command, train_submit_command = map(_submit_command, (EVALUATION, TRAINING))

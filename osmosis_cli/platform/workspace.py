@@ -8,9 +8,8 @@ from pathlib import Path
 
 import click
 
-from osmosis_ai.escaping import printable
-
 from ..errors import CommandError, command_errors, usage_errors
+from ..eval.lines import say, tell
 from ..lazy_group import Entry, LazyGroup
 
 WORKSPACE_EPILOG = """\b
@@ -62,7 +61,7 @@ def workspace_init(as_json: bool) -> None:
     with command_errors(workspace.WorkspaceError, code="workspace"):
         made = skeleton.create_workspace(root)
     for sentence in skeleton.exposures(root):
-        click.echo(f"warning: {sentence}", err=True)
+        tell(f"warning: {sentence}")
     _show(root, made, as_json=as_json, then=["osmosis rollout init my-rollout"])
 
 
@@ -132,7 +131,7 @@ def _git_init() -> None:
             "a workspace is a Git work tree, and git is not installed", code="workspace"
         ) from None
     if done.returncode:
-        said = printable(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "")
+        said = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ""
         raise CommandError(f"git init failed: {said}", code="workspace")
 
 
@@ -141,10 +140,9 @@ def _show(root: Path, made: list[Path], *, as_json: bool, then: list[str]) -> No
     if as_json:
         click.echo(json.dumps({"root": str(root), "written": names}))
         return
-    where = printable(str(root))
-    click.echo(f"created in {where}:" if names else f"nothing is missing in {where}")
+    say(f"created in {root}:" if names else f"nothing is missing in {root}")
     for name in names:
-        click.echo(f"  {printable(name)}")
-    click.echo("next:")
+        say(f"  {name}")
+    say("next:")
     for line in then:
-        click.echo(f"  {line}")
+        say(f"  {line}")

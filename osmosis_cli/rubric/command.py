@@ -26,7 +26,7 @@ from ..shared_options import check_output, complete_files, write_json
 
 if TYPE_CHECKING:
     from .config import RubricConfig
-    from .judging import Plan, RubricFunction, Run
+    from .judging import Judgement, JudgingPlan, RubricFunction
     from .records import Record
 
 INLINE = "inline"
@@ -243,17 +243,17 @@ def _records(data: Path, rubric_id: str | None) -> list[Record]:
 
 def _plan(
     chosen: RubricConfig, records: list[Record], *, runs: int, batch_size: int, needs_key: bool
-) -> Plan:
+) -> JudgingPlan:
     from osmosis_ai.rubric.errors import MissingAPIKeyError
 
-    from .judging import Plan
+    from .judging import JudgingPlan
 
     with (
         usage(TypeError, ValueError, where=f"{chosen.place}: "),
         command_errors(MissingAPIKeyError, code="missing_api_key", status=2),
     ):
         settings = chosen.settings(needs_key=needs_key)
-    return Plan(
+    return JudgingPlan(
         rubric=chosen.rubric,
         settings=settings,
         records=records,
@@ -264,7 +264,7 @@ def _plan(
 
 @contextmanager
 def _function(
-    spec: str | None, chosen: RubricConfig, plan: Plan
+    spec: str | None, chosen: RubricConfig, plan: JudgingPlan
 ) -> Iterator[RubricFunction | None]:
     """Yield the function that judges, if one is named, and end its threads."""
     if spec is None:
@@ -289,7 +289,7 @@ def _function(
         threads.close()
 
 
-def _judge(plan: Plan, *, quiet: bool) -> list[Run]:
+def _judge(plan: JudgingPlan, *, quiet: bool) -> list[Judgement]:
     from osmosis_ai.models.litellm.library import load
 
     from .judging import judge_all
@@ -304,7 +304,7 @@ def _judge(plan: Plan, *, quiet: bool) -> list[Run]:
         return asyncio.run(judge_all(plan, lambda run: bar.update(1)))
 
 
-def _refuse_failures(runs: Sequence[Run], target: Path, document: dict[str, Any]) -> None:
+def _refuse_failures(runs: Sequence[Judgement], target: Path, document: dict[str, Any]) -> None:
     failed = [run for run in runs if run.error is not None]
     if not failed:
         return

@@ -11,7 +11,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from osmosis_ai.escaping import printable
 from osmosis_ai.providers import parse_model_name
 from osmosis_ai.rubric.errors import MissingAPIKeyError
 from osmosis_ai.rubric.settings import JudgeSettings, Overrides, judge_settings
@@ -148,7 +147,7 @@ def _load_yaml(path: Path) -> Any:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise _Unusable(f"{line}: not YAML: {error.problem}") from None
     except (yaml.YAMLError, ValueError) as error:
-        raise _Unusable(f" not YAML: {printable(' '.join(str(error).split()))}") from None
+        raise _Unusable(f" not YAML: {' '.join(str(error).split())}") from None
 
 
 def _read_text(path: Path) -> str:

@@ -24,7 +24,7 @@ from osmosis_ai.providers import key_variables
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.evaluation import case_of
 from osmosis_ai.rubric.judge import Judge, RewardRubricRunResult
-from osmosis_ai.rubric.reasons import heard
+from osmosis_ai.rubric.reasons import collect_reasons
 from osmosis_ai.rubric.settings import JudgeSettings
 from osmosis_ai.running.thread_calls import CallThreads
 from pytest_osmosis.user_code.eval_function import EvalFn, eval_fn
@@ -44,7 +44,7 @@ Score = Callable[[Record], Awaitable[RewardRubricRunResult]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Judgement:
     """One judgement of one record."""
 
     record: Record
@@ -89,7 +89,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class JudgingPlan:
     """What is to be judged, and how."""
 
     rubric: str
@@ -100,16 +100,16 @@ class Plan:
     function: RubricFunction | None = None
     """A project's own function in the place of the judge."""
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[Judgement]:
         for record in self.records:
             for number in range(1, self.runs + 1):
-                yield Run(record=record, number=number)
+                yield Judgement(record=record, number=number)
 
     def __len__(self) -> int:
         return len(self.records) * self.runs
 
 
-async def judge_all(plan: Plan, done: Callable[[Run], None]) -> list[Run]:
+async def judge_all(plan: JudgingPlan, done: Callable[[Judgement], None]) -> list[Judgement]:
     """Return every run in the order of the plan; `done` is called with each as it ends."""
     waiting = enumerate(plan)
     runs = list(plan)
@@ -135,7 +135,7 @@ async def judge_all(plan: Plan, done: Callable[[Run], None]) -> list[Run]:
     return runs
 
 
-def statistics_of(runs: Sequence[Run]) -> dict[str, Any]:
+def statistics_of(runs: Sequence[Judgement]) -> dict[str, Any]:
     """Return average, variance and the rest over the runs that have a score; None without any.
 
     The variance is the population's, and exactly 0.0 where all scores are the same.
@@ -155,7 +155,7 @@ def statistics_of(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _scoring(plan: Plan) -> AsyncIterator[Score]:
+async def _scoring(plan: JudgingPlan) -> AsyncIterator[Score]:
     if plan.function is not None:
         yield plan.function.score
         return
@@ -163,7 +163,7 @@ async def _scoring(plan: Plan) -> AsyncIterator[Score]:
         yield partial(_ask, judge, plan)
 
 
-async def _ask(judge: Judge, plan: Plan, record: Record) -> RewardRubricRunResult:
+async def _ask(judge: Judge, plan: JudgingPlan, record: Record) -> RewardRubricRunResult:
     case = case_of(
         plan.settings,
         plan.rubric,
@@ -176,7 +176,7 @@ async def _ask(judge: Judge, plan: Plan, record: Record) -> RewardRubricRunResul
     return await judge.judge(case)
 
 
-async def _judge(score: Score, run: Run) -> Run:
+async def _judge(score: Score, run: Judgement) -> Judgement:
     started_at, started = _now(), time.perf_counter()
     outcome: dict[str, Any]
     try:
@@ -219,7 +219,7 @@ class RubricFunction:
 
     async def score(self, record: Record) -> RewardRubricRunResult:
         """Return what the function says of a record; raise ProviderRequestError."""
-        with heard() as reasons:
+        with collect_reasons() as reasons:
             try:
                 value = await self.function.call(
                     messages=(),

@@ -21,7 +21,7 @@ from pytest_osmosis.escaping import counted, dollars
 
 from ..errors import wrong_use
 from .config import RubricConfig
-from .judging import Plan, Run, statistics_of
+from .judging import Judgement, JudgingPlan, statistics_of
 
 EXPLANATION_WIDTH = 80
 _SEPARATORS = ("/", os.sep)
@@ -37,7 +37,7 @@ _COUNTS = ("success_count", "failure_count", "total_runs")
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
+class EarlierResult:
     """The statistics of an earlier session, to compare with."""
 
     path: Path
@@ -64,7 +64,7 @@ class Baseline:
                 yield f"  {text:<19} {then:.4g} -> {now[name]:.4g} ({now[name] - then:+.4g})"
 
 
-def load_baseline(path: Path) -> Baseline:
+def load_baseline(path: Path) -> EarlierResult:
     """Return the statistics in a result file; what holds none is a usage error."""
     try:
         document = json.loads(path.read_text("utf-8-sig"))
@@ -84,7 +84,7 @@ def load_baseline(path: Path) -> Baseline:
             f"--baseline {path}: has no 'overall_statistics'; "
             "expected a result file of osmosis eval rubric"
         )
-    return Baseline(path, statistics)
+    return EarlierResult(path, statistics)
 
 
 def result_path(output: str | None, rubric_id: str, now: float) -> Path:
@@ -104,11 +104,11 @@ def result_path(output: str | None, rubric_id: str, now: float) -> Path:
 
 def document_of(
     config: RubricConfig,
-    plan: Plan,
-    runs: Sequence[Run],
+    plan: JudgingPlan,
+    runs: Sequence[Judgement],
     *,
     data: Path,
-    baseline: Baseline | None = None,
+    baseline: EarlierResult | None = None,
 ) -> dict[str, Any]:
     """Return the result file's content: every run, and statistics of each record and of all."""
     settings = plan.settings
@@ -139,7 +139,7 @@ def document_of(
     return document
 
 
-def counts(runs: Sequence[Run]) -> dict[str, int]:
+def counts(runs: Sequence[Judgement]) -> dict[str, int]:
     """Return how many runs were scored, failed, and never started."""
     scored = sum(run.score is not None for run in runs)
     failed = sum(run.error is not None for run in runs)
@@ -147,7 +147,7 @@ def counts(runs: Sequence[Run]) -> dict[str, int]:
     return {"runs": len(runs), "scored": scored, "failed": failed, "not_run": not_run}
 
 
-def totals(runs: Sequence[Run]) -> dict[str, Any]:
+def totals(runs: Sequence[Judgement]) -> dict[str, Any]:
     """Return tokens and cost of the scored runs; None where any of them is unknown."""
     results: list[Any] = [run.result for run in runs if run.result is not None]
     sums: dict[str, Any] = {}
@@ -157,14 +157,17 @@ def totals(runs: Sequence[Run]) -> dict[str, Any]:
     return sums
 
 
-def by_record(runs: Sequence[Run]) -> Iterator[list[Run]]:
+def by_record(runs: Sequence[Judgement]) -> Iterator[list[Judgement]]:
     """Yield the runs of each record."""
     for _, group in groupby(runs, key=lambda run: run.record.index):
         yield list(group)
 
 
 def lines(
-    config: RubricConfig, plan: Plan, runs: Sequence[Run], baseline: Baseline | None = None
+    config: RubricConfig,
+    plan: JudgingPlan,
+    runs: Sequence[Judgement],
+    baseline: EarlierResult | None = None,
 ) -> Iterator[str]:
     """Yield the lines for the terminal: each run, then the statistics."""
     for of_record in by_record(runs):
@@ -185,7 +188,7 @@ def lines(
         yield from baseline.lines(statistics_of(runs))
 
 
-def _run_line(run: Run) -> str:
+def _run_line(run: Judgement) -> str:
     if run.error is not None:
         return f"error    {printable(run.error.detail)}"
     if run.result is None:
@@ -196,7 +199,7 @@ def _run_line(run: Run) -> str:
     return f"{run.result['score']:<8g} {printable(short)}{clamped}"
 
 
-def _statistics_line(runs: Sequence[Run]) -> str:
+def _statistics_line(runs: Sequence[Judgement]) -> str:
     statistics, number = statistics_of(runs), counts(runs)
     if statistics["average"] is None:
         return f"no scores ({number['failed']} failed, {number['not_run']} not run)"
@@ -206,7 +209,7 @@ def _statistics_line(runs: Sequence[Run]) -> str:
     return line
 
 
-def _record_document(runs: list[Run]) -> dict[str, Any]:
+def _record_document(runs: list[Judgement]) -> dict[str, Any]:
     record = runs[0].record
     given = {key: value for key, value in record.mask().items() if value is not None}
     given.pop("index")

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 from osmosis_ai.messages import text_of
 from pytest_osmosis.dataset.decoding import decode, json_type
-from pytest_osmosis.dataset.errors import DatasetError, EmptyDataset, Problems, RecordError, shown
-from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, DatasetFormat, Source
+from pytest_osmosis.dataset.errors import DatasetError, EmptyDataset, Problems, RecordError, quote
+from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, DatasetFormat, RowSource
 from pytest_osmosis.dataset.opening import open_dataset
 
 from ..masking import mask_secrets
@@ -74,20 +74,20 @@ def load_records(path: Path) -> list[Record]:
         if found := problems.error():
             raise found
     if not records:
-        raise EmptyDataset(f"{shown(path)}: has no records")
+        raise EmptyDataset(f"{quote(path)}: has no records")
     return records
 
 
-def _source(file: BinaryIO, kind: DatasetFormat, path: Path) -> Source:
+def _source(file: BinaryIO, kind: DatasetFormat, path: Path) -> RowSource:
     if kind.holds_records:
         return kind.open(file, path)
     file.close()
     raise DatasetError(
-        f"{shown(path)}: records are read from {RECORD_SUFFIXES_SHOWN}, not {kind.suffix}"
+        f"{quote(path)}: records are read from {RECORD_SUFFIXES_SHOWN}, not {kind.suffix}"
     )
 
 
-def _records(source: Source, problems: Problems) -> Iterator[Record]:
+def _records(source: RowSource, problems: Problems) -> Iterator[Record]:
     for index, (place, _, raw) in enumerate(source.scan(None, 0, None, problems)):
         try:
             yield _record(index, decode(raw))

@@ -122,12 +122,6 @@ sends to this server; it is neither your login nor what this server sends to a t
     help="Seconds that a shutdown lets rollouts end by themselves (default: 10).",
 )
 @click.option(
-    "--state-dir",
-    metavar="DIR",
-    shell_complete=complete_folders,
-    help="Keep results here over restarts (or OSMOSIS_STATE_DIR).",
-)
-@click.option(
     "--json", "as_json", is_flag=True, help="Say where the server is as one JSON document."
 )
 @click.pass_context
@@ -146,17 +140,14 @@ def serve_command(
     Rollouts that run then may end by themselves for a while. Without --local or --skip-register
     the server registers itself with the platform, which needs a login.
     """
-    from osmosis_ai.rollout_server.settings import STATE_VARIABLE
-
     values["module"] = require_agent(values["module"], values.pop("mcp"))
     local = values["local"]
     values["host"] = values["host"] or (LOOPBACK if local else ANYWHERE)
     values["allowed_trainers"] = _trainers(values["allowed_trainers"])
-    values["state_dir"] = values["state_dir"] or os.environ.get(STATE_VARIABLE) or None
     plan = Plan(validate=not no_validate, register=not (local or skip_register), **values)
     key, note = _key(ctx, plan, api_key)
     settings_of(plan)
-    _check_folders(plan)
+    _check_log_dir(plan.log_dir)
     login = find_platform() if plan.register else None
     agent = load_agent(plan)
     with bind(plan) as bound:
@@ -211,30 +202,16 @@ def _key(ctx: click.Context, plan: Plan, given: str | None) -> tuple[Secret | No
     return key, f"from {name}"
 
 
-def _check_folders(plan: Plan) -> None:
-    for option, folder in (("--log", plan.log_dir), ("--state-dir", plan.state_dir)):
-        if folder is None:
-            continue
-        probe = Path(folder) / f".osmosis-{os.getpid()}"
-        try:
-            Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
-            probe.touch()
-            probe.unlink()
-        except OSError as error:
-            raise click.UsageError(f"{option} {folder!r}: {error.strerror}") from None
-    if plan.state_dir is not None:
-        _check_free(plan.state_dir)
-
-
-def _check_free(state_dir: str) -> None:
-    from osmosis_ai.rollout_server.journal import JournalInUse, check_free
-
+def _check_log_dir(log_dir: str | None) -> None:
+    if log_dir is None:
+        return
+    probe = Path(log_dir) / f".osmosis-{os.getpid()}"
     try:
-        check_free(Path(state_dir))
-    except JournalInUse as error:
-        raise click.UsageError(
-            f"--state-dir {error}: stop that one, or give each server a folder of its own"
-        ) from None
+        Path(log_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise click.UsageError(f"--log {log_dir!r}: {error.strerror}") from None
 
 
 def _announce(

@@ -62,7 +62,6 @@ class Plan:
     drain_s: float
     log_level: str
     log_dir: str | None
-    state_dir: str | None
 
     @property
     def on_loopback(self) -> bool:
@@ -86,7 +85,7 @@ def load_agent(plan: Plan) -> RolloutAgentLoop:
         if plan.validate:
             return _validated(plan, roots)
         with command_errors(ImportingError, code="invalid"):
-            return load_agent_loop(plan.module, option=option, roots=roots)
+            return _trainable(load_agent_loop(plan.module, option=option, roots=roots))
 
 
 def _validated(plan: Plan, roots: list[Path]) -> RolloutAgentLoop:
@@ -102,7 +101,17 @@ def _validated(plan: Plan, roots: list[Path]) -> RolloutAgentLoop:
             code="invalid",
             details={"checks": [asdict(check) for check in validation.checks]},
         )
-    return validation.agent
+    return _trainable(validation.agent)
+
+
+def _trainable(agent: RolloutAgentLoop) -> RolloutAgentLoop:
+    if getattr(agent, "asks_model", True):
+        return agent
+    raise CommandError(
+        f"{agent.name} never asks the trainer's model, so there is nothing to train: "
+        f"write `async def {agent.name}(ctx)`, which asks it with `ctx.chat`",
+        code="invalid",
+    )
 
 
 def find_platform() -> Login:
@@ -136,7 +145,6 @@ def settings_of(plan: Plan) -> ServerSettings:
             allowed_trainers=plan.allowed_trainers,
             local=plan.local,
             drain_s=plan.drain_s,
-            state_dir=None if plan.state_dir is None else Path(plan.state_dir),
         )
 
 
@@ -242,7 +250,7 @@ def _end_with_reloader() -> None:
 def log_to_stderr(plan: Plan, key: Secret | None) -> None:
     """Log lines with a UTC time and a level, and without the key."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Formatter(masking(key)))
+    handler.setFormatter(LogFormatter(masking(key)))
     level = getattr(logging, plan.log_level.upper())
     logging.basicConfig(level=max(level, logging.INFO), handlers=[handler], force=True)
     logging.getLogger("osmosis").setLevel(level)
@@ -250,7 +258,9 @@ def log_to_stderr(plan: Plan, key: Secret | None) -> None:
         logging.getLogger(library).setLevel(max(level, logging.WARNING))
 
 
-class _Formatter(logging.Formatter):
+class LogFormatter(logging.Formatter):
+    """Lines with a UTC time and a level, without secrets."""
+
     def __init__(self, redact: Callable[[str], str]) -> None:
         layout = "%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s"
         super().__init__(layout, datefmt="%Y-%m-%dT%H:%M:%S")
@@ -258,4 +268,5 @@ class _Formatter(logging.Formatter):
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return the record's line, and the lines of its exception."""
         return self._redact(super().format(record))

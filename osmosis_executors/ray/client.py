@@ -1,7 +1,7 @@
 """The process that holds a driver's connection to a Ray cluster, and no secret.
 
 Ray ends a process whose cluster has gone away, keeps its command line, and prints to its output:
-here that is a process of its own. Orders come as lines of JSON on stdin, reports leave as lines on
+here that is this process. Orders come as lines of JSON on stdin, reports leave as lines on
 stdout; it ends when its stdin does.
 """
 

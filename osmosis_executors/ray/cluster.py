@@ -1,4 +1,4 @@
-"""What a session needs of Ray, and a process's connection to a cluster, or to one of its own."""
+"""What a session needs of Ray, and a process's connection to a cluster, perhaps its own."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pytest_osmosis.options.values import UNNAMED_CLUSTER
 
-from ..job import Evaluation, Job
+from ..job import EvaluationJob, Job
 from ..local import LocalExecutor, LocalRun
 
 _OF_THIS_MACHINE = (
@@ -39,7 +39,7 @@ class RayExecutor(LocalExecutor):
         self._address = address or UNNAMED_CLUSTER
         self._shards = shards
 
-    def evaluate(self, evaluation: Evaluation) -> LocalRun:
+    def evaluate(self, evaluation: EvaluationJob) -> LocalRun:
         """Start the driver of an evaluation."""
         job = evaluation.job
         return self.start(
@@ -51,7 +51,7 @@ class RayExecutor(LocalExecutor):
             )
         )
 
-    def _words(self, evaluation: Evaluation) -> Iterator[str]:
+    def _words(self, evaluation: EvaluationJob) -> Iterator[str]:
         yield f"--osmosis-ray={self._address}"
         if self._shards is not None:
             yield f"--osmosis-shards={min(self._shards, _batch_size(evaluation))}"
@@ -59,7 +59,7 @@ class RayExecutor(LocalExecutor):
             yield f"--osmosis-ray-env={name}"
 
 
-def _batch_size(evaluation: Evaluation) -> int:
+def _batch_size(evaluation: EvaluationJob) -> int:
     sizes = [word.removeprefix(_BATCH) for word in evaluation.options if word.startswith(_BATCH)]
     return int(sizes[-1]) if sizes else 1
 

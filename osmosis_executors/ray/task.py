@@ -12,7 +12,7 @@ from pathlib import Path
 
 from osmosis_executors.job import Job, JobLimits
 from osmosis_executors.local import LocalExecutor
-from osmosis_executors.shards.invitation import VARIABLE
+from osmosis_executors.shards.frames import VARIABLE
 from osmosis_executors.shards.process import OUTPUT
 
 _OF_RAY = ("RAY_", "PYTEST_")

@@ -1,9 +1,15 @@
-"""Messages on a stream: the length of each in four bytes, then its kind and values as JSON."""
+"""What drivers and shards exchange: invitations, and messages on a stream.
+
+A message is its length in four bytes, then its kind and values as JSON. An invitation says where
+the driver listens, and has a ticket for one use: worth nothing once it was used, as it may be seen
+in the arguments of a task.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 LIMIT = 64 << 20
@@ -49,3 +55,29 @@ async def read_message(
     except (ValueError, TypeError):
         raise BadMessage("no JSON") from None
     return str(kind), values
+
+
+NAME = "osmosis-driver"
+"""The name in the driver's certificate."""
+VARIABLE = "OSMOSIS_SHARD"
+"""The variable in which a process finds its invitation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """To one process of one shard."""
+
+    host: str
+    port: int
+    certificate: str = field(repr=False)
+    """The driver's, as PEM."""
+    ticket: str = field(repr=False)
+
+    def to_json(self) -> str:
+        """Return it as text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Invitation:
+        """Return what `to_json` gave."""
+        return cls(**json.loads(text))

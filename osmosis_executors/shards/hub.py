@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime
 import hashlib
 import secrets
+import ssl
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from pytest_osmosis.distributed.remote.fleet import Listener, ShardOrder
 
-from .certificate import server_context
-from .frames import ALIVE, BEAT_S, HELLO, ORDER, BadMessage, frame, read_message
-from .invitation import Invitation
+from .frames import ALIVE, BEAT_S, HELLO, NAME, ORDER, BadMessage, Invitation, frame, read_message
 
 HELLO_S = 20.0
 """How long a connection may take to show its ticket."""
@@ -29,12 +35,12 @@ DRAIN_S = 2.0
 
 
 @dataclass(slots=True, eq=False)
-class _Guest:
+class _ShardConnection:
     """A process that was let in."""
 
     shard: int
     writer: asyncio.StreamWriter
-    heard: float
+    last_message: float
     left: asyncio.Event
 
 
@@ -62,7 +68,7 @@ class Hub:
         self._silence_s = order.silence_s
         self._on_silence = on_silence
         self._tickets: dict[bytes, int] = {}
-        self._guests: dict[int, _Guest] = {}
+        self._connections: dict[int, _ShardConnection] = {}
         self._context, self._certificate = server_context()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="osmosis-hub", daemon=True)
@@ -123,8 +129,8 @@ class Hub:
     async def _shut(self) -> None:
         self._watch.cancel()
         self._server.close()
-        for guest in [*self._guests.values()]:
-            guest.writer.transport.abort()
+        for connection in [*self._connections.values()]:
+            connection.writer.transport.abort()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
@@ -135,13 +141,13 @@ class Hub:
             shard = await asyncio.wait_for(self._shard_of(reader), HELLO_S)
             if shard is None:
                 return
-            guest = _Guest(shard, writer, time.monotonic(), asyncio.Event())
-            self._guests[shard] = guest
+            connection = _ShardConnection(shard, writer, time.monotonic(), asyncio.Event())
+            self._connections[shard] = connection
             writer.write(frame(ORDER, self._order))
             try:
-                await self._attend(guest, reader)
+                await self._attend(connection, reader)
             finally:
-                guest.left.set()
+                connection.left.set()
         except (asyncio.TimeoutError, BadMessage):
             return  # it has no ticket
         finally:
@@ -153,43 +159,86 @@ class Hub:
             return None
         return self._tickets.pop(_digest(str(message[1][0])), None)
 
-    async def _attend(self, guest: _Guest, reader: asyncio.StreamReader) -> None:
+    async def _attend(self, connection: _ShardConnection, reader: asyncio.StreamReader) -> None:
         while (message := await read_message(reader)) is not None:
-            guest.heard = time.monotonic()
+            connection.last_message = time.monotonic()
             kind, values = message
-            if kind != ALIVE and self._guests.get(guest.shard) is guest:
-                self._listener.heard(guest.shard, kind, values)
+            if kind != ALIVE and self._connections.get(connection.shard) is connection:
+                self._listener.heard(connection.shard, kind, values)
 
     def _write(self, shard: int, message: bytes) -> None:
-        guest = self._guests.get(shard)
-        if guest is not None and not guest.writer.is_closing():  # asyncio fails where TLS has ended
-            guest.writer.write(message)
+        connection = self._connections.get(shard)
+        if (
+            connection is not None and not connection.writer.is_closing()
+        ):  # asyncio fails where TLS has ended
+            connection.writer.write(message)
 
     async def _see_out(self, shard: int, reason: str, *, suspect: bool) -> None:
-        guest = self._guests.get(shard)
-        if guest is not None:
-            while not guest.left.is_set():
-                heard = guest.heard
+        connection = self._connections.get(shard)
+        if connection is not None:
+            while not connection.left.is_set():
+                last_message = connection.last_message
                 with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(guest.left.wait(), DRAIN_S)
-                if guest.heard == heard:
+                    await asyncio.wait_for(connection.left.wait(), DRAIN_S)
+                if connection.last_message == last_message:
                     break
-            self._guests.pop(shard, None)
-            guest.writer.transport.abort()
+            self._connections.pop(shard, None)
+            connection.writer.transport.abort()
         self._listener.gone(shard, reason, suspect=suspect)
 
     async def _watch_silence(self) -> None:
-        told: set[int] = set()
+        reported: set[int] = set()
         while True:
             await asyncio.sleep(BEAT_S)
             now = time.monotonic()
-            for guest in [*self._guests.values()]:
-                silent = now - guest.heard > self._silence_s
-                if silent and not guest.left.is_set() and id(guest) not in told:
-                    told.add(id(guest))
-                    self._on_silence(guest.shard)
+            for connection in [*self._connections.values()]:
+                silent = now - connection.last_message > self._silence_s
+                if silent and not connection.left.is_set() and id(connection) not in reported:
+                    reported.add(id(connection))
+                    self._on_silence(connection.shard)
 
 
 def _digest(ticket: str) -> bytes:
     """Return what stands for a ticket: how long looking it up takes says nothing of it."""
     return hashlib.sha256(ticket.encode("utf-8", "replace")).digest()
+
+
+_VALID = datetime.timedelta(days=90)
+_CLOCKS = datetime.timedelta(days=1)
+"""How far the clocks of two machines may be apart."""
+
+
+def server_context() -> tuple[ssl.SSLContext, str]:
+    """Return the context of a server with a new key, and its certificate as PEM."""
+    key, certificate = _new_pair()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    with tempfile.TemporaryDirectory(prefix="osmosis-") as folder:  # of mode 0700
+        path = Path(folder, "pair.pem")
+        path.write_bytes(key + certificate)
+        context.load_cert_chain(path)
+    return context, certificate.decode("ascii")
+
+
+def _new_pair() -> tuple[bytes, bytes]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, NAME)])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCKS)
+        .not_valid_after(now + _VALID)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return private, certificate.public_bytes(serialization.Encoding.PEM)

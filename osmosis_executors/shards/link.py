@@ -12,8 +12,7 @@ from typing import Any
 
 from pytest_osmosis.distributed import messages
 
-from .frames import ALIVE, BEAT_S, HELLO, ORDER, BadMessage, frame, read_message
-from .invitation import NAME, Invitation
+from .frames import ALIVE, BEAT_S, HELLO, NAME, ORDER, BadMessage, Invitation, frame, read_message
 
 CONNECT_S = 30.0
 _FULL_BYTES = 8 << 20
@@ -30,7 +29,7 @@ class DriverLink:
 
     def __init__(self, invitation: Invitation) -> None:
         self._invitation = invitation
-        self._heard: Callable[[str, Sequence[Any]], None] | None = None
+        self._receive: Callable[[str, Sequence[Any]], None] | None = None
         self._waiting: list[tuple[str, Sequence[Any]]] = []
         """Messages that have come before anything listens."""
         self._is_open = True
@@ -56,9 +55,9 @@ class DriverLink:
         if self._unsent_bytes() > _FULL_BYTES and not on_loop:
             self.flush()
 
-    def listen(self, heard: Callable[[str, Sequence[Any]], None]) -> None:
+    def listen(self, receive: Callable[[str, Sequence[Any]], None]) -> None:
         """Call `heard` for every message, in one thread; CANCEL once the driver is gone."""
-        self._loop.call_soon_threadsafe(self._listen, heard)
+        self._loop.call_soon_threadsafe(self._listen, receive)
 
     def flush(self) -> None:
         """Return once everything is sent, or will never be."""
@@ -112,16 +111,16 @@ class DriverLink:
             self._hand_on(messages.CANCEL, [])
 
     def _hand_on(self, kind: str, values: Sequence[Any]) -> None:
-        if self._heard is None:
+        if self._receive is None:
             self._waiting.append((kind, values))
         else:
-            self._heard(kind, values)
+            self._receive(kind, values)
 
-    def _listen(self, heard: Callable[[str, Sequence[Any]], None]) -> None:
-        self._heard = heard
+    def _listen(self, receive: Callable[[str, Sequence[Any]], None]) -> None:
+        self._receive = receive
         waiting, self._waiting = self._waiting, []
         for kind, values in waiting:
-            heard(kind, values)
+            receive(kind, values)
 
     async def _beat(self) -> None:
         while self._is_open:

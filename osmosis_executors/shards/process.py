@@ -17,7 +17,7 @@ from osmosis_ai.secret_variables import secret_variables
 from pytest_osmosis.distributed import messages
 from pytest_osmosis.distributed.remote.shard_plugin import ShardPlugin
 
-from .invitation import VARIABLE, Invitation
+from .frames import VARIABLE, Invitation
 from .link import DriverLink, NotInvited
 
 OUTPUT = "OSMOSIS_SHARD_OUTPUT"
@@ -43,19 +43,19 @@ def main() -> int:
     words = [*order["words"], f"--rootdir={root}"]
     status = int(pytest.main(words, plugins=[plugin]))
     if not plugin.has_run:
-        link.send(messages.PROBLEM, _told(output))
+        link.send(messages.PROBLEM, _read_problem(output))
     link.close()
     return 0 if plugin.has_run else status
 
 
-def _told(output: str | None) -> str:
+def _read_problem(output: str | None) -> str:
     """Return what pytest said of why nothing can be run."""
     sys.stdout.flush()
     sys.stderr.flush()
     text = "" if output is None else Path(output).read_text("utf-8", "replace")
     _, found, rest = text.partition("ERROR: ")
-    told = (rest if found else text[-_SHOWN:]).strip()[:_SHOWN]
-    return Redactor(secret_variables())(told) or "its pytest session ended before it began"
+    problem = (rest if found else text[-_SHOWN:]).strip()[:_SHOWN]
+    return Redactor(secret_variables())(problem) or "its pytest session ended before it began"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Users, workspaces and members: adding, changing and finding them by name.
+"""Users, workspaces and members: adding, changing, finding and listing them.
 
 Raises `AccountError`, a sentence for the operator.
 """
@@ -6,11 +6,16 @@ Raises `AccountError`, a sentence for the operator.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
-from sqlalchemy import delete, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from ..database.models import Member, Token, User, Workspace, now
+from ..database.models import Base, Member, Run, Token, User, Workspace, now
+from ..identifiers import timestamp
 from .passwords import hash_password, problem
 from .roles import ROLES
 
@@ -128,8 +133,8 @@ def find_workspace(session: Session, name: str) -> Workspace:
     """Return the workspace of a name; raise AccountError without one."""
     workspace = session.scalar(select(Workspace).where(Workspace.name == name))
     if workspace is None:
-        told = "add one with `osmosis platform workspace add`"
-        raise AccountError(f"there is no workspace {name!r}; {told}")
+        message = "add one with `osmosis platform workspace add`"
+        raise AccountError(f"there is no workspace {name!r}; {message}")
     return workspace
 
 
@@ -166,3 +171,94 @@ def _check_name(name: str, whose: str) -> None:
             f"the name of {whose} has up to 63 letters, digits, dots, dashes and underscores, "
             f"and starts with a letter or a digit"
         )
+
+
+_SCP = re.compile(
+    r"(?:[A-Za-z0-9._][A-Za-z0-9._-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?![/:-])[^\s:][^\s]*"
+)
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|[0-9A-Fa-f:]+")
+_USER = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*")
+
+
+class CloneUrlError(Exception):
+    """A URL that is not cloned from; a sentence that does not repeat it: it may hold a password."""
+
+
+def check_clone_url(text: str) -> str:
+    """Return the URL; raise CloneUrlError for one that is no https, no ssh and no folder."""
+    if not text.isprintable() or any(c.isspace() for c in text) or text.startswith("-"):
+        raise CloneUrlError("must be one https or ssh URL, or the path of a folder")
+    if text.startswith("/"):
+        return _folder(text)
+    if "::" not in text and _SCP.fullmatch(text):
+        return text
+    try:
+        parts = urlsplit(text)
+        host, user, password, _ = parts.hostname, parts.username, parts.password, parts.port
+    except ValueError:
+        raise CloneUrlError("cannot be read as a URL") from None
+    if parts.scheme == "file":
+        return _folder(parts.path)
+    if parts.scheme not in ("https", "ssh"):
+        raise CloneUrlError("must start with https:// or ssh://, or be the path of a folder")
+    if host is None or not _HOST.fullmatch(host):
+        raise CloneUrlError("must name a host")
+    if password is not None or (user is not None and parts.scheme == "https"):
+        raise CloneUrlError("must hold no user and no password; give git a credential helper")
+    if (user is not None and not _USER.fullmatch(user)) or parts.path.startswith("/-"):
+        raise CloneUrlError("has a name that ssh or git would take for an option")
+    return text
+
+
+def _folder(text: str) -> str:
+    path = Path(text)
+    if not path.is_absolute() or not path.is_dir():
+        raise CloneUrlError("there is no such folder")
+    if not (path / ".git").exists() and not (path / "objects").is_dir():
+        raise CloneUrlError("the folder is no Git repository, bare or with a work tree")
+    return str(path)
+
+
+def user_documents(session: Session) -> Iterator[dict[str, Any]]:
+    """Yield a document of each user, by name; `tokens` counts those that serve."""
+    serving = (Token.revoked_at.is_(None), Token.expires_at > now())
+    tokens = _counted(session, Token, Token.user_id, *serving)
+    query = select(User).where(User.removed_at.is_(None)).order_by(User.name)
+    for user in session.scalars(query).all():
+        mine = workspaces_of(session, user.id)
+        yield {
+            "id": user.id,
+            "name": user.name,
+            "email": user.email,
+            "has_password": user.password_hash is not None,
+            "workspaces": [{"name": workspace.name, "role": role} for workspace, role in mine],
+            "tokens": tokens.get(user.id, 0),
+            "created_at": timestamp(user.created_at),
+        }
+
+
+def workspace_documents(session: Session) -> Iterator[dict[str, Any]]:
+    """Yield a document of each workspace, by name."""
+    members = _counted(session, Member, Member.workspace_id)
+    runs = _counted(session, Run, Run.workspace_id)
+    for each in session.scalars(select(Workspace).order_by(Workspace.name)).all():
+        yield {
+            "id": each.id,
+            "name": each.name,
+            "repository": each.repository,
+            "clone_url": each.clone_url,
+            "members": members.get(each.id, 0),
+            "runs": runs.get(each.id, 0),
+            "created_at": timestamp(each.created_at),
+        }
+
+
+def _counted(
+    session: Session,
+    table: type[Base],
+    key: InstrumentedAttribute[str] | InstrumentedAttribute[str | None],
+    *conditions: ColumnElement[bool],
+) -> dict[str | None, int]:
+    """Return how many rows of a table there are for each value of a column."""
+    query = select(key, func.count()).select_from(table).where(*conditions).group_by(key)
+    return {row[0]: row[1] for row in session.execute(query)}

@@ -14,10 +14,10 @@ from sqlalchemy.orm import Session
 from ..database.models import (
     Dataset,
     DeviceGrant,
+    LogLine,
     Member,
     RolloutServer,
     Run,
-    RunLog,
     StoredSecret,
     Token,
     User,
@@ -70,7 +70,7 @@ def close_workspace(session: Session, workspace_id: str) -> None:
 
 def remove_runs(session: Session, runs: Sequence[str]) -> None:
     """Remove runs with their logs."""
-    session.execute(delete(RunLog).where(RunLog.run_id.in_(runs)))
+    session.execute(delete(LogLine).where(LogLine.run_id.in_(runs)))
     session.execute(delete(Run).where(Run.id.in_(runs)))
 
 

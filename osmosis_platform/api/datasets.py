@@ -1,25 +1,40 @@
-"""Uploading datasets, in one piece or in parts, and listing them."""
+"""Uploading datasets, in one piece or in parts by signed URLs, and listing them."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
+import anyio
 from pydantic import AfterValidator, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from osmosis_ai.platform.config_models import Rule
 from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
 
+from ..database.connection import Database
 from ..database.models import Dataset
-from ..datasets import records
+from ..datasets import records, upload_urls
 from ..datasets.completion import complete
-from ..datasets.files import DatasetFiles
+from ..datasets.files import DatasetFiles, PartWriter, upload_gone
 from ..datasets.upload_urls import upload_document
 from ..errors import Refused
 from ..execution.deletion import delete_dataset
-from ..http.endpoints import Answer, Call, Endpoint, Needs
-from ..http.fields import Fields, Page, page_document
-from ..http.validation import refused_fields
-from ..http.values import check_size, checked_extension, is_file_name
+from ..http.bodies import CLOSE, content_length
+from ..http.endpoints import ApiAnswer, ApiCall, Endpoint, Needs
+from ..http.validation import (
+    Fields,
+    Page,
+    check_size,
+    checked_extension,
+    is_file_name,
+    page_document,
+    refused_fields,
+)
+from ..settings import ServerLimits
 
 PATH = "/api/cli/datasets"
 ONE = f"{PATH}/{{id}}"
@@ -60,7 +75,7 @@ class Completion(Fields):
     parts: list[UploadedPart] = Field(default=[], max_length=100_000)
 
 
-def _create(call: Call[NewDataset, None]) -> Answer:
+def _create(call: ApiCall[NewDataset, None]) -> ApiAnswer:
     limits = call.settings.limits
     extension = checked_extension(call.body.extension)
     if not call.body.file_name.lower().endswith(f".{extension}"):
@@ -76,10 +91,12 @@ def _create(call: Call[NewDataset, None]) -> Answer:
         limits=limits,
     )
     _files(call, dataset).make()
-    return Answer({**records.shown(dataset), "upload": _upload(call, dataset)}, status=201)
+    return ApiAnswer(
+        {**records.dataset_document(dataset), "upload": _upload(call, dataset)}, status=201
+    )
 
 
-def _parts(call: Call[None, None]) -> Answer:
+def _parts(call: ApiCall[None, None]) -> ApiAnswer:
     dataset = _unfinished(call)
     found = [
         {"part_number": part.number, "etag": part.etag, "size": part.size}
@@ -88,10 +105,10 @@ def _parts(call: Call[None, None]) -> Answer:
     document: dict[str, Any] = {"id": dataset.id, "parts": found}
     if call.workspace.may_write:  # the URLs need no token
         document["upload"] = _upload(call, dataset)
-    return Answer(document)
+    return ApiAnswer(document)
 
 
-def _complete(call: Call[Completion, None]) -> Answer:
+def _complete(call: ApiCall[Completion, None]) -> ApiAnswer:
     with call.database.reading() as session:
         dataset = records.find(session, call.workspace.id, call.path["id"])
     etags = {part.part_number: part.etag for part in call.body.parts}
@@ -99,42 +116,46 @@ def _complete(call: Call[Completion, None]) -> Answer:
         raise refused_fields([("parts", "name a part twice")])
     complete(call.database, call.checks, _files(call, dataset), dataset, etags)
     with call.database.reading() as session:
-        return Answer(records.shown(records.find(session, call.workspace.id, dataset.id)))
+        return ApiAnswer(
+            records.dataset_document(records.find(session, call.workspace.id, dataset.id))
+        )
 
 
-def _abort(call: Call[None, None]) -> Answer:
+def _abort(call: ApiCall[None, None]) -> ApiAnswer:
     dataset = _unfinished(call)
     delete_dataset(call.session, call.settings.data, dataset)
-    return Answer({"id": dataset.id, "status": "aborted"})
+    return ApiAnswer({"id": dataset.id, "status": "aborted"})
 
 
-def _delete(call: Call[None, None]) -> Answer:
+def _delete(call: ApiCall[None, None]) -> ApiAnswer:
     dataset = records.find_named(call.session, call.workspace.id, call.path["id"])
     answer = {"id": dataset.id, "file_name": dataset.file_name, "deleted": True}
     delete_dataset(call.session, call.settings.data, dataset)
-    return Answer(answer)
+    return ApiAnswer(answer)
 
 
-def _list(call: Call[None, Page]) -> Answer:
+def _list(call: ApiCall[None, Page]) -> ApiAnswer:
     page = call.query
     found, total = records.newest(
         call.session, call.workspace.id, limit=page.limit, offset=page.offset
     )
-    return Answer(page_document("datasets", [*map(records.shown, found)], total, page))
+    return ApiAnswer(
+        page_document("datasets", [*map(records.dataset_document, found)], total, page)
+    )
 
 
-def _unfinished(call: Call[None, None]) -> Dataset:
+def _unfinished(call: ApiCall[None, None]) -> Dataset:
     dataset = records.find(call.session, call.workspace.id, call.path["id"])
     if dataset.status == "ready":
         raise Refused(409, "already_complete", "the upload is complete")
     return dataset
 
 
-def _files(call: Call[Any, Any], dataset: Dataset) -> DatasetFiles:
+def _files(call: ApiCall[Any, Any], dataset: Dataset) -> DatasetFiles:
     return DatasetFiles(call.settings.data, dataset.id, dataset.extension)
 
 
-def _upload(call: Call[Any, Any], dataset: Dataset) -> dict[str, Any]:
+def _upload(call: ApiCall[Any, Any], dataset: Dataset) -> dict[str, Any]:
     expires_s = call.settings.limits.upload_expires_s
     return upload_document(call.vault, call.base_url, dataset, expires_s)
 
@@ -149,3 +170,69 @@ DATASETS = (
     Endpoint("POST", f"{ONE}/abort", _abort, Needs.WRITE),
     Endpoint("DELETE", ONE, _delete, Needs.WRITE),
 )
+
+
+_BLOCK = 1024 * 1024
+
+
+async def upload(request: Request) -> Response:
+    """Take a part."""
+    dataset_id = request.path_params["id"]
+    expires, signature = (request.query_params.get(key, "") for key in ("expires", "signature"))
+    number = _number(request.path_params["number"])
+    vault = request.app.state.vault
+    upload_urls.check(vault, dataset_id, number, _number(expires), signature)
+    dataset = await run_in_threadpool(_find, request.app.state.database, dataset_id)
+    size = upload_urls.part_size(dataset, number)
+    if content_length(request) not in (None, size):
+        raise _wrong_size(size)
+    settings = request.app.state.settings
+    files = DatasetFiles(settings.data, dataset.id, dataset.extension)
+    with files.receive(number) as part:
+        await _receive(request, part, size, settings.limits)
+        etag = await run_in_threadpool(part.finish)
+    document = {"part_number": number, "etag": etag, "size": size}
+    return JSONResponse(document, headers={"ETag": f'"{etag}"'})
+
+
+async def _receive(request: Request, part: PartWriter, size: int, limits: ServerLimits) -> None:
+    stream = aiter(request.stream())
+    waiting, total = bytearray(), 0
+    try:
+        with anyio.fail_after(limits.upload_expires_s):
+            while True:
+                with anyio.fail_after(limits.upload_pause_s):
+                    block = await anext(stream, None)
+                if block is None:
+                    break
+                total += len(block)
+                if total > size:
+                    raise _wrong_size(size)
+                waiting += block
+                if len(waiting) >= _BLOCK:
+                    await run_in_threadpool(part.write, bytes(waiting))
+                    waiting.clear()
+    except TimeoutError:
+        raise Refused(408, "timeout", "the upload took too long", headers=CLOSE) from None
+    if total != size:
+        raise _wrong_size(size)
+    await run_in_threadpool(part.write, bytes(waiting))
+
+
+def _number(text: str) -> int:
+    return int(text) if re.fullmatch("[0-9]{1,12}", text) else 0
+
+
+def _find(database: Database, dataset_id: str) -> Dataset:
+    with database.reading() as session:
+        dataset = session.get(Dataset, dataset_id)
+    if dataset is None or dataset.status != "uploading":
+        raise upload_gone()
+    return dataset
+
+
+def _wrong_size(size: int) -> Refused:
+    return Refused(400, "wrong_size", f"this part has {size:,} bytes", headers=CLOSE)
+
+
+UPLOADS = [Route(f"{upload_urls.PATH}/{{id}}/{{number}}", upload, methods=["PUT"])]

@@ -11,8 +11,8 @@ from osmosis_ai.platform.config_models import Rule
 
 from ..database.models import RolloutServer
 from ..errors import Refused
-from ..http.endpoints import Answer, Call, Endpoint, Needs
-from ..http.fields import Fields
+from ..http.endpoints import ApiAnswer, ApiCall, Endpoint, Needs
+from ..http.validation import Fields
 
 _HOST = r"^(?:[A-Za-z0-9][A-Za-z0-9.-]{0,252}|[0-9A-Fa-f:.]{2,45})$"
 
@@ -39,7 +39,7 @@ class NewRolloutServer(Fields):
     )
 
 
-def _register(call: Call[NewRolloutServer, None]) -> Answer:
+def _register(call: ApiCall[NewRolloutServer, None]) -> ApiAnswer:
     """Record a server, in place of one that the user has registered at the same address."""
     workspace = call.caller.workspace
     if workspace is not None and not workspace.may_write:
@@ -60,7 +60,7 @@ def _register(call: Call[NewRolloutServer, None]) -> Answer:
     server.encrypted_key = None if key is None else call.vault.encrypt(key)
     call.session.flush()
     document = {"id": server.id, "status": server.status, "health_check_result": "not checked"}
-    return Answer(document, status=201 if is_new else 200)
+    return ApiAnswer(document, status=201 if is_new else 200)
 
 
 ROLLOUT_SERVERS = (

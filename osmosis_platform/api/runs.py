@@ -15,12 +15,11 @@ from pytest_osmosis.dataset.sampling import sample_size
 from ..database.models import Dataset, Run
 from ..datasets.records import ready_dataset
 from ..errors import Refused
-from ..execution.conversations import open_conversations
 from ..execution.deletion import delete_run
 from ..execution.orders import SAMPLE
-from ..http.endpoints import Answer, Call, Endpoint, FileAnswer, Handler, Needs
-from ..http.fields import Fields, Page, page_document
-from ..http.validation import refused_fields
+from ..execution.outcome import open_conversations
+from ..http.endpoints import ApiAnswer, ApiCall, Endpoint, FileAnswer, Handler, Needs
+from ..http.validation import Fields, Page, page_document, refused_fields
 from ..runs import logs, records, wire
 from ..runs.kinds import EVALUATION, TRAINING, RunKind
 from ..runs.submissions import Submission, name_problems, submission_model
@@ -60,8 +59,8 @@ def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
     every = f"/api/cli/{kind.segment}"
     one = f"{every}/{{name}}"
 
-    def about(handler: Callable[[RunKind, Any, Run], Answer | FileAnswer]) -> Handler:
-        def handle(call: Call[Any, Any]) -> Answer | FileAnswer:
+    def about(handler: Callable[[RunKind, Any, Run], ApiAnswer | FileAnswer]) -> Handler:
+        def handle(call: ApiCall[Any, Any]) -> ApiAnswer | FileAnswer:
             run = records.find(call.session, kind, call.workspace, call.path["name"])
             return handler(kind, call, run)
 
@@ -82,8 +81,8 @@ def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
     )
 
 
-def _submit(kind: RunKind) -> Callable[[Call[Submission, None]], Answer]:
-    def submit(call: Call[Submission, None]) -> Answer:
+def _submit(kind: RunKind) -> Callable[[ApiCall[Submission, None]], ApiAnswer]:
+    def submit(call: ApiCall[Submission, None]) -> ApiAnswer:
         submission = call.body
         if kind is TRAINING and not call.settings.has_trainer:
             raise Refused(422, "no_trainer", NO_TRAINER)
@@ -99,26 +98,26 @@ def _submit(kind: RunKind) -> Callable[[Call[Submission, None]], Answer]:
             find_dataset=lambda: _checked_needs(kind, call),
             idempotency_key=key,
         )
-        return Answer(wire.summary(run, _pages(call)), status=201 if is_new else 200)
+        return ApiAnswer(wire.summary(run, _pages(call)), status=201 if is_new else 200)
 
     return submit
 
 
-def _checked_needs(kind: RunKind, call: Call[Submission, None]) -> Dataset:
+def _checked_needs(kind: RunKind, call: ApiCall[Submission, None]) -> Dataset:
     """Return the dataset that a submission names; refuse one that names what is not there."""
     limit = call.settings.limits.runs
     if records.count_going_on(call.session, call.caller) >= limit:
-        told = f"{limit} of your runs have not ended, which is the limit; stop some, or wait"
-        raise Refused(409, "too_many", told)
+        message = f"{limit} of your runs have not ended, which is the limit; stop some, or wait"
+        raise Refused(409, "too_many", message)
     name = call.body.section["experiment_config"]["dataset"]
     dataset = ready_dataset(call.session, call.workspace.id, name)
     if dataset is not None and kind is EVALUATION:
         _check_size(call, dataset)
     required = call.body.required_secrets
     secrets = missing(call.session, call.workspace.id, call.caller.user_id, required)
-    told = ""
+    message = ""
     if secrets:
-        told = (
+        message = (
             f"secrets.required: there is no secret {', '.join(secrets)}; "
             "set each with `osmosis secret set NAME`"
         )
@@ -127,17 +126,17 @@ def _checked_needs(kind: RunKind, call: Call[Submission, None]) -> Dataset:
             422,
             "dataset_not_found",
             "experiment_config.dataset: the workspace has no dataset of this name that is ready; "
-            f"upload one with `osmosis dataset upload`{f'. {told}' if told else ''}",
+            f"upload one with `osmosis dataset upload`{f'. {message}' if message else ''}",
             field="experiment_config.dataset",
             details={"missing": secrets},
         )
-    if told:
+    if message:
         field, details = "secrets.required", {"missing": secrets}
-        raise Refused(422, "missing_secrets", told, field=field, details=details)
+        raise Refused(422, "missing_secrets", message, field=field, details=details)
     return dataset
 
 
-def _check_size(call: Call[Submission, None], dataset: Dataset) -> None:
+def _check_size(call: ApiCall[Submission, None], dataset: Dataset) -> None:
     """Refuse an evaluation of more runs than a process can hold."""
     given = call.body.section.get("evaluation_config", {})
     if dataset.row_count is None:
@@ -156,51 +155,51 @@ def _check_size(call: Call[Submission, None], dataset: Dataset) -> None:
         )
 
 
-def _idempotency_key(call: Call[Submission, None]) -> str | None:
+def _idempotency_key(call: ApiCall[Submission, None]) -> str | None:
     key = call.headers.get("idempotency-key")
     if key is not None and not _KEY.fullmatch(key):
         raise Refused(400, "invalid_header", "Idempotency-Key must be 1 to 255 visible characters")
     return key
 
 
-def _list(kind: RunKind) -> Callable[[Call[None, Page]], Answer]:
-    def listed(call: Call[None, Page]) -> Answer:
+def _list(kind: RunKind) -> Callable[[ApiCall[None, Page]], ApiAnswer]:
+    def listed(call: ApiCall[None, Page]) -> ApiAnswer:
         page = call.query
         runs, total = records.newest(
             call.session, kind, call.workspace, limit=page.limit, offset=page.offset
         )
         shown = [wire.summary(run, _pages(call)) for run in runs]
-        return Answer(page_document(f"{kind.key}s", shown, total, page))
+        return ApiAnswer(page_document(f"{kind.key}s", shown, total, page))
 
     return listed
 
 
-def _detail(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
-    return Answer(wire.detail(kind, run, _pages(call)))
+def _detail(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:
+    return ApiAnswer(wire.detail(kind, run, _pages(call)))
 
 
-def _metrics(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
-    return Answer(wire.metrics(kind, run))
+def _metrics(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:
+    return ApiAnswer(wire.metrics(kind, run))
 
 
-def _logs(kind: RunKind, call: Call[None, LogPage], run: Run) -> Answer:
+def _logs(kind: RunKind, call: ApiCall[None, LogPage], run: Run) -> ApiAnswer:
     page = call.query
     lines = logs.lines(
         call.session, run, cursor=page.position, limit=page.limit, backward=page.is_backward
     )
     cursor = logs.next_cursor(lines, page.position, limit=page.limit, backward=page.is_backward)
     shown = [wire.log_line(line) for line in lines]
-    return Answer({"logs": shown, "next_cursor": None if cursor is None else str(cursor)})
+    return ApiAnswer({"logs": shown, "next_cursor": None if cursor is None else str(cursor)})
 
 
-def _report(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
+def _report(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:
     if run.report is None:
         message = f"the {kind.noun} {run.name} has no report: it is {run.status}"
         raise Refused(404, "no_report", message, details={"status": run.status})
-    return Answer(run.report)
+    return ApiAnswer(run.report)
 
 
-def _conversations(kind: RunKind, call: Call[None, None], run: Run) -> FileAnswer:
+def _conversations(kind: RunKind, call: ApiCall[None, None], run: Run) -> FileAnswer:
     found = open_conversations(call.session, call.vault, call.settings.data, run)
     if found is None:
         why = f"it is {run.status}, or they were removed some time after its end"
@@ -209,14 +208,14 @@ def _conversations(kind: RunKind, call: Call[None, None], run: Run) -> FileAnswe
     return FileAnswer(found.lines())
 
 
-def _stop(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
-    return Answer(wire.summary(records.stop(call.session, kind, run), _pages(call)))
+def _stop(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:
+    return ApiAnswer(wire.summary(records.stop(call.session, kind, run), _pages(call)))
 
 
-def _delete(kind: RunKind, call: Call[None, None], run: Run) -> Answer:
+def _delete(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:
     delete_run(call.session, call.settings.data, kind, run)
-    return Answer({"id": run.id, "name": run.name, "deleted": True})
+    return ApiAnswer({"id": run.id, "name": run.name, "deleted": True})
 
 
-def _pages(call: Call[Any, Any]) -> str:
+def _pages(call: ApiCall[Any, Any]) -> str:
     return f"{call.base_url}/w/{quote(call.workspace.name, safe='')}/runs"

@@ -9,10 +9,9 @@ from pydantic import Field
 from osmosis_ai.platform.config_models import SECRET_NAME, Rule
 
 from ..database.models import StoredSecret
-from ..http.endpoints import Answer, Call, Endpoint, Needs
-from ..http.fields import Fields, Page, page_document
-from ..http.values import check_value
-from ..timestamps import timestamp
+from ..http.endpoints import ApiAnswer, ApiCall, Endpoint, Needs
+from ..http.validation import Fields, Page, check_value, page_document
+from ..identifiers import timestamp
 from ..vault import records
 
 PATH = "/api/cli/environment-secrets"
@@ -47,7 +46,7 @@ class SecretPage(Page):
     scope: Annotated[Literal["all", "user", "workspace"], Rule("all, user or workspace")] = "all"
 
 
-def _set(call: Call[NewSecret, None]) -> Answer:
+def _set(call: ApiCall[NewSecret, None]) -> ApiAnswer:
     check_value(call.body.value, call.settings.limits.secret_bytes)
     secret, is_new = records.store(
         call.session,
@@ -59,16 +58,16 @@ def _set(call: Call[NewSecret, None]) -> Answer:
         value=call.body.value,
         limit=call.settings.limits.secrets,
     )
-    return Answer(_metadata(secret), status=201 if is_new else 200)
+    return ApiAnswer(_metadata(secret), status=201 if is_new else 200)
 
 
-def _delete(call: Call[NamedSecret, None]) -> Answer:
+def _delete(call: ApiCall[NamedSecret, None]) -> ApiAnswer:
     named = {"name": call.body.name, "scope": call.body.scope}
     secret_id = records.delete(call.session, call.workspace.id, call.caller.user_id, **named)
-    return Answer({"id": secret_id, **named, "deleted": True})
+    return ApiAnswer({"id": secret_id, **named, "deleted": True})
 
 
-def _list(call: Call[None, SecretPage]) -> Answer:
+def _list(call: ApiCall[None, SecretPage]) -> ApiAnswer:
     page = call.query
     secrets, total = records.visible(
         call.session,
@@ -79,7 +78,7 @@ def _list(call: Call[None, SecretPage]) -> Answer:
         offset=page.offset,
     )
     shown = [_metadata(secret) for secret in secrets]
-    return Answer(page_document("environment_secrets", shown, total, page))
+    return ApiAnswer(page_document("environment_secrets", shown, total, page))
 
 
 def _metadata(secret: StoredSecret) -> dict[str, Any]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ..http.endpoints import Endpoint
 from ..runs.kinds import EVALUATION, TRAINING
-from .accounts import ACCOUNTS
+from .accounts import ACCOUNTS, DEVICES
 from .datasets import DATASETS
-from .devices import DEVICES
 from .rollout_servers import ROLLOUT_SERVERS
 from .runs import endpoints_of
 from .secrets import SECRETS

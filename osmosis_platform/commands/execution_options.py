@@ -6,14 +6,15 @@ One decorator gathers them in one value, `Executing`.
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
 
-from osmosis_executors.choice import EXECUTORS, NoExecutor, choose_executor
+from osmosis_executors.choice import EXECUTOR_OPTIONS, EXECUTORS, NoExecutor, choose_executor
 from osmosis_executors.job import JobLimits
 
 from . import confinement_options
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from osmosis_executors.job import Executor, RunAs
 
     from ..environments.recipe import BuildSettings
-    from ..execution.services import Trainer
+    from ..execution.services import TrainerCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Chosen:
     confinement: Confinement
     builds: BuildSettings | None
     """None: every rollout runs in the platform's own environment."""
-    trainer: Trainer | None
+    trainer: TrainerCommand | None
     """None: training runs are refused."""
 
 
@@ -45,8 +46,8 @@ class Executing:
 
     max_runs: int
     executor: str
-    ray_address: str | None
-    ray_shards: int | None
+    executor_values: Mapping[str, Any]
+    """Of the executors' own options."""
     build: bool
     find_links: tuple[Path, ...]
     no_index: bool
@@ -69,10 +70,10 @@ class Executing:
         held = self._confinement()
         return Chosen(self._executor(), held, self._builds(held.user), self._trainer())
 
-    def _trainer(self) -> Trainer | None:
+    def _trainer(self) -> TrainerCommand | None:
         from osmosis_ai.rollout_server.trainer.address_policy import check_origin
 
-        from ..execution.services import Trainer
+        from ..execution.services import TrainerCommand
 
         if self.trainer is None:
             if self.trainer_origin:
@@ -80,7 +81,7 @@ class Executing:
             return None
         words = confinement_options.program("--trainer", self.trainer)
         try:
-            return Trainer(words, tuple(map(check_origin, self.trainer_origin)))
+            return TrainerCommand(words, tuple(map(check_origin, self.trainer_origin)))
         except ValueError as error:
             raise click.UsageError(f"--trainer-origin: {error}") from None
 
@@ -96,9 +97,7 @@ class Executing:
 
     def _executor(self) -> Executor:
         try:
-            return choose_executor(
-                self.executor, ray_address=self.ray_address, ray_shards=self.ray_shards
-            )
+            return choose_executor(self.executor, self.executor_values)
         except NoExecutor as error:
             raise click.UsageError(str(error)) from None
 
@@ -165,23 +164,19 @@ _OPTIONS = (
     ),
     click.option(
         "--executor",
-        type=click.Choice(EXECUTORS),
+        type=click.Choice([*EXECUTORS]),
         default="local",
         show_default=True,
-        help="What runs evaluations: child processes of this machine, or a Ray cluster.",
+        help=f"What runs evaluations: {', or '.join(kind.title for kind in EXECUTORS.values())}.",
     ),
-    click.option(
-        "--ray-address",
-        metavar="ADDRESS",
-        help="The cluster of --executor ray, as its driver knows it; by default that of "
-        "RAY_ADDRESS, else each evaluation starts one on this machine.",
-    ),
-    click.option(
-        "--ray-shards",
-        metavar="K",
-        type=click.IntRange(1),
-        help="Processes of one evaluation on the cluster, at most one for each of its batch size; "
-        "by default as many as there is room for.",
+    *(
+        click.option(
+            f"--{option.name}",
+            metavar=option.metavar,
+            type=click.IntRange(1) if option.is_count else str,
+            help=option.help,
+        )
+        for option in EXECUTOR_OPTIONS
     ),
     click.option(
         "--build/--no-build",
@@ -221,5 +216,14 @@ _OPTIONS = (
 )
 
 
-execution_options = gathered("executing", Executing, _OPTIONS)
+_OF_EXECUTORS = [option.field for option in EXECUTOR_OPTIONS]
+
+
+def _executing(**given: Any) -> Executing:
+    values = {name: given.pop(name) for name in _OF_EXECUTORS}
+    return Executing(executor_values=values, **given)
+
+
+_FIELDS = [each.name for each in fields(Executing) if each.name != "executor_values"]
+execution_options = gathered("executing", _executing, _OPTIONS, names=[*_FIELDS, *_OF_EXECUTORS])
 """Give a command these options, as `executing`."""

@@ -12,11 +12,11 @@ from importlib import import_module
 import click
 
 COMMANDS: Mapping[str, str] = {
-    "backup": "backup:backup_command",
-    "db": "database:database_group",
-    "key": "key:key_group",
+    "backup": "upkeep:backup_command",
+    "db": "upkeep:database_group",
+    "key": "upkeep:key_group",
     "member": "members:member_group",
-    "restore": "backup:restore_command",
+    "restore": "upkeep:restore_command",
     "serve": "serve:serve_command",
     "token": "tokens:token_group",
     "try": "trial:try_command",

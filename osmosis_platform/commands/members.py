@@ -6,7 +6,7 @@ import click
 
 from ..accounts.roles import ROLES
 from .options import ask, may_ask, show, show_list, yes_option
-from .place import Place, changing, looking, place_options
+from .place import DataPlace, changing, looking, place_options
 from .users import tell_ownerless
 
 
@@ -24,7 +24,7 @@ def member_group() -> None:
 @member_group.command("list")
 @click.argument("workspace")
 @place_options
-def list_members(workspace: str, place: Place, as_json: bool) -> None:
+def list_members(workspace: str, place: DataPlace, as_json: bool) -> None:
     """List the members of a workspace with their roles.
 
     \b
@@ -54,7 +54,7 @@ def list_members(workspace: str, place: Place, as_json: bool) -> None:
     help="A viewer can only look.",
 )
 @place_options
-def add_member(workspace: str, user: str, role: str, place: Place, as_json: bool) -> None:
+def add_member(workspace: str, user: str, role: str, place: DataPlace, as_json: bool) -> None:
     """Make a user a member of a workspace, or change their role.
 
     \b
@@ -75,8 +75,8 @@ def add_member(workspace: str, user: str, role: str, place: Place, as_json: bool
 @click.argument("user")
 @yes_option
 @place_options
-def remove_member(workspace: str, user: str, yes: bool, place: Place, as_json: bool) -> None:
-    """Take a user out of a workspace; their tokens for it serve no more.
+def remove_member(workspace: str, user: str, yes: bool, place: DataPlace, as_json: bool) -> None:
+    """Take a user out of a workspace; their tokens for it no longer work.
 
     \b
     Example:
@@ -101,5 +101,5 @@ def remove_member(workspace: str, user: str, yes: bool, place: Place, as_json: b
         "removed": True,
         "without_owner": ownerless,
     }
-    show(document, f"{user} is in {workspace} no more.", as_json=as_json)
+    show(document, f"{user} is no longer in {workspace}.", as_json=as_json)
     tell_ownerless(ownerless)

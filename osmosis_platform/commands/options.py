@@ -20,10 +20,17 @@ yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 
 
 def gathered(
-    name: str, make: Callable[..., Any], options: Sequence[Callable[[Any], Any]]
+    name: str,
+    make: Callable[..., Any],
+    options: Sequence[Callable[[Any], Any]],
+    *,
+    names: Sequence[str] = (),
 ) -> Callable[[F], F]:
-    """Return what gives a command options, and what `make` makes of their values as one value."""
-    taken = inspect.signature(make).parameters
+    """Return what gives a command options, and what `make` makes of their values as one value.
+
+    `names` are those of the values; by default the parameters of `make`.
+    """
+    taken = names or [*inspect.signature(make).parameters]
 
     def decorate(function: F) -> F:
         @functools.wraps(function)

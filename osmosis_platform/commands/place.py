@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DataPlace:
     """The data folder of a platform, and its database where that is not in it."""
 
     data: Path
@@ -41,9 +41,9 @@ class Place:
     @property
     def database_shown(self) -> str:
         """What a message calls the database."""
-        from ..database.address import shown
+        from ..database.connection import render_url
 
-        return f"--data {self.data}" if self.url is None else f"--database {shown(self.url)}"
+        return f"--data {self.data}" if self.url is None else f"--database {render_url(self.url)}"
 
     def connect(self, silence_s: float = inf) -> Database:
         """Return the database, which need not be reachable."""
@@ -57,11 +57,13 @@ class Place:
             raise click.ClickException(f"--data {self.data}: {error.strerror}") from None
 
 
-def _place(data: Path | None, database: str | None, database_password_file: Path | None) -> Place:
+def _place(
+    data: Path | None, database: str | None, database_password_file: Path | None
+) -> DataPlace:
     url = None if database is None else _address(database, database_password_file)
     if database is None and database_password_file is not None:
         raise click.UsageError("--database-password-file needs --database")
-    return Place(data or data_home() / "platform", url)
+    return DataPlace(data or data_home() / "platform", url)
 
 
 def data_home() -> Path:
@@ -107,7 +109,7 @@ def _address(text: str, password_file: Path | None) -> URL:
     """Return the URL of the database; refuse a password that was typed, without repeating it."""
     if not find_spec("sqlalchemy"):
         raise _no_extra()
-    from ..database.address import AddressProblem, parse_address
+    from ..database.connection import AddressProblem, parse_address
 
     source = click.get_current_context().get_parameter_source("database")
     was_typed = source is ParameterSource.COMMANDLINE
@@ -133,7 +135,7 @@ def _no_extra() -> click.ClickException:
 
 
 @contextmanager
-def connected(place: Place, silence_s: float = inf) -> Iterator[Database]:
+def connected(place: DataPlace, silence_s: float = inf) -> Iterator[Database]:
     """Open the database as it is; what is wrong with it is one sentence."""
     from sqlalchemy.exc import DBAPIError
 
@@ -145,14 +147,14 @@ def connected(place: Place, silence_s: float = inf) -> Iterator[Database]:
     except SchemaProblem as error:
         raise click.ClickException(f"{place.database_shown}: {error}") from None
     except DBAPIError as error:
-        told = next(iter(str(error.orig).splitlines()), type(error.orig).__name__)
-        raise click.ClickException(f"{place.database_shown}: the database: {told}") from None
+        message = next(iter(str(error.orig).splitlines()), type(error.orig).__name__)
+        raise click.ClickException(f"{place.database_shown}: the database: {message}") from None
     finally:
         database.close()
 
 
 @contextmanager
-def opened(place: Place, silence_s: float = inf) -> Iterator[Database]:
+def opened(place: DataPlace, silence_s: float = inf) -> Iterator[Database]:
     """Open the database with its tables, which must be those of this version."""
     with connected(place, silence_s) as database:
         from ..database.schema import prepare
@@ -162,21 +164,21 @@ def opened(place: Place, silence_s: float = inf) -> Iterator[Database]:
 
 
 @contextmanager
-def changing(place: Place) -> Iterator[Session]:
+def changing(place: DataPlace) -> Iterator[Session]:
     """Open a transaction in which accounts are changed; what they refuse is a usage error."""
     with accounts_opened(place) as database, database.writing() as session:
         yield session
 
 
 @contextmanager
-def looking(place: Place) -> Iterator[Session]:
+def looking(place: DataPlace) -> Iterator[Session]:
     """Open a session in which accounts are looked up."""
     with accounts_opened(place) as database, database.reading() as session:
         yield session
 
 
 @contextmanager
-def accounts_opened(place: Place) -> Iterator[Database]:
+def accounts_opened(place: DataPlace) -> Iterator[Database]:
     """Open the database; what accounts refuse is an error of the command."""
     from ..accounts.registry import AccountError, WrongValue
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -18,7 +19,7 @@ import click
 
 from .execution_options import Chosen, Executing, execution_options
 from .operation_options import Operation, operation_options
-from .place import Place, opened, place_options
+from .place import DataPlace, opened, place_options
 
 if TYPE_CHECKING:
     from socket import socket
@@ -67,7 +68,7 @@ def serve_command(
     public_url: str | None,
     executing: Executing,
     operation: Operation,
-    place: Place,
+    place: DataPlace,
     as_json: bool,
     announce: Callable[[str, Database], None] | None = None,
 ) -> None:
@@ -86,7 +87,7 @@ def serve_command(
     from ..app import create_app
     from ..execution import deletion
     from ..operations import logs
-    from ..settings import Limits, Settings
+    from ..settings import ServerLimits, Settings
 
     folder = place.data
     chosen = executing.choose()
@@ -97,7 +98,7 @@ def serve_command(
         hosts,
         metrics_token=operation.metrics_token,
         has_trainer=chosen.trainer is not None,
-        limits=replace(Limits(), dataset_bytes=executing.max_upload),
+        limits=replace(ServerLimits(), dataset_bytes=executing.max_upload),
     )
     logs.configure(operation.log_format, operation.log_level)
     with opened(place, SILENCE_S) as database, _with_its_key(folder):
@@ -118,7 +119,7 @@ def serve_command(
 
 
 def _serve(app: Starlette, bound: socket) -> None:
-    """Answer requests until a signal; what takes long, or follows a page, is then ended at once."""
+    """Answer requests until a signal; then end at once what takes long, or follows a page."""
     from osmosis_ai.rollout_server.http.uvicorn import Server, configure
 
     class PlatformServer(Server):
@@ -201,10 +202,10 @@ def _close_to_others(folder: Path) -> None:
         try:
             path.chmod(mode)
         except PermissionError:
-            told = "others can use %s (mode %o), which is not this user's to change: chmod %o"
+            message = "others can use %s (mode %o), which is not this user's to change: chmod %o"
         else:
-            told = "others could use %s (mode %o): it has the mode %o now"
-        logging.getLogger("osmosis_platform").warning(told, path, found, mode)
+            message = "others could use %s (mode %o): it has the mode %o now"
+        logging.getLogger("osmosis_platform").warning(message, path, found, mode)
 
 
 @contextmanager
@@ -219,8 +220,8 @@ def _with_its_key(folder: Path) -> Iterator[None]:
         except KeyProblem as error:
             raise click.ClickException(str(error)) from None
         except OSError as error:
-            told = f"--data {folder}: no file in it can be locked: {error.strerror}"
-            raise click.ClickException(told) from None
+            message = f"--data {folder}: no file in it can be locked: {error.strerror}"
+            raise click.ClickException(message) from None
         yield
 
 
@@ -251,8 +252,9 @@ def _bind(host: str, port: int) -> socket:
     try:
         return listen(host, port)
     except OSError as error:
-        told = f"cannot listen on {host}:{port}: {error.strerror or error}"
-        raise click.ClickException(f"{told}; choose another --port or --host") from None
+        message = f"cannot listen on {host}:{port}: {error.strerror or error}"
+        other = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
+        raise click.ClickException(f"{message}; choose another {other}") from None
 
 
 def _url(bound: socket) -> str:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..timestamps import timestamp
+from ..identifiers import timestamp
 from .options import ask, may_ask, show, show_list, yes_option
-from .place import Place, changing, looking, place_options
+from .place import DataPlace, changing, looking, place_options
 
 if TYPE_CHECKING:
     from ..database.models import Token
@@ -37,7 +37,7 @@ def token_group() -> None:
 @click.option("--user", metavar="NAME", help="Only those of a user.")
 @click.option("--workspace", metavar="NAME", help="Only those for a workspace.")
 @place_options
-def list_tokens(user: str | None, workspace: str | None, place: Place, as_json: bool) -> None:
+def list_tokens(user: str | None, workspace: str | None, place: DataPlace, as_json: bool) -> None:
     """List the ids of the tokens that serve.
 
     \b
@@ -90,7 +90,12 @@ def list_tokens(user: str | None, workspace: str | None, place: Place, as_json: 
 )
 @place_options
 def create_token(
-    user: str, workspace: str | None, name: str, expires_in_days: int, place: Place, as_json: bool
+    user: str,
+    workspace: str | None,
+    name: str,
+    expires_in_days: int,
+    place: DataPlace,
+    as_json: bool,
 ) -> None:
     """Create a token and print it, this once.
 
@@ -132,7 +137,7 @@ def create_token(
 @yes_option
 @place_options
 def revoke_token(
-    token_id: str | None, user: str | None, yes: bool, place: Place, as_json: bool
+    token_id: str | None, user: str | None, yes: bool, place: DataPlace, as_json: bool
 ) -> None:
     """Revoke a token by its id, or all of a user.
 

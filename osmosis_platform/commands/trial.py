@@ -32,7 +32,7 @@ _TOKEN_S = 90 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class PlatformTrial:
     """What is tried, and where its platform has its data."""
 
     root: Path
@@ -71,8 +71,8 @@ def try_command(ctx: click.Context, data: Path | None, port: int, as_json: bool)
 
     trial = _trial(data or data_home() / "try")
     if is_served(trial.data):  # whose login ends where another takes its place
-        told = f"a platform serves {trial.data} already: end it first, or give another --data"
-        raise click.ClickException(told)
+        message = f"a platform serves {trial.data} already: end it first, or give another --data"
+        raise click.ClickException(message)
     words = ["--data", str(trial.data), "--port", str(port), *(["--json"] if as_json else [])]
     with serve_command.make_context("serve", words, parent=ctx) as inner:
         assert serve_command.callback is not None
@@ -84,21 +84,21 @@ def try_command(ctx: click.Context, data: Path | None, port: int, as_json: bool)
         inner.invoke(serve_command.callback, **inner.params | here, announce=announce)
 
 
-def _trial(data: Path) -> Trial:
+def _trial(data: Path) -> PlatformTrial:
     from osmosis_ai.platform.git import read_repository
     from osmosis_ai.platform.git_command import GitError
     from osmosis_ai.platform.workspace import WorkspaceError, find_root
 
     try:
         root = find_root(Path.cwd())
-        return Trial(root, read_repository(root), data.absolute())
+        return PlatformTrial(root, read_repository(root), data.absolute())
     except WorkspaceError as error:
         no_origin = isinstance(error, GitError) and error.code == "git_no_origin"
         more = " (nothing has to be there)" if no_origin else ""
         raise click.ClickException(f"{error}{more}") from None
 
 
-def _announce(trial: Trial, url: str, database: Database, *, as_json: bool) -> None:
+def _announce(trial: PlatformTrial, url: str, database: Database, *, as_json: bool) -> None:
     """Make accounts, and log the command in as soon as the platform answers."""
     with database.writing() as session:
         user, workspace, token = _accounts(session, trial)
@@ -127,12 +127,12 @@ def _announce(trial: Trial, url: str, database: Database, *, as_json: bool) -> N
     threading.Thread(target=log_in, name="osmosis-login", daemon=True).start()
 
 
-def _accounts(session: Session, trial: Trial) -> tuple[User, Workspace, str]:
+def _accounts(session: Session, trial: PlatformTrial) -> tuple[User, Workspace, str]:
     """Return user, workspace and a new token, which replaces that of the last time."""
     from sqlalchemy import select
 
     from ..accounts import registry, tokens
-    from ..accounts.clone_url import check_clone_url
+    from ..accounts.registry import check_clone_url
     from ..database.models import Token, User, Workspace
 
     password = _password(trial.password_file)
@@ -196,7 +196,7 @@ def _log_in(url: str, token: str) -> str:
     return done.stderr.strip() if done.returncode else ""
 
 
-def _next_steps(trial: Trial, facts: dict[str, str | None], problem: str) -> Sequence[str]:
+def _next_steps(trial: PlatformTrial, facts: dict[str, str | None], problem: str) -> Sequence[str]:
     def first(pattern: str) -> str:
         found = sorted(path for path in trial.root.glob(pattern) if path.name[0] != ".")
         return str(

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from .options import ask, may_ask, show, show_list, yes_option
-from .place import Place, changing, looking, place_options
+from .place import DataPlace, changing, looking, place_options
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -47,17 +47,17 @@ def user_group() -> None:
 
 @user_group.command("list")
 @place_options
-def list_users(place: Place, as_json: bool) -> None:
+def list_users(place: DataPlace, as_json: bool) -> None:
     """List the users, their workspaces and number of tokens.
 
     \b
     Example:
       osmosis platform user list
     """
-    from ..accounts import listing
+    from ..accounts import registry
 
     with looking(place) as session:
-        found = [*listing.users(session)]
+        found = [*registry.user_documents(session)]
     rows = [("name", "email", "logs in by", "tokens", "workspaces")]
     for user in found:
         places = ", ".join(f"{each['name']} ({each['role']})" for each in user["workspaces"])
@@ -78,7 +78,7 @@ def add_user(
     email: str | None,
     password_file: IO[bytes] | None,
     no_password: bool,
-    place: Place,
+    place: DataPlace,
     as_json: bool,
 ) -> None:
     """Add a user.
@@ -93,7 +93,7 @@ def add_user(
     from ..accounts import registry
 
     asks = password_file is None and not no_password
-    password = _given(password_file, asks=asks, no_password=no_password)
+    password = _read_password(password_file, asks=asks, no_password=no_password)
     with changing(place) as session:
         user = registry.add_user(session, name, email=email, password=password)
     has_password = password is not None
@@ -115,7 +115,7 @@ def set_user(
     asks: bool,
     password_file: IO[bytes] | None,
     no_password: bool,
-    place: Place,
+    place: DataPlace,
     as_json: bool,
 ) -> None:
     """Change a user's email address or password.
@@ -127,7 +127,7 @@ def set_user(
     """
     from ..accounts import browsers, registry
 
-    password = _given(password_file, asks=asks, no_password=no_password)
+    password = _read_password(password_file, asks=asks, no_password=no_password)
     is_new = asks or no_password or password_file is not None
     if email is None and not is_new:
         raise click.UsageError("nothing to change: give --email, --password or --no-password")
@@ -147,7 +147,7 @@ def set_user(
 @click.argument("name")
 @yes_option
 @place_options
-def remove_user(name: str, yes: bool, place: Place, as_json: bool) -> None:
+def remove_user(name: str, yes: bool, place: DataPlace, as_json: bool) -> None:
     """Remove a user.
 
     Their logins, tokens, memberships and own secrets go with them. Their runs that have not ended
@@ -187,8 +187,10 @@ def remove_user(name: str, yes: bool, place: Place, as_json: bool) -> None:
 def tell_ownerless(workspaces: list[str]) -> None:
     """Say which workspaces have lost their last owner."""
     for workspace in workspaces:
-        told = f"{workspace} has no owner now; make one with"
-        click.echo(f"{told} `osmosis platform member add {workspace} USER --role owner`", err=True)
+        message = f"{workspace} has no owner now; make one with"
+        click.echo(
+            f"{message} `osmosis platform member add {workspace} USER --role owner`", err=True
+        )
 
 
 def _question(session: Session, user: User) -> str:
@@ -206,7 +208,7 @@ def _question(session: Session, user: User) -> str:
     return f"Remove {user.name} ({tokens}{where}), and stop {running}?"
 
 
-def _given(file: IO[bytes] | None, *, asks: bool, no_password: bool) -> str | None:
+def _read_password(file: IO[bytes] | None, *, asks: bool, no_password: bool) -> str | None:
     """Return the password that was given in one of the three ways; None for none."""
     if sum((asks, file is not None, no_password)) > 1:
         raise click.UsageError("give one of --password, --password-file and --no-password")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import ask, may_ask, show, show_list, yes_option
-from .place import Place, accounts_opened, changing, looking, place_options
+from .place import DataPlace, accounts_opened, changing, looking, place_options
 
 if TYPE_CHECKING:
     from ..database.models import Workspace
@@ -32,17 +32,17 @@ def workspace_group() -> None:
 
 @workspace_group.command("list")
 @place_options
-def list_workspaces(place: Place, as_json: bool) -> None:
+def list_workspaces(place: DataPlace, as_json: bool) -> None:
     """List the workspaces, and where each is cloned from.
 
     \b
     Example:
       osmosis platform workspace list
     """
-    from ..accounts import listing
+    from ..accounts import registry
 
     with looking(place) as session:
-        found = [*listing.workspaces(session)]
+        found = [*registry.workspace_documents(session)]
     rows = [("name", "repository", "cloned from", "members", "runs")]
     for each in found:
         where = each["clone_url"] or "GitHub"
@@ -64,7 +64,7 @@ def list_workspaces(place: Place, as_json: bool) -> None:
 @_clone_url_option
 @place_options
 def add_workspace(
-    name: str, repository: str, clone_url: str | None, place: Place, as_json: bool
+    name: str, repository: str, clone_url: str | None, place: DataPlace, as_json: bool
 ) -> None:
     """Add the workspace of a repository.
 
@@ -102,7 +102,7 @@ def set_workspace(
     repository: str | None,
     clone_url: str | None,
     no_clone_url: bool,
-    place: Place,
+    place: DataPlace,
     as_json: bool,
 ) -> None:
     """Change the repository of a workspace, or where it is cloned from.
@@ -133,7 +133,7 @@ def set_workspace(
 @click.argument("name")
 @yes_option
 @place_options
-def remove_workspace(name: str, yes: bool, place: Place, as_json: bool) -> None:
+def remove_workspace(name: str, yes: bool, place: DataPlace, as_json: bool) -> None:
     """Remove a workspace with all that it has.
 
     Its runs, reports, datasets, secrets, tokens and files go, and what trainers have left of its
@@ -172,7 +172,7 @@ def remove_workspace(name: str, yes: bool, place: Place, as_json: bool) -> None:
 
 
 def _checked(clone_url: str | None) -> str | None:
-    from ..accounts.clone_url import CloneUrlError, check_clone_url
+    from ..accounts.registry import CloneUrlError, check_clone_url
 
     try:
         return None if clone_url is None else check_clone_url(clone_url)

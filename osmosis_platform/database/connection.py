@@ -1,28 +1,30 @@
-"""The connection to the database: transactions that read, and transactions that write.
+"""The connection to the database, its address, and why it refuses.
 
-On SQLite one that writes has the database to itself. On PostgreSQL it has what it locks: a row that
-is changed by what it holds is read with `FOR UPDATE`, which SQLite does without.
+A transaction either reads or writes. On SQLite one that writes has the database to itself. On
+PostgreSQL it has what it locks: a row that is changed by what it holds is read with `FOR UPDATE`,
+which SQLite does without.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import InvalidRequestError
+from sqlalchemy.exc import ArgumentError, InvalidRequestError, OperationalError
 from sqlalchemy.orm import Session
 
 BUSY_TIMEOUT_MS = 10_000
 FILE_NAME = "platform.sqlite3"
 _POSTGRESQL: dict[str, Any] = {
     "hide_parameters": True,  # an error would show them
-    "pool_pre_ping": True,  # the server may have been started anew
+    "pool_pre_ping": True,  # the server may have restarted
     "pool_size": 10,
     "max_overflow": 30,
     "pool_timeout": BUSY_TIMEOUT_MS / 1000,
@@ -120,7 +122,7 @@ def _tune_postgresql(engine: Engine) -> None:
 
 def _end_silence(engine: Engine, silence_s: float) -> None:
     """Bound each wait for the server: one that hangs, or that the network has lost, closes none of
-    its connections, and libpq has no limit of its own.
+    its connections, and libpq has no limit.
     """
 
     class Bounded(engine.dialect.loaded_dbapi.Connection):  # type: ignore[misc, name-defined]
@@ -128,13 +130,13 @@ def _end_silence(engine: Engine, silence_s: float) -> None:
             return super().wait(self._bounded(steps), *rest, **named)
 
         def _bounded(self, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-            heard = time.monotonic()
+            last_answer = time.monotonic()
             try:
                 wanted = next(steps)
                 while True:
                     if ready := (yield wanted):  # else nothing has come for a moment
-                        heard = time.monotonic()
-                    elif time.monotonic() > heard + silence_s:
+                        last_answer = time.monotonic()
+                    elif time.monotonic() > last_answer + silence_s:
                         self.pgconn.finish()
                         raise engine.dialect.loaded_dbapi.OperationalError("it does not answer")
                     wanted = steps.send(ready)
@@ -144,3 +146,84 @@ def _end_silence(engine: Engine, silence_s: float) -> None:
     @event.listens_for(engine, "do_connect")
     def connect(dialect: Any, record: Any, words: Any, named: Any) -> Any:
         return Bounded.connect(*words, **named)
+
+
+State = Literal["locked", "full", "read-only", "unreachable"]
+_STATES: dict[str, State] = {
+    "database is locked": "locked",
+    "LockNotAvailable": "locked",
+    "database or disk is full": "full",
+    "DiskFull": "full",
+    "attempt to write a readonly database": "read-only",
+    "ReadOnlySqlTransaction": "read-only",
+}
+"""By what SQLite says, and by the type of error that psycopg has for it."""
+
+
+def cause(error: Exception) -> str:
+    """Return the type of an error, and what the driver says: its sentence or, of others, its type.
+
+    Sentences of SQLite name what it lacks, as "database or disk is full", and no value.
+    """
+    found, original = type(error).__name__, getattr(error, "orig", None)
+    if isinstance(original, sqlite3.OperationalError):
+        return f"{found}: {original}"
+    if isinstance(error, OperationalError) and getattr(original, "sqlstate", "") is None:
+        return f"{found}: there is no connection to it"
+    return found if original is None else f"{found}: {type(original).__name__}"
+
+
+def state(error: Exception) -> State:
+    """Return what keeps the database from serving."""
+    return _STATES.get(cause(error).partition(": ")[2], "unreachable")
+
+
+DRIVER = "postgresql+psycopg"
+_SCHEMES = ("postgresql", "postgres", DRIVER)
+
+
+class AddressProblem(Exception):
+    """A URL or a password that cannot be used; a sentence without either."""
+
+
+def parse_address(text: str, password_file: Path | None = None) -> URL:
+    """Return the URL of a PostgreSQL database, with the password that a file has.
+
+    Raises:
+        AddressProblem: when it is no such URL, or has two passwords.
+    """
+    try:
+        url = make_url(text.strip())
+    except (ArgumentError, ValueError):
+        raise _not_one() from None
+    if url.drivername not in _SCHEMES or not url.database:
+        raise _not_one()
+    url = url.set(drivername=DRIVER)
+    if password_file is None:
+        return url
+    if url.password is not None:
+        raise AddressProblem("has a password, and there is a file with one: keep one of them")
+    return url.set(password=_read(password_file))
+
+
+def render_url(url: URL) -> str:
+    """Return the URL without its password, and without what else may hold one."""
+    return URL.create(
+        "postgresql", username=url.username, host=url.host, port=url.port, database=url.database
+    ).render_as_string()
+
+
+def _not_one() -> AddressProblem:
+    return AddressProblem("must be postgresql://USER@HOST/DATABASE")
+
+
+def _read(path: Path) -> str:
+    try:
+        text = path.read_text("utf-8").removesuffix("\n").removesuffix("\r")
+    except OSError as error:
+        raise AddressProblem(f"the password file {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise AddressProblem(f"the password file {path} is not UTF-8") from None
+    if not text:
+        raise AddressProblem(f"the password file {path} is empty")
+    return text

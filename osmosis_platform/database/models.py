@@ -232,7 +232,7 @@ class Run(Base):
     dataset: Mapped[Dataset] = relationship()
 
 
-class RunLog(Base):
+class LogLine(Base):
     """One line of a run's log."""
 
     __tablename__ = "run_logs"

@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from osmosis_executors.job import MIB, Job, JobLimits
+from osmosis_executors.job import MIB, Job, JobLimits, wait_for_end
 from osmosis_executors.local import LocalExecutor
-from osmosis_executors.waiting import wait_for_end
 
 from ..errors import busy
 from .files import DatasetFiles, upload_gone
@@ -50,7 +49,7 @@ class DatasetChecks:
 
     def __init__(self) -> None:
         self.closing = threading.Event()
-        """Set when the platform ends: no check goes on."""
+        """Set when the platform ends: every check stops."""
         self._locks: dict[str, threading.Lock] = {}
 
     @contextmanager
@@ -103,9 +102,9 @@ def _answer(output: Path, status: int | None) -> dict[str, Any]:
     """Return what the child has printed last; nothing where it could not end."""
     lines = output.read_text("utf-8", "replace").splitlines()
     if status:
-        told = lines[-1] if lines else "nothing was printed"
+        message = lines[-1] if lines else "nothing was printed"
         name = output.parent.name
-        _log.warning("dataset %s is not checked: exit status %d: %s", name, status, told)
+        _log.warning("dataset %s is not checked: exit status %d: %s", name, status, message)
         return {}
     found: dict[str, Any] = json.loads(lines[-1]) if lines else {}
     return found

@@ -10,7 +10,7 @@ from ..database.connection import Database
 from ..database.models import Dataset
 from ..errors import Refused
 from .checks import DatasetChecks, NoDataset
-from .files import DatasetFiles, Part, upload_gone
+from .files import DatasetFiles, ReceivedPart, upload_gone
 from .upload_urls import part_count, part_size
 
 
@@ -51,7 +51,7 @@ def _still_there(session: Session, dataset: Dataset) -> Dataset:
     return found
 
 
-def _check(dataset: Dataset, parts: Sequence[Part], etags: Mapping[int, str]) -> None:
+def _check(dataset: Dataset, parts: Sequence[ReceivedPart], etags: Mapping[int, str]) -> None:
     arrived = {part.number: part for part in parts}
     wanted = range(1, part_count(dataset) + 1)
     missing = [number for number in wanted if number not in arrived]
@@ -87,12 +87,12 @@ def _ready(
 
 def _failed(database: Database, files: DatasetFiles, dataset: Dataset, error: NoDataset) -> Dataset:
     # The path in the message is the platform's business.
-    told, *rows = str(error).replace(str(files.rows), dataset.file_name).splitlines()
+    message, *rows = str(error).replace(str(files.rows), dataset.file_name).splitlines()
     if rows:
-        told = f"{told}: {rows[0].strip()}; …"
+        message = f"{message}: {rows[0].strip()}; …"
     with database.writing() as session:
         found = _still_there(session, dataset)
         found.status = "failed"
-        found.error = told
+        found.error = message
     files.remove()
-    raise Refused(422, "invalid_dataset", f"the file is no dataset: {told}")
+    raise Refused(422, "invalid_dataset", f"the file is no dataset: {message}")

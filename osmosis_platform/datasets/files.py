@@ -23,7 +23,7 @@ _BLOCK = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReceivedPart:
     """A part that has arrived."""
 
     number: int
@@ -50,20 +50,20 @@ class DatasetFiles:
         """Remove everything; what is not there is no error."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[ReceivedPart]:
         """Return the parts that have arrived, in order; of one that came twice the newest."""
-        found: dict[int, Part] = {}
+        found: dict[int, ReceivedPart] = {}
         paths = sorted(self.folder.glob("part-*"), key=lambda path: path.stat().st_mtime_ns)
         for path in paths:
             _, number, etag = path.name.split("-")
-            found[int(number)] = Part(int(number), etag, path.stat().st_size, path)
+            found[int(number)] = ReceivedPart(int(number), etag, path.stat().st_size, path)
         return [found[number] for number in sorted(found)]
 
     def receive(self, number: int) -> PartWriter:
         """Return what writes a part."""
         return PartWriter(self.folder, number)
 
-    def assemble(self, parts: Sequence[Part], check: Callable[[], None]) -> None:
+    def assemble(self, parts: Sequence[ReceivedPart], check: Callable[[], None]) -> None:
         """Make the whole file of its parts, on disk before its name is there.
 
         Nothing is left of it where `check` raises, which is called between parts.

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from ..accounts.tokens import CallerWorkspace
 from ..database.models import Dataset, now
 from ..errors import Refused, not_found
-from ..settings import Limits
-from ..timestamps import timestamp
+from ..identifiers import timestamp
+from ..settings import ServerLimits
 
 DELETED = "deleted"
 """The status of a dataset of which only the row is left, for runs that have ended."""
@@ -31,7 +31,7 @@ def create(
     file_name: str,
     file_size: int,
     extension: str,
-    limits: Limits,
+    limits: ServerLimits,
 ) -> Dataset:
     """Record a dataset whose file is going to be uploaded."""
     if count(session, workspace.id) >= limits.datasets:
@@ -66,8 +66,8 @@ def find_named(session: Session, workspace_id: str, name: str) -> Dataset:
         raise not_found("dataset")
     if len(found) > 1 and found[0].id != name:
         ids = [dataset.id for dataset in found]
-        told = f"{len(found)} datasets have this name: give the id of one ({', '.join(ids)})"
-        raise Refused(409, "ambiguous", told, details={"ids": ids})
+        message = f"{len(found)} datasets have this name: give the id of one ({', '.join(ids)})"
+        raise Refused(409, "ambiguous", message, details={"ids": ids})
     return found[0]
 
 
@@ -129,7 +129,7 @@ def _names(dataset: Dataset) -> tuple[str, str, str]:
     return dataset.id, dataset.file_name, stem(dataset)
 
 
-def shown(dataset: Dataset) -> dict[str, Any]:
+def dataset_document(dataset: Dataset) -> dict[str, Any]:
     """Return a dataset as the API shows it."""
     return {
         "id": dataset.id,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pytest_osmosis.dataset.dataset import load_dataset
 from pytest_osmosis.dataset.errors import DatasetError
-from pytest_osmosis.dataset.formats import Source
+from pytest_osmosis.dataset.formats import RowSource
 from pytest_osmosis.dataset.opening import open_dataset
 
 
@@ -38,7 +38,7 @@ def main(path: str, rows: str) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Source]:
+def _opened(path: Path) -> Iterator[RowSource]:
     file, kind = open_dataset(path)
     with file, closing(kind.open(file, path)) as source:
         yield source

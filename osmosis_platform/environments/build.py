@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,11 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from osmosis_executors.job import Executor, Job, JobLimits
-from osmosis_executors.waiting import wait_for_end
+from osmosis_executors.job import Executor, Job, JobLimits, wait_for_end
+from pytest_osmosis.escaping import shortened
 
 from ..locks import locked, locked_if_free
-from .failure import reason
 from .installed import installed
 from .project import FILE_NAME, EnvironmentProblem, Project, Wanted, read_project, select
 from .recipe import REQUIREMENTS, BuildSettings, Recipe, environment_key
@@ -83,7 +83,7 @@ class Environments:
             return
         own = installed()
         wanted = select(project.requirements, own)
-        for line in wanted.told:
+        for line in wanted.notes:
             place.say(line)
         if not wanted.requirements and not self._reads_more(project):
             place.say("the platform's own Python environment has all that it needs")
@@ -189,3 +189,19 @@ def _end_of(log: Path) -> str:
     with log.open("rb") as file:
         file.seek(max(0, file.seek(0, 2) - _END_BYTES))
         return file.read().decode("utf-8", "replace")
+
+
+_MAX_LENGTH = 800
+_MISTAKE = re.compile(r"^(?:error: |ERROR: | {1,2}× )", re.MULTILINE)
+"""Where uv and pip begin to say what is wrong."""
+
+
+def reason(printed: str) -> str:
+    """Return the reason that the output of a build ends with, on one line."""
+    found = _MISTAKE.search(printed)
+    text = " ".join(printed[found.end() :].split()) if found else _last_line(printed)
+    return shortened(text, _MAX_LENGTH)
+
+
+def _last_line(printed: str) -> str:
+    return (printed.strip().splitlines() or ["it printed nothing"])[-1]

@@ -1,7 +1,7 @@
 """The platform's own installation, on which every environment is laid.
 
 It satisfies each requirement on `osmosis-ai`, whatever version that names. What it consists of says
-which versions of other packages an environment may have, so that ours goes on working there.
+which versions of other packages an environment may have, so that ours still works there.
 """
 
 from __future__ import annotations

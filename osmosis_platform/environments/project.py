@@ -57,7 +57,7 @@ class Wanted:
     requirements: Sequence[str]
     constraints: Sequence[str]
     """What our own installation has already must stay in these ranges."""
-    told: Sequence[str]
+    notes: Sequence[str]
 
 
 def read_project(folder: Path) -> Project | None:
@@ -88,18 +88,18 @@ def read_project(folder: Path) -> Project | None:
 
 def select(wanted: Sequence[Requirement], own: Installed) -> Wanted:
     """Leave out what our installation is or has; say so of each requirement on ourselves."""
-    chosen, kept, told = [], [], []
+    chosen, kept, notes = [], [], []
     for each in _expanded(wanted, own):
         if canonicalize_name(each.name) in OURS:
-            told.append(f"{each}: the platform's own {own.version} is used")
-            told += _unknown_extras(each, own)
+            notes.append(f"{each}: the platform's own {own.version} is used")
+            notes += _unknown_extras(each, own)
         elif own.has(each):
             if each.specifier:
                 kept.append(f"{each.name}{each.specifier}")
-            told.append(f"{each}: the platform has {own.versions[canonicalize_name(each.name)]}")
+            notes.append(f"{each}: the platform has {own.versions[canonicalize_name(each.name)]}")
         else:
             chosen.append(str(each))
-    return Wanted(chosen, kept, told)
+    return Wanted(chosen, kept, notes)
 
 
 def _expanded(wanted: Sequence[Requirement], own: Installed) -> Iterator[Requirement]:

@@ -108,7 +108,7 @@ class Recipe:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What is set for the commands besides: no question, no colour, no other Python."""
+        """Further variables of the commands: no question, no colour, no other Python."""
         return {
             "UV_CACHE_DIR": str(self.downloads / "uv"),
             "PIP_CACHE_DIR": str(self.downloads / "pip"),

@@ -1,4 +1,4 @@
-"""The files of a workspace's repository at one commit, as a work tree in a room of a run's own.
+"""The files of a workspace's repository at one commit, as a work tree in the folder of a run.
 
 A short commit is looked up in a clone without files; then one commit alone is fetched, what it
 holds is measured before a file of it is written, and the work tree is walked afterwards.
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..accounts.clone_url import CloneUrlError, check_clone_url
+from ..accounts.registry import CloneUrlError, check_clone_url
 from .git_program import GitProblem, GitProgram
 
 MIB = 1024 * 1024
@@ -44,7 +44,7 @@ class CheckoutError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CloneSource:
     """Where a repository is cloned from."""
 
     url: str
@@ -52,7 +52,7 @@ class Source:
     """The only one that git may use: `https`, `ssh`, or `file` for a folder of this machine."""
 
     @classmethod
-    def of_workspace(cls, repository: str, clone_url: str | None) -> Source:
+    def of_workspace(cls, repository: str, clone_url: str | None) -> CloneSource:
         """Return the source of a workspace: GitHub, unless the operator has set another."""
         try:
             text = check_clone_url(clone_url or f"https://github.com/{repository}.git")
@@ -78,7 +78,7 @@ class WorkTree:
 
 def check_out(
     git: GitProgram,
-    source: Source,
+    source: CloneSource,
     commit: str | None,
     limits: CheckoutLimits,
     *,
@@ -87,7 +87,7 @@ def check_out(
     """Make the work tree of a commit, else of the newest one of a branch, else of the default one.
 
     Raises:
-        CheckoutError: with a sentence of its own for everything that goes wrong.
+        CheckoutError: with a sentence for everything that goes wrong.
         Exception: what the check of the program raises, where the run is not to go on.
     """
     try:
@@ -100,12 +100,14 @@ def check_out(
         if branch and not commit and _NO_REF in str(error):
             raise CheckoutError(f"the repository has no branch {branch}; push it") from None
         if commit and _NO_COMMIT in str(error):
-            told = f"the repository has no commit {commit}; push it"
-            raise CheckoutError(told) from None
+            message = f"the repository has no commit {commit}; push it"
+            raise CheckoutError(message) from None
         raise CheckoutError(str(error)) from None
 
 
-def _check_out(git: GitProgram, source: Source, wanted: str, limits: CheckoutLimits) -> WorkTree:
+def _check_out(
+    git: GitProgram, source: CloneSource, wanted: str, limits: CheckoutLimits
+) -> WorkTree:
     folder = git.room / "source"
     shutil.rmtree(folder, ignore_errors=True)
     git.run(git.room, "init", "--quiet", "--template=", folder.name)
@@ -118,7 +120,7 @@ def _check_out(git: GitProgram, source: Source, wanted: str, limits: CheckoutLim
     return WorkTree(folder, found, tuple(special[_SUBMODULE]), tuple(special[_SYMLINK]))
 
 
-def _full_commit(git: GitProgram, source: Source, commit: str) -> str:
+def _full_commit(git: GitProgram, source: CloneSource, commit: str) -> str:
     if len(commit) == _FULL:
         return commit
     bare = git.room / "commits.git"
@@ -155,8 +157,8 @@ def _measure(
     if files > limits.files:
         raise CheckoutError(f"the commit has {files:,} files; the limit is {limits.files:,}")
     if total > limits.total_bytes:
-        told = f"the limit is {limits.total_bytes // MIB:,} MiB"
-        raise CheckoutError(f"the files of the commit have {total // MIB:,} MiB; {told}")
+        message = f"the limit is {limits.total_bytes // MIB:,} MiB"
+        raise CheckoutError(f"the files of the commit have {total // MIB:,} MiB; {message}")
     return special
 
 

@@ -12,8 +12,8 @@ from osmosis_executors.job import Job
 
 from ..environments.build import BuildPlace
 from .orders import child_environment
-from .room import Room
-from .submitted import Submitted
+from .run_folder import RunFolder
+from .services import Submitted
 
 OWN_PYTHON = Path(sys.executable)
 """The interpreter of the platform."""
@@ -21,26 +21,28 @@ OWN_PYTHON = Path(sys.executable)
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """Makes the jobs of a run in its room."""
+    """Makes the jobs of a run in its folder."""
 
-    room: Room
+    run_folder: RunFolder
     run: Submitted
     confinement: Confinement
     grace_s: float
 
-    def make_room(self) -> None:
+    def make_folders(self) -> None:
         """Make the folders of the run, where its programs can write."""
-        self.room.make()
+        self.run_folder.make()
         if self.confinement.user is not None:
-            self.room.let_in()
-            self.confinement.give(*self.room.written)
+            self.run_folder.let_in()
+            self.confinement.give(*self.run_folder.written)
 
     def put_dataset(self) -> Path:
         """Put the dataset where the programs can read it; return the path from the work tree."""
         name = self.run.experiment["dataset"]
         copied = self.confinement.is_apart
-        path = self.room.put_dataset(self.run.dataset, name, copied=copied)
-        self.confinement.let_read(self.room.datasets)  # no more: the platform writes there again
+        path = self.run_folder.put_dataset(self.run.dataset, name, copied=copied)
+        self.confinement.let_read(
+            self.run_folder.datasets
+        )  # no more: the platform writes there again
         return path
 
     def job(
@@ -53,14 +55,16 @@ class Children:
         more: Mapping[str, str] | None = None,
     ) -> Job:
         """Return a program with the environment of the run, and more variables."""
-        variables = child_environment(self.room, self.run.env, self.run.secrets, python=python)
+        variables = child_environment(
+            self.run_folder, self.run.env, self.run.secrets, python=python
+        )
         job = Job(
             words,
-            self.room.source,
+            self.run_folder.source,
             {**variables, **(more or {})},
             printed,
             errors,
-            lock=self.room.lock,
+            lock=self.run_folder.lock,
             grace_s=self.grace_s,
         )
         return self._held(job, self._home_of(python))
@@ -74,22 +78,26 @@ class Children:
         """Return where an environment is built: its programs get no secret."""
         return BuildPlace(
             workspace_id=self.run.workspace_id,
-            commit=self.room.commit or "",
-            variables=child_environment(self.room, {}, ()),
-            log=self.room.build_log,
+            commit=self.run_folder.commit or "",
+            variables=child_environment(self.run_folder, {}, ()),
+            log=self.run_folder.build_log,
             say=say,
             follow=follow,
             check=check,
             confine=self._held,
             give=self.confinement.give,
-            scratch=self.room.temporary,
+            scratch=self.run_folder.temporary,
         )
 
     def _held(self, job: Job, environment: Path) -> Job:
-        places = {"data": self.room.data, "room": self.room.folder, "environment": environment}
+        places = {
+            "data": self.run_folder.data,
+            "room": self.run_folder.folder,
+            "environment": environment,
+        }
         return self.confinement.applied(job, places)
 
     def _home_of(self, python: Path) -> Path:
-        """Return the folder of a built environment; the room for the platform's own."""
-        environments = self.room.data / "environments"
-        return python.parents[2] if environments in python.parents else self.room.folder
+        """Return the folder of a built environment; the run's for the platform's own."""
+        environments = self.run_folder.data / "environments"
+        return python.parents[2] if environments in python.parents else self.run_folder.folder

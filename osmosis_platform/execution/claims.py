@@ -42,12 +42,12 @@ class Claims:
     most_interruptions: int = 3
     """After so many a run has failed."""
 
-    def take(self, *, besides: Iterable[str] = ()) -> str | None:
+    def take(self, *, executed: Iterable[str] = ()) -> str | None:
         """Take the run that has waited longest, and return its id; None where none waits.
 
         Runs that the scheduler executes already are not taken, whose lease may be over for once.
         """
-        known = [*besides]
+        known = [*executed]
         with self.database.reading() as session:
             queries = (self._interrupted(session), self._waiting(session, known))
             if all(session.scalar(query) is None for query in queries):
@@ -96,7 +96,7 @@ class Claims:
                 run.lease_until = self._clock(session)
 
     def release(self, run_id: str) -> None:
-        """Note that nothing of a run that was stopped goes on any more."""
+        """Note that everything of a run that was stopped has ended."""
         with self.database.writing() as session:
             run = session.get(Run, run_id, with_for_update=True)
             if run is not None and run.executed_by == self.owner:
@@ -115,12 +115,12 @@ class Claims:
             run.interruptions += 1
             logs.add(session, run, _INTERRUPTED, level="warning", step="run")
             if run.interruptions >= self.most_interruptions:
-                told = (
+                message = (
                     f"given up after {run.interruptions} interruptions: each time the platform was "
                     "killed or lost while it executed this run, which may be the cause"
                 )
-                finish(session, run, "failed", told, step="run")
-                _log.error("run %s: %s", run_id, told)
+                finish(session, run, "failed", message, step="run")
+                _log.error("run %s: %s", run_id, message)
 
     def _interrupted(self, session: Session) -> Select[Any]:
         """Return the query for the ids of runs whose scheduler is gone without a word."""
@@ -132,7 +132,7 @@ class Claims:
             Run.lease_until < self._clock(session),
         )
 
-    def _waiting(self, session: Session, besides: Sequence[str]) -> Select[Any]:
+    def _waiting(self, session: Session, executed: Sequence[str]) -> Select[Any]:
         """Return the query for the id of the run to take."""
         pending = Run.status == "pending"
         if self.of_user is not None:
@@ -141,12 +141,12 @@ class Claims:
             pending = and_(pending, Run.creator_id.not_in(full))
         begun = and_(Run.status == "running", Run.lease_until < self._clock(session))
         ours, last = aliased(Run), self.most_interruptions - 1
-        suspect = select(ours.id).where(ours.id.in_(besides), ours.interruptions >= last)
+        suspect = select(ours.id).where(ours.id.in_(executed), ours.interruptions >= last)
         query = select(Run.id).where(
             UNDER_WAY,
             Run.kind.in_(self.kinds),
             or_(pending, begun),
-            Run.id.not_in(besides),
+            Run.id.not_in(executed),
             or_(Run.interruptions < last, ~suspect.exists()),
         )
         return query.order_by(Run.created_at, Run.id).limit(1)

@@ -43,8 +43,10 @@ def delete_dataset(session: Session, data: Path, dataset: Dataset) -> None:
     ours = (Run.workspace_id == dataset.workspace_id, Run.dataset_id == dataset.id)
     if going := records.going_on(session, *ours):
         names = ", ".join(run.name for run in going[:3]) + (", …" if len(going) > 3 else "")
-        told = f"{dataset.file_name} is used by runs that have not ended ({names}): stop them first"
-        raise Refused(409, "in_use", told, details={"runs": [run.name for run in going]})
+        message = (
+            f"{dataset.file_name} is used by runs that have not ended ({names}): stop them first"
+        )
+        raise Refused(409, "in_use", message, details={"runs": [run.name for run in going]})
     _remove_later(session, data / "datasets" / dataset.id)
     if session.scalar(select(Run.id).where(*ours).limit(1)) is None:
         session.delete(dataset)
@@ -58,11 +60,11 @@ def delete_run(session: Session, data: Path, kind: RunKind, run: Run) -> None:
         raise not_found(kind.noun)
     details = {"status": run.status}
     if run.status not in ENDED:
-        told = f"the {kind.noun} {run.name} is {run.status}: stop it first"
-        raise Refused(409, "not_ended", told, details=details)
+        message = f"the {kind.noun} {run.name} is {run.status}: stop it first"
+        raise Refused(409, "not_ended", message, details=details)
     if run.lease_until is not None and run.lease_until > now():
-        told = f"processes of the {kind.noun} {run.name} are ending: try again in some seconds"
-        raise Refused(409, "ending", told, details=details)
+        message = f"processes of the {kind.noun} {run.name} are ending: try again in some seconds"
+        raise Refused(409, "ending", message, details=details)
     dataset = run.dataset
     _remove_later(session, data / "runs" / run.id)
     remove_runs(session, [run.id])

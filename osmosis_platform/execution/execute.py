@@ -12,27 +12,24 @@ from sqlalchemy.exc import DataError, SQLAlchemyError
 
 from osmosis_ai.platform.workspace import ROLLOUTS, EntrypointError, find_entrypoint
 from osmosis_ai.secret import Redactor
-from osmosis_executors.job import Evaluation, Running
-from osmosis_executors.waiting import wait_for_end
+from osmosis_executors.job import EvaluationJob, Running, wait_for_end
 from pytest_osmosis.escaping import shortened
 from pytest_osmosis.spec import ModelSpec
 
 from ..environments.build import PythonEnvironment
 from ..environments.project import EnvironmentProblem
 from ..runs.kinds import TRAINING
-from .checkout import CheckoutError, Source, check_out
+from .checkout import CheckoutError, CloneSource, check_out
 from .children import OWN_PYTHON, Children
 from .git_program import GitProgram
-from .growing_file import GrowingFile
 from .orders import Rows, evaluation_words
 from .outcome import ReportProblem, exit_sentence, last_mistake, read_outcome
-from .room import Room
 from .run_figures import Progress
-from .services import RunFailed, Services
-from .submitted import read_submitted
+from .run_folder import RunFolder
+from .services import RunFailed, Services, read_submitted
+from .tail import TailedFile
 from .training import TrainingRun
-from .watch import NotToGoOn, Watch
-from .writing import RunRecord
+from .writing import NotToGoOn, RunWatch, RunWriter
 
 EVALUATED = (0, 1)
 """Statuses of pytest where every run of a row has ended: all passed, or some did not."""
@@ -40,12 +37,12 @@ KILLED = 128 + signal.SIGKILL
 _LISTED = 500
 """Characters of paths in a line of the log."""
 GOES_ON = 2
-"""How often an evaluation goes on that was killed by neither a stop nor the platform's end."""
+"""How often an evaluation resumes that was killed by neither a stop nor the platform's end."""
 
 
 def execute(services: Services, run_id: str) -> None:
     """Execute a run that was taken, until it has ended, is not to go on, or the platform ends."""
-    record = RunRecord(services.claims, run_id)
+    record = RunWriter(services.claims, run_id)
     is_expected = False
     try:
         _Execution(services, run_id, record).run()
@@ -67,34 +64,36 @@ def execute(services: Services, run_id: str) -> None:
         record.end(error.status, str(error), step=error.step)
     finally:
         if not is_expected:  # what the error says is for the platform's own log
-            told = "the platform failed; its operator finds why in its log"
-            record.end("failed", told, step="run")
+            message = "the platform failed; its operator finds why in its log"
+            record.end("failed", message, step="run")
 
 
 class _Execution:
-    def __init__(self, services: Services, run_id: str, record: RunRecord) -> None:
+    def __init__(self, services: Services, run_id: str, record: RunWriter) -> None:
         self._services = services
         self._run_id = run_id
         self._record = record
-        self._watch = Watch(services.claims, run_id, services.shutdown)
-        self._room = Room.of_run(services.data, run_id)
+        self._watch = RunWatch(services.claims, run_id, services.shutdown)
+        self._run_folder = RunFolder.of_run(services.data, run_id)
         self._order = read_submitted(
             services.claims.database, services.vault, services.data, run_id
         )
         self._record.redact = Redactor(self._order.secrets)
         self._record.without_paths = self._without_paths
-        self._children = Children(self._room, self._order, services.confinement, services.grace_s)
+        self._children = Children(
+            self._run_folder, self._order, services.confinement, services.grace_s
+        )
         self._rows = Rows.of_run(run_id, self._order.submission)
         self._progress: Progress | None = None
         dataset = self._order.dataset
-        self._datasets = [str(dataset), os.path.relpath(dataset, self._room.source)]
+        self._datasets = [str(dataset), os.path.relpath(dataset, self._run_folder.source)]
         """Paths by which programs name the dataset."""
 
     def run(self) -> None:
         if self._order.missing:
-            told = ", ".join(self._order.missing)
-            raise RunFailed(f"there is no secret {told} any more; set it again", "build")
-        self._children.make_room()
+            message = ", ".join(self._order.missing)
+            raise RunFailed(f"there is no secret {message} any more; set it again", "build")
+        self._children.make_folders()
         try:
             self._clone()
             self._check_files()
@@ -105,21 +104,21 @@ class _Execution:
                     self._evaluate(environment)
         except NotToGoOn as error:
             if error.reason == "stopped":
-                self._room.clean()
+                self._run_folder.clean()
             raise
         except RunFailed:
-            self._room.clean()
+            self._run_folder.clean()
             raise
-        self._room.clean()
+        self._run_folder.clean()
 
     def _clone(self) -> None:
         """Make the work tree; an earlier attempt's is taken, which its journal belongs to."""
-        if self._room.commit is not None:
+        if self._run_folder.commit is not None:
             return
         limits = self._services.checkout
         git = GitProgram(
             self._services.executor,
-            self._room.folder,
+            self._run_folder.folder,
             limits.time_s,
             limits.download_bytes,
             self._watch.check,
@@ -129,20 +128,20 @@ class _Execution:
         wanted = self._order.commit or newest
         self._record.say(f"cloning {self._order.repository} at {wanted}", step="clone")
         try:
-            source = Source.of_workspace(self._order.repository, self._order.clone_url)
+            source = CloneSource.of_workspace(self._order.repository, self._order.clone_url)
             tree = check_out(git, source, self._order.commit, limits, branch=branch)
         except CheckoutError as error:
             raise RunFailed(str(error), "clone") from None
-        for told, paths in (
+        for message, paths in (
             ("submodules are not fetched", tree.submodules),
             ("symlinks became files that hold their target", tree.symlinks),
         ):
             if paths:
-                text = f"{told}: {shortened(', '.join(paths), _LISTED)}"
+                text = f"{message}: {shortened(', '.join(paths), _LISTED)}"
                 self._record.say(text, step="clone", level="warning")
         self._refuse_link(tree.symlinks)
-        self._services.confinement.give(self._room.source)
-        self._room.keep_commit(tree.commit)
+        self._services.confinement.give(self._run_folder.source)
+        self._run_folder.keep_commit(tree.commit)
         rows = {} if self._order.kind == TRAINING.name else {"rows": self._rows.facts}
         self._record.note(commit_sha=tree.commit, **rows)
         self._record.say(f"the commit is {tree.commit}", step="clone")
@@ -152,14 +151,14 @@ class _Execution:
         experiment = self._order.experiment
         path = PurePosixPath(ROLLOUTS, experiment["rollout"], experiment["entrypoint"])
         if found := {str(path), *map(str, path.parents)}.intersection(symlinks):
-            told = f"{found.pop()} is a symlink, and none is followed: name what it leads to"
-            raise RunFailed(f"experiment_config: {told}", "clone")
+            message = f"{found.pop()} is a symlink, and none is followed: name what it leads to"
+            raise RunFailed(f"experiment_config: {message}", "clone")
 
     def _check_files(self) -> None:
         experiment = self._order.experiment
         try:
             find_entrypoint(
-                self._room.source.resolve(), experiment["rollout"], experiment["entrypoint"]
+                self._run_folder.source.resolve(), experiment["rollout"], experiment["entrypoint"]
             )
         except EntrypointError as error:
             raise RunFailed(f"experiment_config.{error.key}: {error}", "build") from None
@@ -174,21 +173,21 @@ class _Execution:
             self._record.say("the platform's own Python environment is used", step="build")
             yield PythonEnvironment(OWN_PYTHON, None)
             return
-        log = self._room.build_log
+        log = self._run_folder.build_log
         log.unlink(missing_ok=True)
-        printed = GrowingFile(log)
+        printed = TailedFile(log)
 
         def follow() -> None:
-            with self._watch.patience():
+            with self._watch.pass_over_errors():
                 self._record.add_output(printed.lines(), step="build")
 
         place = self._children.build_place(
-            say=lambda told: self._record.say(told, step="build"),
+            say=lambda message: self._record.say(message, step="build"),
             follow=follow,
             check=self._watch.check,
         )
         rollout = self._order.experiment["rollout"]
-        folder = self._room.source / ROLLOUTS / rollout
+        folder = self._run_folder.source / ROLLOUTS / rollout
         try:
             with environments.of_rollout(folder, place) as environment:
                 yield environment
@@ -198,7 +197,7 @@ class _Execution:
     def _train(self, environment: PythonEnvironment) -> None:
         if self._services.trainer is None:
             raise RunFailed("this platform has no trainer any more", "train")
-        self._room.trained.mkdir(mode=0o700, exist_ok=True)
+        self._run_folder.trained.mkdir(mode=0o700, exist_ok=True)
         TrainingRun(
             self._services.executor,
             self._services.trainer,
@@ -212,8 +211,8 @@ class _Execution:
         for _ in range(GOES_ON):
             if status != KILLED:
                 break
-            told = "the evaluation was killed; it goes on with what was finished"
-            self._record.say(told, step="run", level="warning")
+            message = "the evaluation was killed; it goes on with what was finished"
+            self._record.say(message, step="run", level="warning")
             status = self._attempt(environment)
         taken = self._take_report()
         if status not in EVALUATED:
@@ -226,16 +225,16 @@ class _Execution:
 
     def _attempt(self, environment: PythonEnvironment) -> int:
         """Evaluate, or go on with what an earlier attempt has finished; return pytest's status."""
-        resumes = self._room.has_begun()
+        resumes = self._run_folder.has_begun()
         model = self._order.experiment["model_path"]
         asks = not resumes and ModelSpec(model).persona is None
-        self._room.report.unlink(missing_ok=True)
+        self._run_folder.report.unlink(missing_ok=True)
         dataset = self._children.put_dataset()
         self._datasets.append(str(dataset))
         words = evaluation_words(
             self._order.submission,
             self._rows,
-            self._room,
+            self._run_folder,
             dataset,
             resumes=resumes,
             asks=asks,
@@ -245,23 +244,23 @@ class _Execution:
         which = f"the first {facts['limit']:,}" if "limit" in facts else "a random tenth"
         first = f"asking {model} one question, then " if asks else ""
         self._record.say(f"{first}evaluating {which} of the rows", step="run")
-        self._room.output.touch(mode=0o600)
-        output = GrowingFile(self._room.output, self._room.output.stat().st_size)
+        self._run_folder.output.touch(mode=0o600)
+        output = TailedFile(self._run_folder.output, self._run_folder.output.stat().st_size)
         try:
-            job = self._children.job(words, self._room.output, environment.python)
+            job = self._children.job(words, self._run_folder.output, environment.python)
             names = [secret.name for secret in self._order.secrets]
-            evaluation = Evaluation(job, names, environment.project)
+            evaluation = EvaluationJob(job, names, environment.project)
             return self._wait(self._services.executor.evaluate(evaluation), output)
         except NotToGoOn as error:
             if error.reason == "stopped":
                 self._take_report()
             raise
 
-    def _wait(self, running: Running, output: GrowingFile | None = None) -> int:
+    def _wait(self, running: Running, output: TailedFile | None = None) -> int:
         """Wait for the end of a child; follow what it prints and keeps where `output` is given."""
 
         def look() -> None:
-            with self._watch.patience():
+            with self._watch.pass_over_errors():
                 self._follow(output)
             self._watch.check()
 
@@ -272,14 +271,14 @@ class _Execution:
         assert status is not None  # its time is not limited
         return status
 
-    def _follow(self, output: GrowingFile | None, *, to_end: bool = False) -> None:
+    def _follow(self, output: TailedFile | None, *, to_end: bool = False) -> None:
         if output is None:
             return
         for lines in output.rest() if to_end else [output.lines()]:
             self._record.add_output(lines, step="run")
         if to_end:
             output.mask(self._record.redact)
-        journal = self._room.journal()
+        journal = self._run_folder.journal()
         if self._progress is None and journal is not None:
             self._progress = Progress(journal.parent)
         if self._progress is not None and self._progress.update():
@@ -289,7 +288,7 @@ class _Execution:
         """Import the report; return what halted the evaluation, "" for nothing, None for none."""
         try:
             found = read_outcome(
-                self._room.report, lambda text: self._record.redact(self._without_paths(text))
+                self._run_folder.report, lambda text: self._record.redact(self._without_paths(text))
             )
         except ReportProblem as error:
             raise RunFailed(str(error), "report") from None
@@ -302,7 +301,7 @@ class _Execution:
         """Name files as users know them, and not where the platform has them."""
         for shown in self._datasets:
             text = text.replace(shown, self._order.dataset_name)
-        for folder in (self._room.folder, self._room.data):
+        for folder in (self._run_folder.folder, self._run_folder.data):
             text = text.replace(f"{folder}/", "")
         return text
 
@@ -311,7 +310,7 @@ class _Execution:
         if status == KILLED:
             times = f"{GOES_ON + 1} times"
             return f"the evaluation was killed {times}, as the system does where memory is short"
-        found = last_mistake(self._room.output)
+        found = last_mistake(self._run_folder.output)
         if found:
             return self._without_paths(found)
         return exit_sentence(status)

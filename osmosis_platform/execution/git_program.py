@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from osmosis_ai.platform.git_command import command, complaint, environment
-from osmosis_executors.job import Executor, Job, JobLimits
-from osmosis_executors.waiting import wait_for_end
+from osmosis_executors.job import Executor, Job, JobLimits, wait_for_end
 
 _SETTINGS = (
     ("core.symlinks", "false"),  # a symlink becomes a file that holds its target
@@ -44,7 +43,7 @@ class GitProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GitProgram:
-    """Runs commands of git in a room."""
+    """Runs commands of git in a folder."""
 
     executor: Executor
     room: Path
@@ -76,12 +75,12 @@ class GitProgram:
         if status is None:
             raise GitProblem(f"`git {words[0]}` took longer than {self.time_s:g} s")
         if status:
-            told = errors.read_text("utf-8", "replace")
-            raise GitProblem(_sentence(words[0], status, told, file_bytes or self.file_bytes))
+            printed = errors.read_text("utf-8", "replace")
+            raise GitProblem(_sentence(words[0], status, printed, file_bytes or self.file_bytes))
         return output.read_text("utf-8", "surrogateescape")
 
 
-def _sentence(name: str, status: int, told: str, file_bytes: int) -> str:
-    if status == _FILE_TOO_LARGE or _TOO_MUCH_FETCHED in told:
+def _sentence(name: str, status: int, printed: str, file_bytes: int) -> str:
+    if status == _FILE_TOO_LARGE or _TOO_MUCH_FETCHED in printed:
         return f"`git {name}` was ended: it wrote more than {file_bytes:,} bytes into a file"
-    return f"`git {name}` failed: {complaint(told) or f'exit status {status}'}"
+    return f"`git {name}` failed: {complaint(printed) or f'exit status {status}'}"

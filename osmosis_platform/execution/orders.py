@@ -15,7 +15,7 @@ from osmosis_ai.secret_variables import SECRET_NAMES
 from osmosis_executors.job import PYTEST
 from pytest_osmosis.options.config_run import EVALUATION
 
-from .room import Room
+from .run_folder import RunFolder
 
 SAMPLE = "10%"
 """What is drawn of the rows where a run sets no limit; at least one."""
@@ -66,14 +66,14 @@ class Rows:
 def evaluation_words(
     submission: Mapping[str, Any],
     rows: Rows,
-    room: Room,
+    run_folder: RunFolder,
     dataset: Path,
     *,
     resumes: bool,
     asks: bool = False,
     python: Path = Path(sys.executable),
 ) -> list[str]:
-    """Return the command that evaluates a submission in its room, with this interpreter.
+    """Return the command that evaluates a submission in its folder, with this interpreter.
 
     With `asks`, the model is asked one question first.
     """
@@ -92,14 +92,14 @@ def evaluation_words(
             for key, name in EVALUATION.items()
             if key in given and key != "limit"
         ),
-        f"--osmosis-output={room.report}",
-        f"--osmosis-run-dir={room.kept}",
+        f"--osmosis-output={run_folder.report}",
+        f"--osmosis-run-dir={run_folder.kept}",
         *(["--osmosis-extend"] if resumes else []),
     ]
 
 
 def child_environment(
-    room: Room,
+    run_folder: RunFolder,
     env: Mapping[str, str],
     secrets: Sequence[Secret],
     own: Mapping[str, str] = os.environ,
@@ -110,8 +110,8 @@ def child_environment(
     return {
         **{name: own[name] for name in _PASSED_ON if name in own},
         "PATH": os.pathsep.join(programs),
-        "HOME": str(room.home),
-        "TMPDIR": str(room.temporary),
+        "HOME": str(run_folder.home),
+        "TMPDIR": str(run_folder.temporary),
         "PYTHONUNBUFFERED": "1",
         SECRET_NAMES: " ".join(secret.name for secret in secrets),
         **env,

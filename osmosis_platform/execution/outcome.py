@@ -1,4 +1,4 @@
-"""What an evaluation has left: its JSON report, or why it has none."""
+"""What an evaluation has left: its JSON report and conversations, or why it has none."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import json
 import os
 import re
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from .growing_file import open_written
+from sqlalchemy.orm import Session
+
+from osmosis_ai.secret import Redactor
+
+from ..database.models import Run
+from ..vault.cipher import Vault
+from ..vault.records import resolve
 from .run_figures import metrics_of
+from .run_folder import RunFolder
+from .tail import open_written
 
 REPORT_BYTES = 512 * 1024 * 1024
 _END_BYTES = 64 * 1024
@@ -38,7 +46,7 @@ class ReportProblem(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReportedOutcome:
     """A report, and what it says."""
 
     report: dict[str, Any]
@@ -47,7 +55,7 @@ class Outcome:
     """What ended the evaluation before its end; empty for nothing."""
 
 
-def read_outcome(path: Path, clean: Callable[[str], str]) -> Outcome | None:
+def read_outcome(path: Path, clean: Callable[[str], str]) -> ReportedOutcome | None:
     """Return what the file of a report holds; None where there is none.
 
     Raises:
@@ -65,7 +73,7 @@ def read_outcome(path: Path, clean: Callable[[str], str]) -> Outcome | None:
         return None
     except (ValueError, RecursionError):  # no UTF-8, no JSON, not the models'
         raise ReportProblem("the report is not one of this version") from None
-    return Outcome(json.loads(found), metrics_of(report), report.summary.halted or "")
+    return ReportedOutcome(json.loads(found), metrics_of(report), report.summary.halted or "")
 
 
 def _without_surrogates(text: str) -> bytes:
@@ -84,14 +92,55 @@ def last_mistake(output: Path) -> str | None:
     if not found:
         return None
     mistake, lines = found[-1]
-    for told, instead in _INSTEAD.items():
-        mistake = re.sub(told, instead, mistake)
+    for message, instead in _INSTEAD.items():
+        mistake = re.sub(message, instead, mistake)
     exception = lines.rpartition("\n")[2]
     return f"{mistake}: {exception}" if exception else mistake
 
 
 def exit_sentence(status: int) -> str:
     """Return why an evaluation ended with a status that is not one of its results."""
-    told = _SIGNALS.get(status - 128)
+    message = _SIGNALS.get(status - 128)
     what = f"the evaluation ended with exit status {status}"
-    return f"{what}: {told}" if told else f"{what}; the log has its output"
+    return f"{what}: {message}" if message else f"{what}; the log has its output"
+
+
+_LINE_BYTES = 64 * 1024 * 1024
+"""A longer line is no conversation: it and what follows it is left out."""
+_SUITE = re.compile(rb'^(\{"suite": ?)"\.\./')
+"""The name of the evaluation begins with the path of its dataset, from the work tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversations:
+    """A file of conversations, a line of JSON for each run of a row; read once."""
+
+    file: BinaryIO
+    redact: Redactor = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return os.fstat(self.file.fileno()).st_size
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines, and close the file."""
+        with self.file:
+            while (line := self.file.readline(_LINE_BYTES)) and len(line) < _LINE_BYTES:
+                text = _SUITE.sub(rb'\1"', line, count=1).decode("utf-8", "replace")
+                yield self.redact(text).encode("utf-8", "replace")
+
+
+def open_conversations(
+    session: Session, vault: Vault, data: Path, run: Run
+) -> Conversations | None:
+    """Return the conversations of a run; None where there are none, or not any more."""
+    from pytest_osmosis.reports.saved_conversations import beside
+
+    try:
+        file = open_written(beside(RunFolder.of_run(data, run.id).report))
+    except FileNotFoundError:
+        return None
+    names = run.submission.get("secrets", {}).get("required", [])
+    secrets, _ = resolve(session, vault, run.workspace_id, run.creator_id, names)
+    return Conversations(file, Redactor(secrets))

@@ -1,4 +1,4 @@
-"""What the API says of a run's figures: while it goes on from the journal, then from the report."""
+"""What the API says of a run's figures: from the journal while it runs, then from the report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_osmosis.storage.journal import FILE, worker_files
 from pytest_osmosis.storage.run_lines import verify_checksum
 from pytest_osmosis.verdicts import overall
 
-from .growing_file import GrowingFile
+from .tail import TailedFile
 
 _PASS_AT = "pass_at_"
 _COUNTED = (b'{"session":', b'{"run":')
@@ -26,7 +26,7 @@ class Progress:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._files: dict[Path, GrowingFile] = {}
+        self._files: dict[Path, TailedFile] = {}
         self._session = 0
         self._runs: dict[tuple[int, int], Mapping[str, Any]] = {}
         self._planned = 0
@@ -45,7 +45,7 @@ class Progress:
 
     def _read(self, path: Path) -> bool:
         count = 0
-        for lines in self._files.setdefault(path, GrowingFile(path)).blocks():
+        for lines in self._files.setdefault(path, TailedFile(path)).blocks():
             for line in lines:
                 record = verify_checksum(line) if line.startswith(_COUNTED) else None
                 if record is not None:

@@ -1,15 +1,23 @@
-"""Takes runs that wait, and executes some at a time, each in a thread of its own."""
+"""Takes runs that wait, and executes some at a time; removes what those that ended have left."""
 
 from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..database.failure import cause
-from .cleaning import Cleaning
+from osmosis_ai.platform.answers import ENDED
+
+from ..database.connection import Database, cause
+from ..database.models import Run, now
+from ..locks import locked_if_free
+from . import deletion
 from .execute import execute
+from .run_folder import RunFolder
 from .services import Services
 
 IDLE_S = 0.5
@@ -30,7 +38,6 @@ class Scheduler:
         self._taker = threading.Thread(
             target=self._take_runs, name="osmosis-scheduler", daemon=True
         )
-
         self._trouble = ""
         """Why no run could be taken when it was tried last."""
         self._cleaner = threading.Thread(target=self._clean, name="osmosis-cleaning", daemon=True)
@@ -51,7 +58,7 @@ class Scheduler:
         self._cleaner.start()
 
     def stop(self) -> None:
-        """End what is executed, which goes on with the next start; return once all has ended."""
+        """End what is executed, which resumes at the next start; return once all has ended."""
         self._services.shutdown.set()
         self._taker.join()
         self._cleaner.join()
@@ -90,7 +97,7 @@ class Scheduler:
 
     def _take(self) -> str | None:
         try:
-            found = self._services.claims.take(besides=[*self._threads])
+            found = self._services.claims.take(executed=[*self._threads])
         except SQLAlchemyError as error:  # it may be locked, full or away for a while
             self._note_trouble(cause(error))
             return None
@@ -119,5 +126,41 @@ class Scheduler:
 
 
 def _of(run_id: str) -> dict[str, dict[str, str]]:
-    """What a log of JSON lines has besides."""
+    """Further fields of a log of JSON lines."""
     return {"osmosis_facts": {"run_id": run_id}}
+
+
+_IMPORTING = timedelta(hours=1)
+"""After the end of a run what it has left may still be read into the database."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """How long what runs have left is kept."""
+
+    data: Path
+    database: Database
+    keep_days: int
+
+    def sweep(self) -> None:
+        """Look at the folder of every run, and at what was deleted."""
+        deletion.sweep(self.database, self.data)
+        for folder in sorted(self.data.absolute().glob("runs/*/")):
+            try:
+                self._look_at(RunFolder(folder))
+            except OSError as error:
+                _log.error("run %s: its folder cannot be removed: %s", folder.name, error.strerror)
+
+    def _look_at(self, run_folder: RunFolder) -> None:
+        with self.database.reading() as session:
+            run = session.get(Run, run_folder.folder.name)
+        if run is None or run.status not in ENDED:
+            return
+        with locked_if_free(run_folder.lock) as is_free:
+            if not is_free:
+                return  # something of it still runs
+            run_folder.clean()
+            oldest = now() - timedelta(days=self.keep_days) - _IMPORTING
+            if run.completed_at is not None and run.completed_at <= oldest:
+                run_folder.forget()

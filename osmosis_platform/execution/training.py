@@ -19,14 +19,12 @@ from pathlib import Path
 from osmosis_ai.platform.workspace import ROLLOUTS
 from osmosis_ai.rollout_server.settings import KEY_VARIABLE, TRAINERS_VARIABLE
 from osmosis_ai.secret import Redactor, Secret
-from osmosis_executors.job import Executor, Job, JobLimits, Running
-from osmosis_executors.waiting import ENDING_S
+from osmosis_executors.job import ENDING_S, Executor, Job, JobLimits, Running
 
 from .children import Children
-from .growing_file import GrowingFile
-from .services import RunFailed, Trainer
-from .watch import Watch
-from .writing import RunRecord
+from .services import RunFailed, TrainerCommand
+from .tail import TailedFile
+from .writing import RunWatch, RunWriter
 
 STARTING_S = 300.0
 _POLL_S = 0.25
@@ -35,7 +33,7 @@ _PASSED_ON_NOT = "OSMOSIS_"
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutServer:
+class ServedRollout:
     """The server of a rollout, while it runs."""
 
     running: Running
@@ -49,10 +47,10 @@ class TrainingRun:
     """One training run, once its environment is there."""
 
     executor: Executor
-    trainer: Trainer
+    trainer: TrainerCommand
     children: Children
-    record: RunRecord
-    watch: Watch
+    record: RunWriter
+    watch: RunWatch
 
     def run(self, python: Path) -> None:
         """Serve the rollout, and run the trainer until it has ended."""
@@ -68,18 +66,18 @@ class TrainingRun:
 
     def _serve(
         self, started: ExitStack, python: Path, key: Secret, origins: tuple[str, ...]
-    ) -> RolloutServer:
+    ) -> ServedRollout:
         """Start the server of the rollout; return it once it is there."""
-        room, experiment = self.children.room, self.children.run.experiment
+        run_folder, experiment = self.children.run_folder, self.children.run.experiment
         file = f"{ROLLOUTS}/{experiment['rollout']}/{experiment['entrypoint']}"
-        said = room.folder / "server-address"
+        said = run_folder.folder / "server-address"
         said.unlink(missing_ok=True)
-        started.callback(lambda: GrowingFile(said).mask(self.record.redact))
+        started.callback(lambda: TailedFile(said).mask(self.record.redact))
         job = self.children.job(
             [str(python), "-m", "osmosis_executors.serve_rollout", file],
             said,
             python,
-            errors=room.folder / "server-output",
+            errors=run_folder.folder / "server-output",
             more={KEY_VARIABLE: key.reveal(), TRAINERS_VARIABLE: " ".join(origins)},
         )
         server = self._start(started, job)
@@ -90,14 +88,14 @@ class TrainingRun:
             if server.wait(_POLL_S) is not None or time.monotonic() > end:
                 raise RunFailed("the rollout cannot be served; the log has the reason", "rollout")
             self.watch.check()
-        return RolloutServer(server, json.loads(address.splitlines()[0])["url"], printed)
+        return ServedRollout(server, json.loads(address.splitlines()[0])["url"], printed)
 
     def _variables(self, url: str, key: Secret, origin: str) -> dict[str, str]:
         """Return the environment of the trainer."""
-        room, run = self.children.room, self.children.run
-        config = room.folder / "training.json"
+        run_folder, run = self.children.run_folder, self.children.run
+        config = run_folder.folder / "training.json"
         config.touch(mode=0o600)
-        config.write_text(json.dumps({"id": room.folder.name, **run.submission}), "utf-8")
+        config.write_text(json.dumps({"id": run_folder.folder.name, **run.submission}), "utf-8")
         found = {secret.name: secret.reveal() for secret in run.secrets}
         own = {
             name: value for name, value in os.environ.items() if not name.startswith(_PASSED_ON_NOT)
@@ -109,21 +107,21 @@ class TrainingRun:
             "OSMOSIS_TRAINER_ORIGIN": origin,
             "OSMOSIS_TRAINING_CONFIG": str(config),
             "OSMOSIS_TRAINING_DATASET": str(run.dataset),
-            "OSMOSIS_TRAINING_FOLDER": str(room.trained),
+            "OSMOSIS_TRAINING_FOLDER": str(run_folder.trained),
             "OSMOSIS_TRAINING_SECRETS": json.dumps(found),
         }
 
     def _train(
-        self, started: ExitStack, variables: Mapping[str, str], server: RolloutServer
+        self, started: ExitStack, variables: Mapping[str, str], server: ServedRollout
     ) -> int:
         """Run the trainer to its end; the server must go on as long."""
-        room = self.children.room
+        run_folder = self.children.run_folder
         job = Job(
             self.trainer.words,
-            room.trained,
+            run_folder.trained,
             variables,
-            room.output,
-            lock=room.trainer_lock,
+            run_folder.output,
+            lock=run_folder.trainer_lock,
             limits=JobLimits(file_bytes=None, open_files=None),
             grace_s=self.children.grace_s,
             orphan_grace_s=self.children.grace_s,
@@ -134,8 +132,10 @@ class TrainingRun:
             printed()
             server.follow()
             if server.running.wait(0) is not None:
-                told = "the rollout's server has ended before the trainer; the log has the reason"
-                raise RunFailed(told, "rollout", status="crashed")
+                message = (
+                    "the rollout's server has ended before the trainer; the log has the reason"
+                )
+                raise RunFailed(message, "rollout", status="crashed")
             self.watch.check()
         return status
 
@@ -143,11 +143,11 @@ class TrainingRun:
         if status == 0:
             self.record.end("finished", "the trainer has ended", step="train")
         elif status > 128:
-            told = f"the trainer was ended by signal {status - 128}"
-            raise RunFailed(told, "train", status="killed")
+            message = f"the trainer was ended by signal {status - 128}"
+            raise RunFailed(message, "train", status="killed")
         else:
-            told = f"the trainer ended with exit status {status}; the log has its output"
-            raise RunFailed(told, "train")
+            message = f"the trainer ended with exit status {status}; the log has its output"
+            raise RunFailed(message, "train")
 
     def _start(self, started: ExitStack, job: Job) -> Running:
         """Start a program that is ended with the run."""
@@ -164,7 +164,7 @@ class TrainingRun:
         """Return what adds the new lines of a file to the log; at the end the rest too."""
         assert path is not None
         path.touch(mode=0o600)
-        printed = GrowingFile(path, path.stat().st_size)
+        printed = TailedFile(path, path.stat().st_size)
 
         def add_rest() -> None:
             for lines in printed.rest():
@@ -172,7 +172,7 @@ class TrainingRun:
             printed.mask(self.record.redact)
 
         def add_new() -> None:
-            with self.watch.patience():
+            with self.watch.pass_over_errors():
                 self.record.add_output(printed.lines(), step=step)
 
         started.callback(add_rest)

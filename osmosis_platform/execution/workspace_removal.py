@@ -26,7 +26,7 @@ from ..database.models import Dataset, Run, Workspace
 from ..environments.store import DOWNLOADS, FOLDER
 from ..locks import locked_if_free
 from ..runs import records
-from .room import Room
+from .run_folder import RunFolder
 
 RUNS_AT_ONCE = 50
 _PAUSE_S = 0.05
@@ -45,16 +45,16 @@ def remove_workspace(database: Database, data: Path, name: str) -> int:
         runs = session.scalars(select(Run.id).where(Run.workspace_id == workspace.id)).all()
     kept = {folder.name for folder in data.glob("runs/*")}
     for run in kept.intersection(runs):
-        with _unused(Room.of_run(data, run), name):
+        with _unused(RunFolder.of_run(data, run), name):
             pass  # nothing is removed where one is used
     with database.writing() as session:
         _close(session, workspace)
     count = 0
     while runs := _some_runs(database, workspace.id):
         for run in runs:
-            room = Room.of_run(data, run)
-            with _unused(room, name):
-                _remove(room.folder)
+            run_folder = RunFolder.of_run(data, run)
+            with _unused(run_folder, name):
+                _remove(run_folder.folder)
         with database.writing() as session:
             removal.remove_runs(session, runs)
         count += len(runs)
@@ -93,10 +93,10 @@ def _some_runs(database: Database, workspace_id: str) -> Sequence[str]:
 
 
 @contextmanager
-def _unused(room: Room, name: str) -> Iterator[None]:
+def _unused(run_folder: RunFolder, name: str) -> Iterator[None]:
     """Hold the locks of a run: a process of it may live, although the run has ended."""
     with ExitStack() as held:
-        for lock in (room.lock, room.trainer_lock):
+        for lock in (run_folder.lock, run_folder.trainer_lock):
             if lock.exists() and not held.enter_context(locked_if_free(lock)):
                 raise AccountError(
                     f"a process of a run of {name} still lives, which ends in some seconds; then "

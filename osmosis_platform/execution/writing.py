@@ -1,14 +1,18 @@
-"""What an execution writes into the database about its run: lines of its log, figures, its end.
+"""The database while a run is executed: whether it is to go on, lines of its log, figures, its end.
 
-All of it is without the values of the run's secrets.
+What is written is without the values of the run's secrets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from osmosis_ai.secret import Redactor
@@ -23,7 +27,7 @@ LINE_LENGTH = 2000
 
 
 @dataclass(slots=True)
-class RunRecord:
+class RunWriter:
     """One run in the database, while it is executed."""
 
     claims: Claims
@@ -44,8 +48,8 @@ class RunRecord:
         """Add what a program has printed, up to a limit."""
         texts = (self.without_paths(line.decode("utf-8", "replace")) for line in lines)
         found = [text for line in texts if (text := line.rstrip())]
-        room = max(0, LINES - self._lines)
-        taken = [self.redact(text)[:LINE_LENGTH] for text in found[:room]]
+        left = max(0, LINES - self._lines)
+        taken = [self.redact(text)[:LINE_LENGTH] for text in found[:left]]
         if self._lines < LINES <= self._lines + len(found):
             taken.append(f"the log takes {LINES:,} lines; what comes now is left out")
         self._lines += len(found)
@@ -95,3 +99,65 @@ class RunRecord:
             run = session.get(Run, self.run_id, with_for_update=True)
             if run is not None and run.executed_by == self.claims.owner:
                 change(session, run)
+
+
+LOOK_S = 0.5
+
+
+class NotToGoOn(Exception):
+    """The run was stopped, another scheduler has it, or the platform ends."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        """The status of the run now, or `shutdown`."""
+
+
+class RunWatch:
+    """Looks after one run, and puts its lease off."""
+
+    def __init__(
+        self,
+        claims: Claims,
+        run_id: str,
+        shutdown: threading.Event,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._claims = claims
+        self._run_id = run_id
+        self._shutdown = shutdown
+        self._clock = clock
+        self._looked = self._kept = clock()
+
+    def check(self) -> None:
+        """Raise NotToGoOn where the run is not to go on."""
+        if self._shutdown.is_set():
+            raise NotToGoOn("shutdown")
+        moment = self._clock()
+        if moment < self._looked + LOOK_S:
+            return
+        self._looked = moment
+        with self.pass_over_errors():
+            self._look(moment)
+
+    @contextmanager
+    def pass_over_errors(self) -> Iterator[None]:
+        """Pass over an error of the database while the lease holds: no other scheduler has the run.
+
+        Raises:
+            SQLAlchemyError: once it may be over.
+        """
+        try:
+            yield
+        except SQLAlchemyError:
+            if self._clock() >= self._kept + self._claims.lease_s:
+                raise
+
+    def _look(self, moment: float) -> None:
+        if moment >= self._kept + self._claims.lease_s / 4:
+            status = self._claims.keep(self._run_id)
+            self._kept = moment
+        else:
+            status = self._claims.status(self._run_id)
+        if status is not None:
+            raise NotToGoOn(status)

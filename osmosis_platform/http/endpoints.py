@@ -45,7 +45,7 @@ Q = TypeVar("Q", bound=BaseModel | None)
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[B, Q]):
+class ApiCall(Generic[B, Q]):
     """One request, as far as a handler is concerned."""
 
     database: Database
@@ -84,7 +84,7 @@ class Call(Generic[B, Q]):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiAnswer:
     """What is sent back."""
 
     document: Mapping[str, Any]
@@ -98,7 +98,7 @@ class FileAnswer:
     pieces: Iterator[bytes]
 
 
-Handler = Callable[[Any], Answer | FileAnswer]
+Handler = Callable[[Any], ApiAnswer | FileAnswer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +148,8 @@ class Endpoint:
             workspace = caller.workspace if is_anywhere else workspace_of(session, caller, request)
         note_use(database, caller)
         if self.needs is Needs.WRITE and workspace is not None and not workspace.may_write:
-            told = f"your role in the workspace {workspace.name} is viewer: you can only look"
-            raise Refused(403, "forbidden", told)
+            message = f"your role in the workspace {workspace.name} is viewer: you can only look"
+            raise Refused(403, "forbidden", message)
         return caller, workspace
 
     def _query(self, request: Request) -> BaseModel | None:
@@ -186,9 +186,9 @@ class Endpoint:
         query: BaseModel | None,
         caller: Caller | None,
         workspace: CallerWorkspace | None,
-    ) -> Answer | FileAnswer:
+    ) -> ApiAnswer | FileAnswer:
         state = request.app.state
-        call = Call(
+        call = ApiCall(
             database=state.database,
             vault=state.vault,
             settings=state.settings,

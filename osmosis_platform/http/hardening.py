@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..database.failure import cause, state
+from ..database.connection import cause, state
 from ..errors import Refused, busy, no_room
 from ..identifiers import new_request_id
 

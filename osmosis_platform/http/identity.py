@@ -60,10 +60,10 @@ def client_address(request: Request) -> str:
     """
     peer = _address(request.client.host if request.client else "")
     if peer is None or not peer.is_private:
-        return _shown(peer)
+        return _render_address(peer)
     said = request.headers.getlist("x-forwarded-for")[-1:]
     client = _address(said[0].rpartition(",")[2].strip()) if said else None
-    return _shown(client or (None if peer.is_loopback else peer))
+    return _render_address(client or (None if peer.is_loopback else peer))
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
@@ -74,7 +74,7 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
     return getattr(found, "ipv4_mapped", None) or found
 
 
-def _shown(address: IPv4Address | IPv6Address | None) -> str:
+def _render_address(address: IPv4Address | IPv6Address | None) -> str:
     if address is None:
         return ""
     return str(address) if address.version == 4 else address.exploded[:19]

@@ -16,7 +16,7 @@ NO_ROUTE = "(none)"
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ObservedRequest:
     """A request that was answered."""
 
     method: str
@@ -32,7 +32,7 @@ class Exchange:
 class Observing:
     """Middleware around all others."""
 
-    def __init__(self, app: ASGIApp, observe: Callable[[Exchange], None]) -> None:
+    def __init__(self, app: ASGIApp, observe: Callable[[ObservedRequest], None]) -> None:
         self.app = app
         self.observe = observe
 
@@ -56,9 +56,9 @@ class Observing:
             self.observe(_exchange(scope, status, time.perf_counter() - begun))
 
 
-def _exchange(scope: Scope, status: int, duration_s: float) -> Exchange:
+def _exchange(scope: Scope, status: int, duration_s: float) -> ObservedRequest:
     state = scope.get("state", {})
-    return Exchange(
+    return ObservedRequest(
         method=scope["method"] if scope["method"] in _METHODS else "other",
         route=getattr(scope.get("route"), "path", NO_ROUTE),
         status=status,

@@ -1,14 +1,16 @@
-"""What pydantic found wrong with a request, as a refusal that names fields and rules only."""
+"""Fields of requests: bodies, queries and pages of lists; what is wrong, by field and rule only."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from osmosis_ai.platform.config_models import broken_rule
+from pytest_osmosis.dataset.formats import SUFFIXES, SUFFIXES_SHOWN
 
 from ..errors import Refused
 
@@ -62,3 +64,70 @@ def _rule(found: ErrorDetails) -> str:
         return f"must be {rule}"
     message = found["msg"]
     return message[0].lower() + message[1:]
+
+
+NAME_BYTES = 255
+
+
+def is_file_name(text: str) -> bool:
+    """Return whether it is the name of a file, and no path."""
+    is_path = "/" in text or "\\" in text or text.startswith(".")
+    return not is_path and text.isprintable() and len(text.encode("utf-8", "replace")) <= NAME_BYTES
+
+
+def checked_extension(text: str) -> str:
+    """Return an extension without its dot, in lower case; refuse one of no known format."""
+    extension = text.removeprefix(".").lower()
+    if f".{extension}" not in SUFFIXES:
+        raise refused_fields([("extension", f"must be one of {SUFFIXES_SHOWN}")])
+    return extension
+
+
+def check_size(size: int, limit: int) -> None:
+    """Refuse a file that is too large."""
+    if size > limit:
+        message = f"file_size: a dataset has at most {limit:,} bytes"
+        raise Refused(413, "too_large", message, field="file_size")
+
+
+def check_value(value: str, limit: int) -> None:
+    """Refuse a value that no variable of an environment can hold."""
+    if not value:
+        raise refused_fields([("value", "is empty")])
+    if "\0" in value:
+        raise refused_fields([("value", "has a NUL character")])
+    try:
+        size = len(value.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise refused_fields([("value", "is not valid Unicode")]) from None
+    if size > limit:
+        raise refused_fields([("value", f"has more than {limit:,} bytes")])
+
+
+class Fields(BaseModel):
+    """Strict, nothing unknown, nothing echoed."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 200
+
+
+class Page(Fields):
+    """Which records of a list are wanted."""
+
+    limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
+    offset: int = Field(0, ge=0, le=10**9)
+
+
+def page_document(name: str, records: Sequence[Any], total: int, page: Page) -> dict[str, Any]:
+    """Return a page of a list, and where the next one begins."""
+    end = page.offset + len(records)
+    has_more = end < total and bool(records)
+    return {
+        name: list(records),
+        "total_count": total,
+        "has_more": has_more,
+        "next_offset": end if has_more else None,
+    }

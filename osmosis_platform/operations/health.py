@@ -14,8 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from ..database.connection import Database
-from ..database.failure import cause, state
+from ..database.connection import Database, cause, state
 from ..database.schema import NEWEST, writable_revision
 from ..execution.scheduler import Scheduler
 from ..settings import MIB

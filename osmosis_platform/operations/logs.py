@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-from ..http.observing import Exchange
+from ..http.observing import ObservedRequest
 
 FORMATS = ("text", "json")
 LEVELS = ("info", "warning", "error")
@@ -32,7 +32,7 @@ def configure(form: str, level: str) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def log_exchange(exchange: Exchange) -> None:
+def log_exchange(exchange: ObservedRequest) -> None:
     """Log a request."""
     duration_ms = round(exchange.duration_s * 1000, 1)
     facts = {

@@ -29,7 +29,7 @@ from ..database.models import Run, now
 from ..errors import Refused
 from ..execution.scheduler import Scheduler
 from ..http.identity import bearer_token, is_same, unauthorized
-from ..http.observing import Exchange
+from ..http.observing import ObservedRequest
 from ..runs.records import UNDER_WAY
 from ..settings import Settings
 
@@ -58,7 +58,7 @@ class Metrics:
             registry=self._registry,
         )
 
-    def observe(self, exchange: Exchange) -> None:
+    def observe(self, exchange: ObservedRequest) -> None:
         """Count a request."""
         self._requests.labels(exchange.method, exchange.route, exchange.status).inc()
         self._durations.labels(exchange.method, exchange.route).observe(exchange.duration_s)

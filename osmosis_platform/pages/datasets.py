@@ -24,11 +24,11 @@ from ..datasets.files import DatasetFiles
 from ..errors import Refused
 from ..execution import deletion
 from ..http.bodies import CLOSE, content_length
-from ..http.values import check_size, checked_extension, is_file_name
+from ..http.validation import check_size, checked_extension, is_file_name
 from ..settings import Settings
+from .context import PageContext, check_may_write, context_of, database_of, look
 from .forms import SESSION_COOKIE, check_origin, check_token
 from .rendering import go_to, page
-from .visits import Visit, check_may_write, database_of, look, visit_of
 
 PAGE = 50
 _ROOM = 64 * 1024
@@ -36,12 +36,12 @@ _ROOM = 64 * 1024
 _BLOCK = 1024 * 1024
 
 
-def show_datasets(visit: Visit) -> Response:
+def show_datasets(context: PageContext) -> Response:
     """Show them."""
-    offset = visit.whole("offset")
-    limits = visit.settings.limits
-    found, total = records.newest(visit.session, visit.workspace.id, limit=PAGE, offset=offset)
-    return visit.show(
+    offset = context.whole("offset")
+    limits = context.settings.limits
+    found, total = records.newest(context.session, context.workspace.id, limit=PAGE, offset=offset)
+    return context.show(
         "datasets.html",
         active="datasets",
         datasets=found,
@@ -54,11 +54,11 @@ def show_datasets(visit: Visit) -> Response:
     )
 
 
-def delete_dataset(visit: Visit, fields: Mapping[str, str]) -> Response:
+def delete_dataset(context: PageContext, fields: Mapping[str, str]) -> Response:
     """Delete one."""
-    dataset = records.find(visit.session, visit.workspace.id, visit.request.path_params["id"])
-    deletion.delete_dataset(visit.session, visit.settings.data, dataset)
-    return go_to(f"{visit.path('datasets')}?done=deleted")
+    dataset = records.find(context.session, context.workspace.id, context.request.path_params["id"])
+    deletion.delete_dataset(context.session, context.settings.data, dataset)
+    return go_to(f"{context.path('datasets')}?done=deleted")
 
 
 @page
@@ -84,8 +84,8 @@ def _check_length(request: Request) -> None:
     if length is None:
         raise Refused(411, "length_required", "the form must say how long it is", headers=CLOSE)
     if length > limit + _ROOM:
-        told = f"A form takes files of up to {limit:,} bytes; use `osmosis dataset upload`."
-        raise Refused(413, "too_large", told, headers=CLOSE)
+        message = f"A form takes files of up to {limit:,} bytes; use `osmosis dataset upload`."
+        raise Refused(413, "too_large", message, headers=CLOSE)
 
 
 @asynccontextmanager
@@ -140,12 +140,12 @@ def _record(
     check_size(size, settings.limits.dataset_bytes)
     extension = checked_extension(PurePath(name).suffix)
     with database.writing() as session:
-        visit = visit_of(request, session)
-        check_may_write(visit)
+        context = context_of(request, session)
+        check_may_write(context)
         return records.create(
             session,
-            visit.workspace,
-            creator_id=visit.user.id,
+            context.workspace,
+            creator_id=context.user.id,
             file_name=name,
             file_size=size,
             extension=extension,

@@ -8,13 +8,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..accounts import browsers, registry
+from ..accounts import browsers, grants, registry
 from ..database.models import DeviceGrant, User, Workspace
-from ..devices import grants
 from ..errors import Refused
+from .context import database_of
 from .forms import SESSION_COOKIE, form_token, read_form, session_cookie
 from .rendering import go_to, render
-from .visits import database_of
 
 _UNKNOWN = "This code is unknown, used or has expired. Run `osmosis login` again for a new one."
 
@@ -39,8 +38,8 @@ def _show(request: Request, code: str) -> Response:
         grant = grants.find_pending(session, code) if code else None
         workspaces = registry.workspaces_of(session, user.id)
     if grant is None:
-        status, told = (404, _UNKNOWN) if code else (200, "")
-        return _page(request, "code.html", user, told=told, status=status)
+        status, message = (404, _UNKNOWN) if code else (200, "")
+        return _page(request, "code.html", user, message=message, status=status)
     return _page(request, "device.html", user, grant=grant, workspaces=workspaces)
 
 
@@ -51,7 +50,7 @@ def _decide(request: Request, fields: dict[str, str]) -> Response:
             raise Refused(403, "logged_out", "your login has ended; open the page again")
         grant = grants.find_pending(session, fields.get("code", ""))
         if grant is None:
-            return _page(request, "code.html", user, told=_UNKNOWN, status=404)
+            return _page(request, "code.html", user, message=_UNKNOWN, status=404)
         if fields.get("decision") != "approve":
             grants.deny(grant)
             return _done("The device was refused", "It cannot act in your name.")
@@ -74,7 +73,7 @@ def _page(
     *,
     grant: DeviceGrant | None = None,
     workspaces: list[tuple[Workspace, str]] | None = None,
-    told: str = "",
+    message: str = "",
     status: int = 200,
 ) -> Response:
     return render(
@@ -84,7 +83,7 @@ def _page(
         user=user,
         grant=grant,
         workspaces=workspaces,
-        told=told,
+        message=message,
     )
 
 

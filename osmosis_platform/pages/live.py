@@ -21,8 +21,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ..errors import Refused
+from .context import PageContext, look
 from .rendering import ElsewhereFirst, Page, page
-from .visits import Visit, look
 
 TOTAL = 200
 """Streams at once."""
@@ -36,7 +36,7 @@ _RETRY_MS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LivePart:
     """A part of a page; made only when its state is another one than before."""
 
     element: str
@@ -49,7 +49,7 @@ class Part:
 class Update:
     """What a page shows now."""
 
-    parts: Sequence[Part]
+    parts: Sequence[LivePart]
     lines: str = ""
     """What is new in the log, as HTML."""
     cursor: int = 0
@@ -57,7 +57,7 @@ class Update:
     has_ended: bool = False
 
 
-Look = Callable[[Visit, int], Update]
+Look = Callable[[PageContext, int], Update]
 """What a page shows to a visitor, its log from a cursor on."""
 
 
@@ -73,12 +73,12 @@ class Streams:
     def enter(self, user_id: str) -> None:
         """Count a stream of a user; refuse one too many."""
         if self._open.total() >= self.total or self._open[user_id] >= self.each:
-            told = "too many pages show live updates; close some of them"
-            raise Refused(503, "too_many_streams", told, headers={"Retry-After": "30"})
+            message = "too many pages show live updates; close some of them"
+            raise Refused(503, "too_many_streams", message, headers={"Retry-After": "30"})
         self._open[user_id] += 1
 
     def leave(self, user_id: str) -> None:
-        """Count a stream no more."""
+        """Remove a stream from the count."""
         self._open[user_id] -= 1
         self._open += Counter()  # drops those with none
 
@@ -111,9 +111,9 @@ def streamed_by(handler: Look) -> Page:
     """Return the endpoint of a page's events."""
 
     async def respond(request: Request) -> Response:
-        def entered(visit: Visit) -> str:
-            handler(visit, _cursor(request))  # what is not there is refused before a stream begins
-            return visit.user.id
+        def entered(context: PageContext) -> str:
+            handler(context, _cursor(request))  # refuses what is not there, before the stream
+            return context.user.id
 
         user_id = await run_in_threadpool(look, request, entered)
         streams: Streams = request.app.state.streams
@@ -150,8 +150,8 @@ def _news(
 ) -> tuple[list[str], int, bool]:
     """Return the events for what has changed since those before."""
 
-    def found(visit: Visit) -> tuple[list[str], int, bool]:
-        update = handler(visit, cursor)
+    def found(context: PageContext) -> tuple[list[str], int, bool]:
+        update = handler(context, cursor)
         events = []
         for part in update.parts:
             if part.element not in sent or sent[part.element] != part.state:
@@ -164,7 +164,7 @@ def _news(
     return look(request, found)
 
 
-def _part(part: Part) -> str:
+def _part(part: LivePart) -> str:
     return _event("part", json.dumps({"id": part.element, "html": part.make()}))
 
 

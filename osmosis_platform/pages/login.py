@@ -1,4 +1,4 @@
-"""The page that logs a user in by name and password, and the end of that."""
+"""Log in by name and password, log out; the first page: the workspaces of a user."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..accounts import browsers
+from ..accounts import browsers, registry
 from ..accounts.passwords import MAX_BYTES, matches
 from ..database.connection import Database
 from ..database.models import User
 from ..identifiers import new_token
 from ..throttle import Throttle
-from .forms import LOGIN_COOKIE, SESSION_COOKIE, form_token, read_form
+from .context import PageContext, database_of, logged_in_user
+from .forms import LOGIN_COOKIE, SESSION_COOKIE, form_token, read_form, session_cookie
 from .rendering import go_to, render, set_cookie
-from .visits import database_of
 
 _FORM_AGE_S = 3600
 _IS_OURS = re.compile(r"/(w/|device)[\w/.~%?=&+-]{0,500}", re.ASCII)
@@ -52,8 +52,8 @@ async def log_in(request: Request) -> Response:
     )
     if not is_right or user is None:
         throttle.count(name)
-        told = "The name or the password is wrong."
-        return _form(request, code=code, onward=onward, name=name, told=told, status=403)
+        message = "The name or the password is wrong."
+        return _form(request, code=code, onward=onward, name=name, message=message, status=403)
     throttle.forget(name)
     age_s = request.app.state.settings.limits.session_expires_s
     cookie = await run_in_threadpool(_start, database, user, age_s)
@@ -87,7 +87,7 @@ def _form(
     code: str,
     onward: str = "",
     name: str = "",
-    told: str = "",
+    message: str = "",
     status: int = 200,
 ) -> Response:
     cookie = request.cookies.get(LOGIN_COOKIE) or new_token()
@@ -98,7 +98,7 @@ def _form(
         code=code[:32],
         onward=onward if _IS_OURS.fullmatch(onward) else "",
         name=name[:64],
-        told=told,
+        message=message,
     )
     set_cookie(request, response, LOGIN_COOKIE, cookie, _FORM_AGE_S)
     return response
@@ -123,3 +123,23 @@ def _start(database: Database, user: User, age_s: int) -> str:
 def _end(database: Database, cookie: str) -> None:
     with database.writing() as session:
         browsers.end(session, cookie)
+
+
+async def home(request: Request) -> Response:
+    """Show them."""
+    return await run_in_threadpool(_home, request)
+
+
+def enter(context: PageContext) -> Response:
+    """Lead from a workspace to its runs."""
+    return go_to(context.path("runs"))
+
+
+def _home(request: Request) -> Response:
+    with database_of(request).reading() as session:
+        user = logged_in_user(request, session)
+        mine = registry.workspaces_of(session, user.id)
+    if len(mine) == 1:
+        return go_to(f"/w/{mine[0][0].name}/runs")
+    token = form_token(request.app.state.vault, session_cookie(request))
+    return render("home.html", user=user, token=token, workspaces=mine)

@@ -17,9 +17,9 @@ from starlette.responses import HTMLResponse, Response
 
 from ..database.models import Run
 from ..errors import Refused
-from ..execution.conversations import open_conversations
+from ..execution.outcome import open_conversations
+from .context import PageContext
 from .run_page import attachment, find_run, report_of
-from .visits import Visit
 
 _KEPT = 4
 _KEPT_BYTES = 16 * 1024 * 1024
@@ -45,7 +45,7 @@ class Rendered:
             return page
 
 
-def show_report(visit: Visit) -> Response:
+def show_report(context: PageContext) -> Response:
     """Show the report, for the frame in the page of its run, or by itself."""
     from pytest_osmosis.reports.page_assets import script, style
 
@@ -55,26 +55,26 @@ def show_report(visit: Visit) -> Response:
         "frame-ancestors 'self'"
     )
     headers = {"Content-Security-Policy": policy, "X-Frame-Options": "SAMEORIGIN"}
-    return HTMLResponse(_page(visit), headers=headers)
+    return HTMLResponse(_page(context), headers=headers)
 
 
-def download_html(visit: Visit) -> Response:
+def download_html(context: PageContext) -> Response:
     """Answer with the report's page as a file."""
-    _, run = find_run(visit)
-    return attachment(f"{run.name}.html", "text/html", _page(visit).encode("utf-8", "replace"))
+    _, run = find_run(context)
+    return attachment(f"{run.name}.html", "text/html", _page(context).encode("utf-8", "replace"))
 
 
-def _page(visit: Visit) -> str:
-    _, run = find_run(visit)
-    rendered: Rendered = visit.request.app.state.rendered
+def _page(context: PageContext) -> str:
+    _, run = find_run(context)
+    rendered: Rendered = context.request.app.state.rendered
     return rendered.page(
-        f"{run.id} {run.status}", report_of(run), lambda: _conversations(visit, run)
+        f"{run.id} {run.status}", report_of(run), lambda: _conversations(context, run)
     )
 
 
-def _conversations(visit: Visit, run: Run) -> str:
+def _conversations(context: PageContext, run: Run) -> str:
     """Return what was said in the run, where this machine has it and it is not too much."""
-    found = open_conversations(visit.session, visit.vault, visit.settings.data, run)
+    found = open_conversations(context.session, context.vault, context.settings.data, run)
     if found is None:
         return ""
     with found.file:
@@ -99,6 +99,6 @@ def _rendered(report: dict[str, Any], conversations: str) -> str:
                 said.unlink()
                 saved = read_saved(path)
         except UnreadableReport:
-            told = "the report is not one that this version reads"
-            raise Refused(422, "unreadable_report", told) from None
+            message = "the report is not one that this version reads"
+            raise Refused(422, "unreadable_report", message) from None
         return html.render(saved.result, saved.sections, saved.conversations)

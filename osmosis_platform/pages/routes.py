@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from . import compare, datasets, home, members, report_page, run_list, run_page, secrets, tokens
+from . import compare, datasets, login, members, report_page, run_list, run_page, secrets, tokens
+from .context import done_by, shown_by
 from .device import decide, show_device
 from .live import streamed_by
 from .login import log_in, log_out, show_login
 from .rendering import Page, page
 from .static_files import STATIC
-from .visits import done_by, shown_by
 
 _ALL = "/w/{workspace}"
 _RUNS = f"{_ALL}/runs"
@@ -30,14 +30,14 @@ def _post(path: str, respond: Page) -> Route:
 
 
 PAGES = [
-    _get("/", page(home.home)),
+    _get("/", page(login.home)),
     _get("/login", page(show_login)),
     _post("/login", page(log_in)),
     _post("/logout", page(log_out)),
     _get("/device", page(show_device)),
     _post("/device", page(decide)),
     *STATIC,
-    _get(_ALL, shown_by(home.enter)),
+    _get(_ALL, shown_by(login.enter)),
     _get(_RUNS, shown_by(run_list.show_runs)),
     _get(f"{_RUNS}/events", streamed_by(run_list.live_runs)),
     _get(_RUN, shown_by(run_page.show_run)),

@@ -10,15 +10,15 @@ from typing import Any
 from sqlalchemy import select
 from starlette.responses import Response
 
-from ..database.models import Run, RunLog, now
+from ..database.models import LogLine, Run, now
 from ..errors import Refused
 from ..execution import deletion
 from ..runs import logs, records
 from ..runs.kinds import EVALUATION, KINDS, TRAINING, RunKind
-from .live import Part, Update
+from .context import PageContext
+from .live import LivePart, Update
 from .rendering import go_to
 from .run_view import RunView, view_of
-from .visits import Visit
 
 LINES = 200
 """Of a log on one page."""
@@ -29,14 +29,14 @@ _SECTIONS = ("experiment_config", "env_config")
 """Parts of a submission that are shown otherwise, and the one whose values are shown as names."""
 
 
-def show_run(visit: Visit) -> Response:
+def show_run(context: PageContext) -> Response:
     """Show the run."""
-    kind, run = find_run(visit)
+    kind, run = find_run(context)
     view = view_of(run)
-    before = visit.whole("before") or None
-    lines = logs.lines(visit.session, run, cursor=before, limit=LINES, backward=True)
+    before = context.whole("before") or None
+    lines = logs.lines(context.session, run, cursor=before, limit=LINES, backward=True)
     earlier = logs.next_cursor(lines, before, limit=LINES, backward=True)
-    return visit.show(
+    return context.show(
         "run.html",
         active="runs",
         kind=kind,
@@ -46,73 +46,75 @@ def show_run(visit: Visit) -> Response:
         earlier=earlier,
         before=before,
         is_live=before is None and not _is_over(view),
-        has_report=_has_report(visit, run),
+        has_report=_has_report(context, run),
         **_facts(run),
-        others=comparable_runs(visit, run),
+        others=comparable_runs(context, run),
     )
 
 
-def live_run(visit: Visit, cursor: int) -> Update:
+def live_run(context: PageContext, cursor: int) -> Update:
     """Return what the page of the run shows now."""
-    _, run = find_run(visit)
+    _, run = find_run(context)
     view = view_of(run)
-    has_report = _has_report(visit, run)
-    lines = logs.lines(visit.session, run, cursor=cursor, limit=1000, backward=False)
+    has_report = _has_report(context, run)
+    lines = logs.lines(context.session, run, cursor=cursor, limit=1000, backward=False)
     shown: dict[str, Any] = {"run": view, "has_report": has_report, **_facts(run)}
     counts = (view.done, view.total, view.passed, view.tokens, view.has_ended, view.error)
     figures = (*counts, view.pass_at_1, view.pass_at_k, view.rewards, view.verdict)
     facts = (view.status, view.commit, run.interruptions)
     parts = [
-        Part("status", view.status, lambda: visit.text("run_status.html", **shown)),
-        Part("actions", (view.status, has_report), lambda: visit.text("run_actions.html", **shown)),
-        Part("figures", figures, lambda: visit.text("run_figures.html", **shown)),
-        Part("facts", facts, lambda: visit.text("run_facts.html", **shown)),
-        Part("report", has_report, lambda: visit.text("run_report.html", **shown)),
+        LivePart("status", view.status, lambda: context.text("run_status.html", **shown)),
+        LivePart(
+            "actions", (view.status, has_report), lambda: context.text("run_actions.html", **shown)
+        ),
+        LivePart("figures", figures, lambda: context.text("run_figures.html", **shown)),
+        LivePart("facts", facts, lambda: context.text("run_facts.html", **shown)),
+        LivePart("report", has_report, lambda: context.text("run_report.html", **shown)),
     ]
     return Update(
         parts,
-        lines=visit.text("log_lines.html", lines=lines) if lines else "",
+        lines=context.text("log_lines.html", lines=lines) if lines else "",
         cursor=lines[-1].id if lines else cursor,
         has_ended=_is_over(view) and not lines,
     )
 
 
-def stop_run(visit: Visit, fields: Mapping[str, str]) -> Response:
+def stop_run(context: PageContext, fields: Mapping[str, str]) -> Response:
     """Stop it."""
-    kind, run = find_run(visit)
-    records.stop(visit.session, kind, run)
-    return go_to(f"{visit.path('runs', run.name)}?done=stopped")
+    kind, run = find_run(context)
+    records.stop(context.session, kind, run)
+    return go_to(f"{context.path('runs', run.name)}?done=stopped")
 
 
-def delete_run(visit: Visit, fields: Mapping[str, str]) -> Response:
+def delete_run(context: PageContext, fields: Mapping[str, str]) -> Response:
     """Delete it."""
-    kind, run = find_run(visit)
-    deletion.delete_run(visit.session, visit.settings.data, kind, run)
+    kind, run = find_run(context)
+    deletion.delete_run(context.session, context.settings.data, kind, run)
     more = "&kind=training" if kind is TRAINING else ""
-    return go_to(f"{visit.path('runs')}?done=deleted{more}")
+    return go_to(f"{context.path('runs')}?done=deleted{more}")
 
 
-def find_run(visit: Visit, name: str | None = None) -> tuple[RunKind, Run]:
+def find_run(context: PageContext, name: str | None = None) -> tuple[RunKind, Run]:
     """Return the run that a path names, or this name."""
-    name = visit.request.path_params["name"] if name is None else name
-    run = records.find(visit.session, None, visit.workspace, name)
+    name = context.request.path_params["name"] if name is None else name
+    run = records.find(context.session, None, context.workspace, name)
     return next(kind for kind in KINDS if kind.name == run.kind), run
 
 
-def download_log(visit: Visit) -> Response:
+def download_log(context: PageContext) -> Response:
     """Answer with the log as a file."""
-    _, run = find_run(visit)
-    query = select(RunLog).where(RunLog.run_id == run.id).order_by(RunLog.id)
+    _, run = find_run(context)
+    query = select(LogLine).where(LogLine.run_id == run.id).order_by(LogLine.id)
     lines = [
         f"{line.timestamp:%Y-%m-%dT%H:%M:%SZ} {line.level} {line.step or '-'}: {line.message}\n"
-        for line in visit.session.scalars(query)
+        for line in context.session.scalars(query)
     ]
     return attachment(f"{run.name}.log", "text/plain", "".join(lines).encode("utf-8", "replace"))
 
 
-def download_report(visit: Visit) -> Response:
+def download_report(context: PageContext) -> Response:
     """Answer with the JSON report as a file."""
-    _, run = find_run(visit)
+    _, run = find_run(context)
     return attachment(f"{run.name}.json", "application/json", json.dumps(report_of(run)).encode())
 
 
@@ -129,27 +131,27 @@ def attachment(name: str, media_type: str, body: bytes) -> Response:
     return Response(body, media_type=media_type, headers=headers)
 
 
-def comparable_runs(visit: Visit, run: Run) -> Sequence[str]:
+def comparable_runs(context: PageContext, run: Run) -> Sequence[str]:
     """Return the names of runs that a run can be compared with, the newest first."""
     query = select(Run.name).where(
-        Run.workspace_id == visit.workspace.id,
+        Run.workspace_id == context.workspace.id,
         Run.kind == EVALUATION.name,
         Run.id != run.id,
         Run.report.is_not(None),
     )
     if run.kind == TRAINING.name:
         return []
-    return visit.session.scalars(query.order_by(Run.created_at.desc()).limit(_COMPARABLE)).all()
+    return context.session.scalars(query.order_by(Run.created_at.desc()).limit(_COMPARABLE)).all()
 
 
 def _is_over(view: RunView) -> bool:
     return view.has_ended and (view.completed_at is None or view.completed_at < now() - _LINGERS)
 
 
-def _has_report(visit: Visit, run: Run) -> bool:
+def _has_report(context: PageContext, run: Run) -> bool:
     """Look without reading the report, which may be large."""
     found = select(Run.id).where(Run.id == run.id, Run.report.is_not(None))
-    return visit.session.scalar(found) is not None
+    return context.session.scalar(found) is not None
 
 
 def _facts(run: Run) -> dict[str, Any]:

@@ -21,7 +21,7 @@ _TONES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class FigureView:
     """A share of 0 to 1 with its confidence interval, where there is one."""
 
     value: float
@@ -30,7 +30,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class ConfigView:
     """What runs have in common that can be compared over time."""
 
     rollout: str
@@ -47,7 +47,7 @@ class RunView:
     name: str
     is_evaluation: bool
     status: str
-    config: Config
+    config: ConfigView
     creator: str
     created_at: datetime
     started_at: datetime | None
@@ -60,7 +60,7 @@ class RunView:
     done: int
     passed: int
     tokens: int
-    pass_at_1: Figure | None
+    pass_at_1: FigureView | None
     pass_at_k: tuple[tuple[int, float], ...]
     rewards: dict[str, float]
     verdict: str | None
@@ -121,18 +121,18 @@ def view_of(run: Run) -> RunView:
     )
 
 
-def config_of(submission: dict[str, Any]) -> Config:
+def config_of(submission: dict[str, Any]) -> ConfigView:
     """Return the config of a submission."""
     experiment = submission["experiment_config"]
     keys = ("rollout", "entrypoint", "model_path", "dataset")
-    return Config(*(experiment[key] for key in keys))
+    return ConfigView(*(experiment[key] for key in keys))
 
 
-def figure_of(metrics: dict[str, Any] | None) -> Figure | None:
+def figure_of(metrics: dict[str, Any] | None) -> FigureView | None:
     """Return pass@1 of a run's metrics; of those without an interval the value alone."""
     metrics = metrics or {}
     if found := metrics.get("pass_at_1"):
-        return Figure(found["value"], found["low"], found["high"])
+        return FigureView(found["value"], found["low"], found["high"])
     first = next((each["value"] for each in metrics.get("pass_at_k", []) if each["k"] == 1), None)
     value = metrics.get("overview", {}).get("pass_rate") if first is None else first
-    return None if value is None else Figure(value)
+    return None if value is None else FigureView(value)

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ..timestamps import timestamp
+from ..identifiers import timestamp
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB")
 NONE = "–"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ..database.models import Run, RunLog
+from ..database.models import LogLine, Run
 
 
 def add(
@@ -15,23 +15,23 @@ def add(
 ) -> None:
     """Add a line to the log of a run, without the NUL that PostgreSQL takes in no text."""
     text = message.replace("\0", "")
-    session.add(RunLog(run_id=run.id, level=level, step=step, message=text))
+    session.add(LogLine(run_id=run.id, level=level, step=step, message=text))
 
 
 def lines(
     session: Session, run: Run, *, cursor: int | None, limit: int, backward: bool
-) -> Sequence[RunLog]:
+) -> Sequence[LogLine]:
     """Return lines after the cursor, or backward those before it."""
-    query = select(RunLog).where(RunLog.run_id == run.id)
+    query = select(LogLine).where(LogLine.run_id == run.id)
     if cursor is not None:
-        query = query.where(RunLog.id < cursor if backward else RunLog.id > cursor)
+        query = query.where(LogLine.id < cursor if backward else LogLine.id > cursor)
     return session.scalars(
-        query.order_by(RunLog.id.desc() if backward else RunLog.id).limit(limit)
+        query.order_by(LogLine.id.desc() if backward else LogLine.id).limit(limit)
     ).all()
 
 
 def next_cursor(
-    found: Sequence[RunLog], cursor: int | None, *, limit: int, backward: bool
+    found: Sequence[LogLine], cursor: int | None, *, limit: int, backward: bool
 ) -> int | None:
     """Return where to go on.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..database.models import Run, RunLog
-from ..timestamps import timestamp
+from ..database.models import LogLine, Run
+from ..identifiers import timestamp
 from .kinds import RunKind
 
 
@@ -58,7 +58,7 @@ def metrics(kind: RunKind, run: Run) -> dict[str, Any]:
     }
 
 
-def log_line(line: RunLog) -> dict[str, Any]:
+def log_line(line: LogLine) -> dict[str, Any]:
     """Return one line of a log."""
     return {
         "timestamp": timestamp(line.timestamp),

@@ -1,6 +1,6 @@
 """A new key for all that is encrypted.
 
-The old key is in the key file beside the new one until the last value is encrypted anew. So all can
+The old key is in the key file beside the new one until the last value has the new one. So all can
 be read whenever this is ended, and the next change completes it. Knows no command.
 """
 
@@ -56,7 +56,7 @@ def change_key(database: Database, data: Path, keys: str | None) -> int:
     with locked_if_free(data / _LOCK) as is_free:
         if not is_free:
             raise KeyProblem("the platform is served, or its key is being changed: end that first")
-        return _encrypt_anew(database, Vault(keys)) if keys else _replace(database, data)
+        return _encrypt_all(database, Vault(keys)) if keys else _replace(database, data)
 
 
 def _replace(database: Database, data: Path) -> int:
@@ -64,7 +64,7 @@ def _replace(database: Database, data: Path) -> int:
     old, new = read_keys(path), Fernet.generate_key().decode("ascii")
     write_whole(path, f"{new}\n{old}".encode("ascii"), mode=0o600)
     try:
-        count = _encrypt_anew(database, Vault(f"{new} {old}"))
+        count = _encrypt_all(database, Vault(f"{new} {old}"))
     except KeyProblem:
         write_whole(path, old.encode("ascii"), mode=0o600)
         raise
@@ -72,7 +72,7 @@ def _replace(database: Database, data: Path) -> int:
     return count
 
 
-def _encrypt_anew(database: Database, vault: Vault) -> int:
+def _encrypt_all(database: Database, vault: Vault) -> int:
     count = 0
     with database.writing() as session:
         for kept, column in (

@@ -119,6 +119,8 @@ def _figure(
         found = definition.of_table(table, metric.eval_fn)
         return Figure(metric.label, metric.field, found.value)
     values = values_of(metric, scores)
+    if not values.size:
+        return Figure(metric.label, metric.field, None)
     value = definition.over_rows(values)
     interval = None if confidence is None else interval_of(metric, values, table, confidence)
     return Figure(metric.label, metric.field, value, interval)

@@ -77,9 +77,9 @@ def _change(
 
 
 def _counts(table: ScoreTable, eval_fn: str) -> Places:
-    """Return the passes, known and unknown runs of each row, as `Count` has them."""
+    """Return the passes, known and unknown runs of each row that ended, as `Count` has them."""
     known = (~np.isnan(table.scores[eval_fn])).sum(axis=1)
-    scores = table.row_scores(eval_fn, "worst")
+    scores = table.row_scores(eval_fn)
     return np.stack([scores.passes, known, scores.runs - known])
 
 

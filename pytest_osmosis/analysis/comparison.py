@@ -47,11 +47,7 @@ def _compare_function(both: Matched, eval_fn: str, confidence: float) -> Compari
     return Comparison(
         eval_fn,
         len(both),
-        tuple(
-            _difference(metric, both, confidence)
-            for metric in _compared(min(both.current.n, both.baseline.n), eval_fn)
-            if both.current.has_threshold(eval_fn) or not metric.definition.counts_passes
-        ),
+        tuple(_differences(both, eval_fn, confidence)),
         changes,
         tested,
         short,
@@ -63,11 +59,11 @@ def paired_values(
 ) -> tuple[Floats, Floats]:
     """Return the metric's value a row, here and in the baseline, `there` being the case there.
 
-    A value needs a run that has ended on both sides, and has recorded a recorded score.
+    A value of pass@K needs K runs on both sides that ended, and recorded a recorded score.
     """
     name = metric.function(both.current)
     one, other = both.current.row_scores(name, case), both.baseline.row_scores(name, there)
-    shared = (one.runs > 0) & (other.runs > 0)
+    shared = np.minimum(one.runs, other.runs) >= (metric.k or 1)
     return values_of(metric, one.where(shared)), values_of(metric, other.where(shared))
 
 
@@ -88,10 +84,16 @@ def span_of(metric: Metric, both: Matched) -> float:
     return finite(max(high, other_high) - min(low, other_low))
 
 
-def _difference(metric: Metric, both: Matched, confidence: float) -> Difference:
-    here, there = paired_values(metric, both)
-    found = paired(differences(here, there), confidence=confidence, span=span_of(metric, both))
-    return Difference(metric.label, mean(here), mean(there), found)
+def _differences(both: Matched, eval_fn: str, confidence: float) -> Iterator[Difference]:
+    """Yield the difference of each metric that has a value of some row on both sides."""
+    for metric in _compared(min(both.current.n, both.baseline.n), eval_fn):
+        if metric.definition.counts_passes and not both.current.has_threshold(eval_fn):
+            continue
+        here, there = paired_values(metric, both)
+        if here.size:
+            span = span_of(metric, both)
+            found = paired(differences(here, there), confidence=confidence, span=span)
+            yield Difference(metric.label, mean(here), mean(there), found)
 
 
 def _compared(n: int, eval_fn: str) -> list[Metric]:

@@ -173,18 +173,18 @@ def bounds(metric: Metric, table: ScoreTable) -> Bounds | None:
 
 
 def row_values(metric: Metric, table: ScoreTable, case: Case = "value") -> Floats:
-    """Return one value a row; for the value itself, of the rows of which a run has ended.
+    """Return one value a row; for the value itself, of the rows of which K runs have ended.
 
-    Rows without a run that has recorded a score, or yet may, are left out.
+    Rows without K runs that have recorded a score, or yet may, are left out.
     """
     return values_of(metric, table.row_scores(metric.function(table), case))
 
 
 def values_of(metric: Metric, scores: RowScores) -> Floats:
-    """Return one value a row that has a run that counts."""
-    of_rows = metric.definition.of_rows
+    """Return one value a row; of fewer runs than K, pass@K is not defined."""
+    of_rows, k = metric.definition.of_rows, metric.k or 1
     assert of_rows is not None, f"{metric.kind} is not made of rows"
-    return of_rows(scores.where(scores.runs > 0), metric.k or 1)
+    return of_rows(scores.where(scores.runs >= k), k)
 
 
 def summary_metrics(n: int, eval_fn: str | None = None) -> Iterator[Metric]:

@@ -67,11 +67,12 @@ class PlannedRows:
 def planned(dataset: Dataset, columns: Iterable[str] = ()) -> PlannedRows:
     """The rows of a dataset; the values of `columns` (in any case) are read, row by row."""
     indices = list(dataset.row_indices)
+    ids = [(index, dataset.row_id(index)) for index in indices]
     wanted = list(columns)
     return PlannedRows(
         indices=indices,
-        names=[dataset.row_name(index) for index in indices],
-        keys=[row_key(index, dataset.row_id(index)) for index in indices],
+        names=[known or dataset.row_name(index) for index, known in ids],
+        keys=[row_key(index, known) for index, known in ids],
         digests=[dataset.row_digest(index) for index in indices],
         columns=_columns(dataset, wanted) if wanted else {},
     )
@@ -80,6 +81,11 @@ def planned(dataset: Dataset, columns: Iterable[str] = ()) -> PlannedRows:
 def row_key(row_index: int, row_id: str | None) -> str:
     """What identifies a row: its id, else its index in a form that no id has."""
     return f"#{row_index}" if row_id is None else f"id {row_id}"
+
+
+def has_no_id(key: str) -> bool:
+    """Whether this is the key of a row without an id."""
+    return key.startswith("#")
 
 
 def match_column(columns: Mapping[str, object], name: str) -> str:

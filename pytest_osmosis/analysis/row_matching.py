@@ -1,16 +1,17 @@
 """Which rows of two sessions are the same row.
 
-By id (else by index) and by a digest of the content, so that an edited or shifted dataset is
-noticed instead of compared. Knows no scores.
+By id and a digest of the content, so that an edited row is noticed instead of compared; without ids
+by the content, wherever in the data it stands. Knows no scores.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..escaping import counted
-from .planned_rows import PlannedRows
+from .planned_rows import PlannedRows, has_no_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +43,30 @@ class Matching:
 
 
 def match_rows(current: PlannedRows, baseline: PlannedRows) -> Matching:
-    """Pair rows by key and digest; a digest that one side does not know is not compared."""
+    """Pair rows by key and digest, then those without an id by digest alone, in order.
+
+    A digest that one side does not know is not compared.
+    """
     there = {key: row for row, key in enumerate(baseline.keys)}
-    pairs, changed, added = [], [], []
+    pairs: dict[int, int] = {}
     for row, key in enumerate(current.keys):
-        other = there.pop(key, None)
-        if other is None:
-            added.append(current.names[row])
-        elif _differ(current.digests[row], baseline.digests[other]):
-            changed.append(current.names[row])
-        else:
-            pairs.append((row, other))
+        other = there.get(key)
+        if other is not None and not _differ(current.digests[row], baseline.digests[other]):
+            pairs[row] = there.pop(key)
+    moved: defaultdict[str, deque[str]] = defaultdict(deque)
+    for key, other in there.items():
+        if has_no_id(key):
+            moved[baseline.digests[other]].append(key)
+    for row, (key, digest) in enumerate(zip(current.keys, current.digests, strict=True)):
+        if row not in pairs and has_no_id(key) and digest and moved[digest]:
+            pairs[row] = there.pop(moved[digest].popleft())
+    changed: list[str] = []
+    added: list[str] = []
+    for row, (key, name) in enumerate(zip(current.keys, current.names, strict=True)):
+        if row not in pairs:
+            (added if there.pop(key, None) is None else changed).append(name)
     removed = [baseline.names[row] for row in there.values()]
-    return Matching(tuple(pairs), tuple(changed), tuple(added), tuple(removed))
+    return Matching(tuple(sorted(pairs.items())), tuple(changed), tuple(added), tuple(removed))
 
 
 def _differ(one: str, other: str) -> bool:

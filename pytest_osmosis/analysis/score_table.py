@@ -210,7 +210,7 @@ class RowScores:
     def estimates(self, of_row: Callable[[int, int, int], float], k: int) -> Floats:
         """Return `of_row(runs, passes, k)` of each row, exact: computed once for equal rows."""
         kinds, places = self._kinds
-        return np.array([of_row(runs, passes, min(k, runs)) for runs, passes in kinds])[places]
+        return np.array([of_row(runs, passes, k) for runs, passes in kinds])[places]
 
     @cached_property
     def _kinds(self) -> tuple[list[tuple[int, int]], Places]:

@@ -5,11 +5,12 @@ Knows the named columns and `id`; does not know files, nor where a record stood.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .conversation import last_user_text, system_text, wrong_messages
+from osmosis_ai.messages import text_of
+
 from .decoding import brief, json_type
 from .errors import RecordError, WrongColumns
 from .rows import Row
@@ -21,6 +22,7 @@ LABEL = "label"
 """Stands for `ground_truth` where there is none, as far as it is text or null."""
 NAMED = (*PROMPTS, MESSAGES, TRUTH, "id")
 """What a column may serve as."""
+ROLES = ("system", "developer", "user", "assistant", "tool")
 NONE = "none"
 """In the place of the column that serves as `system_prompt`: there is none."""
 _PLANS_KEPT = 512
@@ -53,12 +55,18 @@ class Columns:
     """Finds the columns of records; remembers the answer for each set of keys it has met."""
 
     def __init__(
-        self, mapping: Mapping[str, str] | None = None, *, has_only_text: bool = False
+        self,
+        mapping: Mapping[str, str] | None = None,
+        *,
+        has_only_text: bool = False,
+        system_prompt: str | None = None,
     ) -> None:
         """`mapping`: the column that serves as each named one.
 
         With `has_only_text` an empty ground truth is none: such a format has no null.
+        `system_prompt` is that of records without one, which need not have the column then.
         """
+        self._system_prompt = system_prompt
         self._mapping = mapping or {}
         self._has_only_text = has_only_text
         self._plans: dict[tuple[str, ...], _Plan] = {}
@@ -90,30 +98,44 @@ class Columns:
         usual = next((free[name] for name in _USUAL[TRUTH] if name in free), None)
         return usual or _closest(TRUTH, free.values())
 
-    def row(self, record: dict[str, Any], row_index: int, row_id: str | None) -> Row:
-        """The row of a record that `check` has accepted."""
+    def row(
+        self,
+        record: dict[str, Any],
+        row_index: int,
+        row_id: str | None,
+        written: Callable[[], Mapping[str, Any]],
+    ) -> Row:
+        """The row of a record that `check` has accepted; `written` has its numbers as text."""
         plan = self._plan(record)
         if plan.problem is not None:
             raise WrongColumns(plan.problem)
         messages = None if plan.messages is None else record[plan.messages]
         if messages is not None:
-            system, user = system_text(messages), last_user_text(messages)
+            system, user = _system_text(messages), _last_user_text(messages)
         else:
-            system = "" if plan.system is None else record[plan.system]
+            default = self._system_prompt or ""
+            system = default if plan.system is None else record[plan.system]
             user = record[plan.user]
         return Row(
             row_index=row_index,
             row_id=row_id,
             system_prompt=system,
             user_prompt=user,
-            ground_truth=self._truth(plan, record),
+            ground_truth=self._truth(plan, record, written),
             extra={name: record[name] for name in plan.extra},
             messages=messages,
         )
 
-    def _truth(self, plan: _Plan, record: Mapping[str, Any]) -> str | None:
+    def _truth(
+        self,
+        plan: _Plan,
+        record: Mapping[str, Any],
+        written: Callable[[], Mapping[str, Any]],
+    ) -> str | None:
         if plan.truth is not None:
-            truth: str | None = record[plan.truth]
+            found = record[plan.truth]
+            is_number = isinstance(found, int | float)
+            truth: str | None = str(written()[plan.truth]) if is_number else found
         else:
             label = None if plan.label is None else record[plan.label]
             truth = label if type(label) is str else None
@@ -125,7 +147,9 @@ class Columns:
         if plan is None:
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.clear()
-            plan = self._plans[keys] = _planned(keys, self._mapping)
+            plan = self._plans[keys] = _planned(
+                keys, self._mapping, needs_system=self._system_prompt is None
+            )
         return plan
 
 
@@ -164,7 +188,7 @@ def mapping_of(texts: Iterable[str]) -> dict[str, str]:
     return mapping
 
 
-def _planned(keys: tuple[str, ...], mapping: Mapping[str, str]) -> _Plan:
+def _planned(keys: tuple[str, ...], mapping: Mapping[str, str], *, needs_system: bool) -> _Plan:
     problems: list[str] = []
     by_name: dict[str, str] = {}
     for key in keys:
@@ -186,7 +210,8 @@ def _planned(keys: tuple[str, ...], mapping: Mapping[str, str]) -> _Plan:
             problems.append(_not_there(column, name, keys))
     if "user_prompt" in mapping and MESSAGES not in mapping:
         found.pop(MESSAGES, None)  # then it is data like any other
-    problems += _missing(found, keys, mapping)
+    given = mapping if needs_system else {"system_prompt": NONE, **mapping}
+    problems += _missing(found, keys, given)
     named = {found[name] for name in (*PROMPTS, MESSAGES, TRUTH) if name in found}
     return _Plan(
         system=found.get("system_prompt"),
@@ -225,19 +250,22 @@ def _missing(
     verb = "is" if len(missing) == 1 else "are"
     free = [key for key in keys if key not in set(found.values())]
     where = _columns(keys, _guess(missing, free))
-    return [f"{names} {verb} missing ({where}){_way_out(missing, free)}"]
+    truth = [TRUTH] if TRUTH not in found and LABEL not in found else []
+    return [f"{names} {verb} missing ({where}){_way_out(missing, free, truth)}"]
 
 
-def _way_out(missing: Collection[str], free: list[str]) -> str:
+def _way_out(missing: Collection[str], free: list[str], truth: list[str]) -> str:
+    """Return the maps to try; `truth` where a column may be meant as ground truth."""
     by_name = {_plain_name(key): key for key in free}
     usual = {
         name: key
-        for name in missing
+        for name in (*missing, *truth)
         if (key := next((by_name[each] for each in _USUAL[name] if each in by_name), None))
     }
     if _guess(missing, free) or ("user_prompt" in missing and "user_prompt" not in usual):
         return ""
-    pairs = [f"--osmosis-map {usual.get(name, NONE)}={name}" for name in missing]
+    named = [*missing, *(name for name in truth if name in usual)]
+    pairs = [f"--osmosis-map {usual.get(name, NONE)}={name}" for name in named]
     return f"; try {' '.join(pairs)}"
 
 
@@ -280,11 +308,12 @@ def _check_prompts(system: object, user: object, truth: object) -> None:
         for name, value in (("system_prompt", system), ("user_prompt", user))
         if (problem := _wrong_prompt(name, value, may_be_empty=name == "system_prompt"))
     ]
-    raise RecordError("; ".join([*problems, *_wrong_truth(truth)]))
+    if problems := [*problems, *_wrong_truth(truth)]:
+        raise RecordError("; ".join(problems))
 
 
 def _check_messages(messages: object, truth: object) -> None:
-    problems = [problem for problem in (wrong_messages(messages),) if problem]
+    problems = [problem for problem in (_wrong_messages(messages),) if problem]
     if problems := [*problems, *_wrong_truth(truth)]:
         raise RecordError("; ".join(problems))
 
@@ -299,12 +328,9 @@ def _wrong_prompt(name: str, value: object, *, may_be_empty: bool) -> str | None
 
 
 def _wrong_truth(value: object) -> list[str]:
-    if value is None or type(value) is str:
+    if value is None or type(value) in (str, int, float):
         return []
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        shown = brief(str(value), quoted=False)
-        return [f"'{TRUTH}' is the number {shown}; quote it, because answers are text"]
-    return [f"'{TRUTH}' is {json_type(value)}; expected a string or null"]
+    return [f"'{TRUTH}' is {json_type(value)}; expected a string, a number or null"]
 
 
 def _usable_id(value: object) -> str | None:
@@ -313,3 +339,42 @@ def _usable_id(value: object) -> str | None:
     if type(value) is str and value and not value.isspace():
         return value
     return None
+
+
+def _wrong_messages(value: object) -> str | None:
+    """Return what is wrong with the messages of a row, or None."""
+    if not isinstance(value, list):
+        return f"'messages' is {json_type(value)}; expected a list of chat messages"
+    if not value:
+        return "'messages' is an empty list; expected at least one message"
+    return next(
+        (problem for at, each in enumerate(value) if (problem := _wrong_one(at, each))), None
+    )
+
+
+def _wrong_one(at: int, message: object) -> str | None:
+    if not isinstance(message, dict):
+        return f"'messages[{at}]' is {json_type(message)}; expected an object with role and content"
+    role = message.get("role")
+    if role not in ROLES:
+        shown = brief(role) if isinstance(role, str) else json_type(role)
+        return f"'messages[{at}]' has the role {shown}; expected one of {', '.join(ROLES)}"
+    content = message.get("content")
+    if isinstance(content, (str, list)) or (content is None and role == "assistant"):
+        return None
+    return f"'messages[{at}].content' is {json_type(content)}; expected a string"
+
+
+def _system_text(messages: Sequence[dict[str, Any]]) -> str:
+    """Return the text of the first system message, if there is one."""
+    return _text(each for each in messages if each["role"] in ("system", "developer"))
+
+
+def _last_user_text(messages: Sequence[dict[str, Any]]) -> str:
+    """Return the text of the last user message, if there is one."""
+    return _text(each for each in reversed(messages) if each["role"] == "user")
+
+
+def _text(messages: Iterable[dict[str, Any]]) -> str:
+    first = next(iter(messages), None)
+    return "" if first is None else text_of(first.get("content"))

@@ -20,7 +20,7 @@ from typing import BinaryIO, Literal
 
 from ..escaping import counted
 from .decoding import brief
-from .errors import DatasetError, EmptyDataset, Problems, shown
+from .errors import DatasetError, EmptyDataset, Problems, quote
 from .sampling import Selection
 
 LONGEST_CELL = 64 * 1024 * 1024
@@ -38,7 +38,7 @@ class CsvSource:
 
     def __init__(self, file: BinaryIO, path: str | os.PathLike[str]) -> None:
         self._file = file
-        self._path = shown(path)
+        self._path = quote(path)
         self.rows_total: int | None = None
         self._spool = tempfile.TemporaryFile(prefix="osmosis-")  # noqa: SIM115 - closed with the source
         self.descriptor = self._spool.fileno()

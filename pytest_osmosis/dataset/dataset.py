@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..escaping import counted
 from .columns import Columns
-from .decoding import decode_checked
+from .decoding import decode_checked, decode_numbers
 from .errors import (
     DatasetError,
     EmptyDataset,
@@ -22,9 +23,9 @@ from .errors import (
     Problems,
     RecordError,
     WrongColumns,
-    shown,
+    quote,
 )
-from .formats import DatasetFormat, Source
+from .formats import DatasetFormat, RowSource
 from .opening import open_dataset
 from .rows import Row, safe_name
 from .sampling import Selection, Shard, draw, parse_rows, position, refuse_missing, window
@@ -84,12 +85,13 @@ class Dataset:
         """
         try:
             place = position(self._selection, row_index)
-            record = decode_checked(self._store.fetch(place))
+            raw = self._store.fetch(place)
+            record = decode_checked(raw)
             row_id = None if self._ids is None else self._ids[place]
-            return self._columns.row(record, row_index, row_id)
+            return self._columns.row(record, row_index, row_id, partial(decode_numbers, raw))
         except (ChangedError, RecordError):
             raise DatasetError(
-                f"{shown(self.path)}: row {row_index} has changed since the session began"
+                f"{quote(self.path)}: row {row_index} has changed since the session began"
             ) from None
 
     def name_rows(self, name: Callable[[Row], str | None]) -> None:
@@ -104,7 +106,7 @@ class Dataset:
             first = named.setdefault(chosen, row_index)
             if first != row_index:
                 raise DatasetError(
-                    f"{shown(self.path)}: rows {first} and {row_index} are both named "
+                    f"{quote(self.path)}: rows {first} and {row_index} are both named "
                     f"{chosen!r}; a name must be unique"
                 )
             ids[position(self._selection, row_index)] = chosen
@@ -129,6 +131,7 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     sample_seed: int = 0,
     shard: Shard | None = None,
     mapping: Mapping[str, str] | None = None,
+    system_prompt: str | None = None,
     validate: bool = True,
     records: Iterable[Mapping[str, Any]] | None = None,
 ) -> Dataset:
@@ -136,13 +139,18 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
 
     `rows`, as "3,7,10-20", names them; `sample`, as "10%" or "50", draws from the rows that offset
     and limit leave; `shard` divides what is left then. `mapping` tells which column serves as which
-    (see `Columns`). Rows outside the selection are not checked. Without `validate`, for a file
-    that another process has checked, only places, names and the digest are made.
+    (see `Columns`), `system_prompt` is that of rows without one. Rows outside the selection are not
+    checked. Without `validate`, for a file that another process has checked, only places, names
+    and the digest are made.
     """
     start, stop = window(offset, limit) if rows is None else (0, None)
-    with _told(path), ExitStack() as files, ExitStack() as undo:
+    with _explain_os_errors(path), ExitStack() as files, ExitStack() as undo:
         source, kind = _source(path, files) if records is None else _given(records, path, files)
-        columns = Columns(mapping, has_only_text=kind is not None and kind.has_only_text)
+        columns = Columns(
+            mapping,
+            has_only_text=kind is not None and kind.has_only_text,
+            system_prompt=system_prompt,
+        )
         reading = Reading(RowStore(os.dup(source.descriptor)), columns)
         undo.callback(reading.store.close)
         drawn = None if rows is None else parse_rows(rows)
@@ -160,7 +168,7 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     selection = drawn if drawn is not None else range(start, start + len(reading.store))
     if shard is not None and not shard.of(len(selection)):
         raise EmptyDataset(
-            f"{shown(path)}: shard {shard} of {counted(len(selection), 'row')} has no row; "
+            f"{quote(path)}: shard {shard} of {counted(len(selection), 'row')} has no row; "
             "use fewer shards"
         )
     return Dataset(
@@ -173,17 +181,17 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _explain_os_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise DatasetError(f"{shown(path)}: cannot be read: {reason}") from None
+        raise DatasetError(f"{quote(path)}: cannot be read: {reason}") from None
 
 
 def _read(
     scan: Iterator[tuple[int, int, bytes]],
-    source: Source,
+    source: RowSource,
     reading: Reading,
     problems: Problems | None,
     *,
@@ -203,7 +211,7 @@ def _read(
                 reading.check(place, offset, raw)
             except WrongColumns as error:
                 if header_of is not None:
-                    raise DatasetError(f"{shown(header_of)}: {error}") from None
+                    raise DatasetError(f"{quote(header_of)}: {error}") from None
                 problems.add_columns(place, str(error))
             except RecordError as error:
                 problems.add(place, f"{error}{_hint(error, raw, torn=source.torn)}")
@@ -222,13 +230,13 @@ def _hint(error: RecordError, raw: bytes, *, torn: bool) -> str:
 
 def _given(
     records: Iterable[Mapping[str, Any]], path: Path, files: ExitStack
-) -> tuple[Source, None]:
-    from .iterable import RecordsSource
+) -> tuple[RowSource, None]:
+    from .jsonl import RecordsSource
 
     return files.enter_context(closing(RecordsSource(records, path))), None
 
 
-def _source(path: Path, files: ExitStack) -> tuple[Source, DatasetFormat]:
+def _source(path: Path, files: ExitStack) -> tuple[RowSource, DatasetFormat]:
     file, kind = open_dataset(path)
     files.enter_context(file)
     return files.enter_context(closing(kind.open(file, path))), kind
@@ -236,10 +244,10 @@ def _source(path: Path, files: ExitStack) -> tuple[Source, DatasetFormat]:
 
 def _empty(path: Path, rows_total: int | None, offset: int, limit: int | None) -> EmptyDataset:
     if rows_total == 0:
-        return EmptyDataset(f"{shown(path)}: has no rows")
+        return EmptyDataset(f"{quote(path)}: has no rows")
     if limit == 0 or rows_total is None:
-        return EmptyDataset(f"{shown(path)}: a limit of {limit} selects no row")
+        return EmptyDataset(f"{quote(path)}: a limit of {limit} selects no row")
     return EmptyDataset(
-        f"{shown(path)}: has {counted(rows_total, 'row')}; "
+        f"{quote(path)}: has {counted(rows_total, 'row')}; "
         f"an offset of {offset} is past the last one"
     )

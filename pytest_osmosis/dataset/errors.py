@@ -57,7 +57,7 @@ class Problems:
     """Collects wrong rows while a file is read, in memory bounded by `LISTED`."""
 
     def __init__(self, path: str | os.PathLike[str], unit: Literal["line", "row"]) -> None:
-        self._path = shown(path)
+        self._path = quote(path)
         self.unit = unit
         self._listed: list[tuple[int, str]] = []
         self.count = 0
@@ -113,7 +113,7 @@ class Problems:
         return "\n".join(lines)
 
 
-def shown(path: str | os.PathLike[str]) -> str:
+def quote(path: str | os.PathLike[str]) -> str:
     """The path as it may stand in a message: quoted when a character could disturb a terminal."""
     text = os.fspath(path)
     return text if text.isprintable() and text else repr(text)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .sampling import Selection
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """One open file of one format."""
 
     unit: Literal["line", "row"]
@@ -61,10 +61,10 @@ class DatasetFormat:
         """What messages call it."""
         return self.suffix.removeprefix(".")
 
-    def open(self, file: BinaryIO, path: Path) -> Source:
+    def open(self, file: BinaryIO, path: Path) -> RowSource:
         """Return the source of the rows of an open file."""
         module, _, name = self.source.partition(":")
-        source: Source = getattr(importlib.import_module(f".{module}", __package__), name)(
+        source: RowSource = getattr(importlib.import_module(f".{module}", __package__), name)(
             file, path
         )
         return source

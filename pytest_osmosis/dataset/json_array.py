@@ -13,7 +13,7 @@ from itertools import islice
 from typing import BinaryIO, Literal
 
 from .decoding import DEEPEST, json_type
-from .errors import DatasetError, EmptyDataset, Problems, shown
+from .errors import DatasetError, EmptyDataset, Problems, quote
 from .sampling import Selection
 
 _BOM = b"\xef\xbb\xbf"
@@ -29,7 +29,7 @@ class JsonArraySource:
 
     def __init__(self, file: BinaryIO, path: str | os.PathLike[str]) -> None:
         self._file = file
-        self._path = shown(path)
+        self._path = quote(path)
         self.rows_total: int | None = None
         self.descriptor = file.fileno()
 

@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import DatasetError, EmptyDataset, shown
+from .errors import DatasetError, EmptyDataset, quote
 from .formats import ACCEPTED, FORMATS, SUFFIXES, DatasetFormat
 
 _HEAD = 64
@@ -30,7 +30,7 @@ def open_dataset(path: Path) -> tuple[BinaryIO, DatasetFormat]:
     try:
         file = open(path, "rb", buffering=1 << 18)  # noqa: SIM115 - the caller closes it
     except OSError as error:
-        raise DatasetError(f"{shown(path)}: {_reason(error, path)}") from None
+        raise DatasetError(f"{quote(path)}: {_reason(error, path)}") from None
     try:
         return file, _format(path, os.pread(file.fileno(), _HEAD, 0))
     except BaseException:
@@ -42,18 +42,18 @@ def _refuse_special(path: Path) -> None:
     try:
         status = os.stat(path)
     except OSError as error:
-        raise DatasetError(f"{shown(path)}: {_reason(error, path)}") from None
+        raise DatasetError(f"{quote(path)}: {_reason(error, path)}") from None
     except ValueError:
-        raise DatasetError(f"{shown(path)}: not a possible file name") from None
+        raise DatasetError(f"{quote(path)}: not a possible file name") from None
     if stat.S_ISDIR(status.st_mode):
-        raise DatasetError(f"{shown(path)}: is a directory; give {ACCEPTED}")
+        raise DatasetError(f"{quote(path)}: is a directory; give {ACCEPTED}")
     if not stat.S_ISREG(status.st_mode) or str(path).startswith(("/dev/", "/proc/")):
-        raise DatasetError(f"{shown(path)}: must be a regular file: it is read by every worker")
+        raise DatasetError(f"{quote(path)}: must be a regular file: it is read by every worker")
 
 
 def _reason(error: OSError, path: Path) -> str:
     if error.errno == errno.ENOENT:
-        where = "" if path.is_absolute() else f" (looked in {shown(os.getcwd())})"
+        where = "" if path.is_absolute() else f" (looked in {quote(os.getcwd())})"
         return f"no such file{where}{_neighbour(path)}"
     if error.errno in (errno.EACCES, errno.EPERM):
         return "permission denied"
@@ -82,9 +82,9 @@ def _format(path: Path, head: bytes) -> DatasetFormat:
     if found is None:
         hint = f"; it looks like {looks.name}: rename it to {looks.suffix}" if looks else ""
         ends = f"ends in {suffix!r}" if suffix else "has no suffix"
-        raise DatasetError(f"{shown(path)}: the name {ends}; expected {ACCEPTED}{hint}")
+        raise DatasetError(f"{quote(path)}: the name {ends}; expected {ACCEPTED}{hint}")
     if not head:
-        raise EmptyDataset(f"{shown(path)}: has no rows (the file is empty)")
+        raise EmptyDataset(f"{quote(path)}: has no rows (the file is empty)")
     if not found.magic:
         _refuse_other_text(path, suffix, head, looks)
     return found
@@ -93,7 +93,7 @@ def _format(path: Path, head: bytes) -> DatasetFormat:
 def _refuse_packed(path: Path, head: bytes) -> None:
     for magic, name in _PACKED:
         if head.startswith(magic):
-            raise DatasetError(f"{shown(path)}: looks like {name}; unpack it and give {ACCEPTED}")
+            raise DatasetError(f"{quote(path)}: looks like {name}; unpack it and give {ACCEPTED}")
 
 
 def _refuse_other_text(path: Path, suffix: str, head: bytes, looks: DatasetFormat | None) -> None:
@@ -105,4 +105,4 @@ def _refuse_other_text(path: Path, suffix: str, head: bytes, looks: DatasetForma
     elif b"\0" in head[:2]:
         problem = f"is not UTF-8 (NUL at line 1); {_UTF_16}"
     if problem:
-        raise DatasetError(f"{shown(path)}: {problem}")
+        raise DatasetError(f"{quote(path)}: {problem}")

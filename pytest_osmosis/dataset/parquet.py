@@ -11,12 +11,13 @@ import os
 import tempfile
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta, timezone
+from collections.abc import Iterator
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from .decoding import brief
-from .errors import DatasetError, Problems, shown
+from .errors import DatasetError, Problems, quote
 from .sampling import Selection
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 BATCH_ROWS = 1024
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 class ParquetSource:
@@ -34,7 +34,7 @@ class ParquetSource:
     torn = False
 
     def __init__(self, file: BinaryIO, path: str | os.PathLike[str]) -> None:
-        self._path = shown(path)
+        self._path = quote(path)
         self._file = _opened(file, self._path)
         self._names: list[str] = self._file.schema_arrow.names
         self._refuse_double_columns()
@@ -151,96 +151,50 @@ def _unfit(record: dict[str, Any]) -> str:
     return "cannot be written as JSON"
 
 
-_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_EPOCH = datetime(1970, 1, 1)
-
-
 def values(column: pa.Array) -> list[Any]:
-    """The values of a column, each one fit for JSON unless it is bytes or not finite."""
-    if not _needs_care(column.type):
-        plain: list[Any] = column.to_pylist()
-        return plain
-    return [_value(scalar) for scalar in column]
-
-
-def _needs_care(kind: pa.DataType) -> bool:
+    """The values of a column, each one that `_encode` takes unless it is bytes or not finite."""
     from pyarrow import types
 
-    if types.is_struct(kind) or _is_list(kind):
-        return any(_needs_care(kind.field(i).type) for i in range(kind.num_fields))
-    return not (
-        types.is_null(kind)
-        or types.is_boolean(kind)
-        or types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_string(kind)
-        or types.is_large_string(kind)
-    )
+    fit = _to_microseconds(column.type)
+    found: list[Any] = (column if fit == column.type else column.cast(fit, safe=False)).to_pylist()
+    if types.is_map(column.type):
+        return [None if pairs is None else _mapping(pairs) for pairs in found]
+    return found
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def _to_microseconds(kind: pa.DataType) -> pa.DataType:
+    """Return a type without nanoseconds, which Python's own dates and times do not have."""
+    import pyarrow as pa
     from pyarrow import types
 
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+    if types.is_struct(kind):
+        return pa.struct([each.with_type(_to_microseconds(each.type)) for each in kind])
+    if types.is_list(kind):
+        return pa.list_(_to_microseconds(kind.value_type))
+    if getattr(kind, "unit", None) != "ns":
+        return kind
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.time64("us") if types.is_time(kind) else pa.duration("us")
 
 
-def _value(scalar: pa.Scalar[Any]) -> Any:
-    if not scalar.is_valid:
-        return None
-    kind = scalar.type
-    for is_kind, convert in _table():
-        if is_kind(kind):
-            return convert(scalar)
-    return scalar.as_py()
-
-
-def _table() -> tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]:
-    from pyarrow import BaseExtensionType, types
-
-    return (
-        (types.is_map, _map),
-        (_is_list, lambda scalar: [_value(item) for item in scalar.values]),
-        (types.is_struct, lambda scalar: {name: _value(item) for name, item in scalar.items()}),
-        (types.is_decimal, lambda scalar: str(scalar.as_py())),
-        (types.is_timestamp, lambda scalar: _timestamp(scalar.value, scalar.type)),
-        (types.is_date, lambda scalar: scalar.as_py().isoformat()),
-        (types.is_time, lambda scalar: _time(scalar.value, scalar.type.unit)),
-        (types.is_duration, lambda scalar: scalar.value / _PER_SECOND[scalar.type.unit]),
-        (types.is_dictionary, lambda scalar: _value(scalar.value)),
-        (lambda kind: isinstance(kind, BaseExtensionType), lambda scalar: _value(scalar.value)),
-    )
-
-
-def _map(scalar: Any) -> Any:
-    pairs = [tuple(_value(part) for part in pair.values()) for pair in scalar.values]
+def _mapping(pairs: list[tuple[Any, Any]]) -> Any:
+    """Return an object where JSON can hold one: the keys are strings, each there once."""
     mapping = dict(pairs) if all(isinstance(key, str) for key, _ in pairs) else {}
-    return mapping if len(mapping) == len(pairs) else [list(pair) for pair in pairs]
+    return mapping if len(mapping) == len(pairs) else pairs
 
 
-def _timestamp(value: int, kind: Any) -> str:
-    seconds, fraction = divmod(value, _PER_SECOND[kind.unit])
-    moment = _EPOCH + timedelta(seconds=seconds)
-    text = f"{moment:%Y-%m-%dT%H:%M:%S}{_fraction(fraction, kind.unit)}"
-    if kind.tz is None:
-        return text
-    if kind.tz.upper() in ("UTC", "Z", "+00:00"):
-        return f"{text}+00:00"
-    return _local(moment, kind, fraction)
+def _as_json(value: object) -> str | float:
+    """Return what JSON has no type for as text, and a duration in seconds."""
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Decimal):
+        return str(value)
+    raise TypeError(f"JSON has no {type(value).__name__}")
 
 
-def _local(moment: datetime, kind: Any, fraction: int) -> str:
-    from pyarrow.lib import string_to_tzinfo
-
-    local = moment.replace(tzinfo=timezone.utc).astimezone(string_to_tzinfo(kind.tz)).isoformat()
-    return f"{local[:19]}{_fraction(fraction, kind.unit)}{local[19:]}"
-
-
-def _time(value: int, unit: str) -> str:
-    seconds, fraction = divmod(value, _PER_SECOND[unit])
-    return f"{_EPOCH + timedelta(seconds=seconds):%H:%M:%S}{_fraction(fraction, unit)}"
-
-
-def _fraction(fraction: int, unit: str) -> str:
-    if not fraction:
-        return ""
-    return f".{fraction:0{len(str(_PER_SECOND[unit])) - 1}d}"
+_encode = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_as_json
+).encode

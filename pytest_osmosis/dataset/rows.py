@@ -1,4 +1,4 @@
-"""One row of a dataset, and the name that it has in node ids.
+"""One row of a dataset: what is run, what reports show of it, and its name in node ids.
 
 Knows neither files nor columns: `columns` makes rows of records.
 """
@@ -6,11 +6,17 @@ Knows neither files nor columns: `columns` makes rows of records.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from osmosis_ai.secret import redact
 
 from .json_copy import json_copy
+
+if TYPE_CHECKING:
+    from ..suite_results import RowData
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,27 @@ class Row:
             "user_prompt": self.user_prompt,
             "ground_truth": self.ground_truth,
         }
+
+    def describe(self) -> RowData:
+        """Return what reports show of it: its prompt, its ground truth and its other columns."""
+        from ..suite_results import RowData  # for reports alone
+
+        truth = self.ground_truth
+        return RowData(
+            user_prompt=redact(self.user_prompt),
+            ground_truth=None if truth is None else redact(truth),
+            columns={redact(name): _cell(value) for name, value in self.extra.items()},
+            system_prompt=redact(self.system_prompt),
+        )
+
+
+def _cell(value: Any) -> str | float | bool | None:
+    """Return what fits one cell: a number, a boolean or null as it is, all else as text."""
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int) and abs(value) < 2**63:
+        return value
+    return redact(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _without_nulls(message: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..escaping import counted
-from .errors import DatasetError, shown
+from .errors import DatasetError, quote
 
 Selection = Sequence[int]
 """Row numbers from 0, ascending."""
@@ -94,7 +94,7 @@ def refuse_missing(named: Selection, found: int, path: Path, rows_total: int | N
     if found < len(named):
         rows = "fewer rows" if rows_total is None else counted(rows_total, "row")
         raise DatasetError(
-            f"{shown(path)}: has {rows}; there is no row {named[found]} (the first row is 0)"
+            f"{quote(path)}: has {rows}; there is no row {named[found]} (the first row is 0)"
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import astuple
 from typing import Any
 
@@ -20,8 +21,10 @@ from ..items.protocol import properties
 from ..rollouts.suite import Suite
 from ..run_result import DECIDED, REPORT_FIELD, SINGLE_FIELD, RunId, RunResult, SuiteInfo
 from ..session.gates_plugin import GatesPlugin
+from ..session.header import plan
 from ..session.preflight import is_quiet, usage_errors, warn
 from ..session.result_sink import ResultSink
+from ..session.signals import interrupts_held
 from ..spec import SessionSpec
 from ..storage.fingerprint import EvalFingerprint
 from ..storage.run_log import RunFolder
@@ -64,6 +67,8 @@ class Controller:
         self._suites = suites
         self._names = RunNames(sink.recorder.infos, sink.store.plans, suites)
         self._session: pytest.Session | None = None
+        self._starting = ExitStack()
+        """What is to be undone when the workers have been started."""
         self._is_cancelled = False
         self._sent: dict[RunId, RunResult] = {}
         """Results that workers have sent ahead of their reports."""
@@ -82,9 +87,16 @@ class Controller:
         """
         self._spec, self._loaded, self._base_urls = spec, dict(loaded), base_urls
 
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> Generator[None, object, object]:
         """Take the session, which pytest and its plugins stop by its attributes."""
         self._session = session
+        with self._starting:
+            return (yield)
+
+    def pytest_xdist_setupnodes(self) -> None:
+        """Let Ctrl-C wait until every worker has been started."""
+        self._starting.enter_context(interrupts_held())
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(
@@ -190,13 +202,29 @@ class Controller:
         self._gates.count_runs_only()
         self._link.broadcast(messages.PLACES, _plain(store.places()))
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
-        for line in store.take_lines(quiet=is_quiet(self._config)):
+        for line in [*self._partial_plans(), *store.take_lines(quiet=is_quiet(self._config))]:
             if terminal is not None:
                 terminal.write_line(line)
+
+    def _partial_plans(self) -> Iterator[str]:
+        """Yield how much runs of each suite of which a part is selected."""
+        for info, selected in self._sink.recorder.selected_infos():
+            if selected < info.total_runs and not is_quiet(self._config):
+                yield plan(info, selected)
 
     def _suites_of(self, nodeids: Sequence[str]) -> Mapping[str, int]:
         found = (self._names.find(nodeid, self._config.rootpath) for nodeid in nodeids)
         return Counter(run.suite for run in found if run is not None)
+
+    def followers(self, nodeids: Sequence[str]) -> Mapping[int, Sequence[int]]:
+        """Return, by the place of an item, those of the others that have the same rollout."""
+        infos = self._sink.recorder.infos()
+        found: dict[RunId, list[int]] = {}
+        for index, nodeid in enumerate(nodeids):
+            run = self._names.find(nodeid, self._config.rootpath)
+            if run is not None and (leader := infos[run.suite].shares) is not None:
+                found.setdefault(run._replace(suite=leader), []).append(index)
+        return {first: others for first, *others in found.values() if others}
 
     def _select(self, selected: Mapping[str, int]) -> None:
         self._selected = selected

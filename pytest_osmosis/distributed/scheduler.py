@@ -41,6 +41,9 @@ class SchedulerListener(Protocol):
     def collected(self, nodeids: Sequence[str]) -> None:
         """The items are known, and none has been given out."""
 
+    def followers(self, nodeids: Sequence[str]) -> Mapping[int, Sequence[int]]:
+        """Return, by the place of an item, those of the others that have the same rollout."""
+
     def other_items(self, worker: str) -> None:
         """A worker that came later has collected other items, and runs none."""
 
@@ -104,6 +107,10 @@ class WindowScheduling:
         self._collections: dict[Any, list[str]] = {}
         self._expected = max(1, len(getattr(config.option, "tx", None) or [0]))
         self._pool: deque[int] = deque()
+        self._followers: dict[int, Sequence[int]] = {}
+        """Items that are given out with another, to the worker that has its rollout."""
+        self._with_leader: set[int] = set()
+        """All of these."""
         self._suspects: deque[int] = deque()
         self._rescued: dict[int, CachedResult] = {}
         """Results of workers that died before they reported them: another worker reports them."""
@@ -161,7 +168,13 @@ class WindowScheduling:
                     )
                 self.collection = first
                 self._listener.collected(first)
-                self._pool.extend(i for i, name in enumerate(first) if not is_gate(name))
+                self._followers = dict(self._listener.followers(first))
+                self._with_leader = {i for each in self._followers.values() for i in each}
+                self._pool.extend(
+                    index
+                    for index, name in enumerate(first)
+                    if not is_gate(name) and index not in self._with_leader
+                )
                 self._ready = True
             self._share_out()
             self._feed()
@@ -332,8 +345,9 @@ class WindowScheduling:
     def _give(self, worker: _Worker, indices: list[int]) -> None:
         if not indices:
             return
+        indices = [at for index in indices for at in (index, *self._followers.pop(index, ()))]
         worker.pending.update(dict.fromkeys(indices))
-        worker.unfinished.update(indices)
+        worker.unfinished.update(index for index in indices if index not in self._with_leader)
         known = self._known(worker, indices)
         if known:
             send(worker.channel, CACHED, [(i, run.text) for i, run in known.items()])

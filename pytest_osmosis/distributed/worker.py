@@ -98,7 +98,7 @@ class Worker:
             for index, text in runs:
                 key = key_of(items[index])
                 if key is not None:
-                    cache.add(key, RunResult.from_json(text))
+                    cache.runs[key] = RunResult.from_json(text)
 
         self._link.listen(
             {
@@ -120,14 +120,12 @@ class Worker:
         for suite, place in places.items():
             self.log.begin(suite, RunFolder(*place))
 
-    def ended(
-        self, key: RunId, finished: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
-    ) -> None:
+    def ended(self, key: RunId, finished: RolloutRecord, *, decided: bool) -> None:
         """Send a run that has ended, with those of the same turn of the event loop.
 
         `decided` unless asserts of a test are still to come.
         """
-        place = self.log.keep(key, finished, redact=redact)
+        place = self.log.keep(key, finished)
         with self._sending:
             self._sent[key] = finished.result
             self._unsent.append((self._indices[key], finished.encoded, place, decided))

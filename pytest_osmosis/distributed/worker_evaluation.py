@@ -59,17 +59,17 @@ class WorkerEvaluation(Evaluation):
             base_urls=self._worker.base_urls,
             cache=cache,
         )
-        self.runner = ItemRunner(
+        runner = ItemRunner(
             self.config,
             rollouts,
-            redact=self.redact,
             indifferent=WORKER_PACKAGES,
             relays=plugins_of(self.config, WORKER_PACKAGES),
             sections=self.sections,
             on_begin=self._worker.begin,
             on_report=self._worker.log.report,
         )
-        self._worker.serve(self.runner, rollouts, cache, items, run_id_of)
+        self._run_with(runner, items)
+        self._worker.serve(runner, rollouts, cache, items, run_id_of)
 
     def _record(self, run: RunId) -> RolloutRecord | None:
         return self._worker.log.record(run)

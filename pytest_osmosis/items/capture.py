@@ -13,15 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 from osmosis_ai.running.captured import current_rollout
-from osmosis_ai.secret import Redactor
 
 from .. import compat
 from .redaction import LogFilter
 
 
-def route(config: Any, redact: Redactor) -> Callable[[], None]:
+def route(config: Any) -> Callable[[], None]:
     """Route the output of rollouts, secrets masked in the log, until the result is called."""
-    undo = [_route_log(config, LogFilter(redact))]
+    undo = [_route_log(config)]
     if getattr(config.option, "capture", "no") != "no":
         undo += [_route_stream(stream, kind) for stream, kind in compat.captured_streams(config)]
 
@@ -69,13 +68,14 @@ class _LogHandler(logging.Handler):
             captured.write("log", self.format(record) + "\n")
 
 
-def _route_log(config: Any, masking: LogFilter) -> Callable[[], None]:
+def _route_log(config: Any) -> Callable[[], None]:
     root = logging.getLogger()
     level, formatter = compat.log_settings(config)
     handler = _LogHandler(level)
     if formatter is not None:
         handler.setFormatter(formatter)
     root.addHandler(handler)
+    masking = LogFilter()
     theirs = compat.log_handlers(config)
     for other in (*theirs, handler):
         other.addFilter(masking)

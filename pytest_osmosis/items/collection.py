@@ -140,9 +140,3 @@ class RunItem(FunctionlessItem):
 
     def _fail(self, result: RunResult) -> None:
         pytest.fail(headline(result, self.suite.spec.pass_threshold), pytrace=False)
-
-
-def leave_out_of_cache(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Keep runs out of what pytest remembers for `--nf`."""
-    files = {item.parent.nodeid for item in items if isinstance(item, RunItem)}
-    compat.leave_out_of_cache(config, files)

@@ -6,17 +6,22 @@ decide. Registered as a plugin where an evaluation is asked for.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Generator, Mapping
 from dataclasses import replace
-from inspect import isasyncgenfunction, iscoroutinefunction
+from inspect import isasyncgenfunction, iscoroutinefunction, ismethod, signature
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
-from osmosis_ai.messages import last_assistant_text
+from osmosis_ai.blocking import run_blocking
+from osmosis_ai.models.transport import cassettes
 from osmosis_ai.running.engine import EngineClosed
 
+from ..api_keys import key_of
 from ..errors import ConfigurationError
 from ..hookspecs import hooks_of
 from ..options.reader import OptionReader
@@ -26,81 +31,23 @@ from ..rollouts.prepare import prepare
 from ..rollouts.scoring import TEST
 from ..rollouts.suite import Suite
 from ..run_result import REPORT_FIELD, ROLLOUT, RolloutRecord, RunId, RunResult
-from ..spec import EvalSpec, SessionSpec
+from ..spec import EvalSpec, ModelSpec, SessionSpec
+from ..storage.atomic_write import write_whole
+from ..storage.run_directory import OSMOSIS, make_private
+from ..user_code.import_object import user_traceback
+from ..user_code.load_agent import name_of_object
 from .collection import RunItem
 from .nodeids import parameter_id
 from .protocol import set_below, warn_of_code
+from .rollout import Rollout
 from .runner import ItemRunner, run_id_of
 
-_OVERRIDES = ("agent", "data", "n", "pass_threshold", "limit", "offset", "max_turns")
+_OVERRIDES = (
+    "agent", "data", "model", "n", "pass_threshold", "limit", "offset", "max_turns", "shared",
+)  # fmt: skip
 _NUMBERS = {"n", "pass_threshold", "limit", "offset", "max_turns"}
-_CALL_THEIR_OWN = {"_pytest", "anyio", "pytest_asyncio"}
-"""Packages that call no `async def` test, or only those that are known at collection."""
-_ROLLOUT = pytest.StashKey["Rollout"]()
-
-
-class Rollout:
-    """A finished rollout, as a test gets it."""
-
-    def __init__(self, finished: RolloutRecord) -> None:
-        self._finished = finished
-        self._scores: dict[str, float] = {}
-        self._thresholds: dict[str, float] = {}
-        self.messages: list[dict[str, Any]] = finished.messages
-        """The whole conversation."""
-        self.solution_str: str = last_assistant_text(finished.messages)
-        """The text of the last assistant message."""
-        self.ground_truth: str | None = finished.ground_truth
-        self.metadata: Mapping[str, Any] = finished.metadata
-        """The row's columns."""
-        self.reward: float | None = finished.reward
-        """The reward that the agent gave itself, if it did."""
-
-    @property
-    def row_index(self) -> int:
-        """Position of the row in its file, from 0."""
-        return self._finished.result.row_index
-
-    @property
-    def run_index(self) -> int:
-        """Which of the row's runs this is, from 0."""
-        return self._finished.result.run_index
-
-    @property
-    def usage(self) -> dict[str, int | None]:
-        """`prompt_tokens`, `completion_tokens`, `total_tokens`; None where not known."""
-        result = self._finished.result
-        return {
-            "prompt_tokens": result.prompt_tokens,
-            "completion_tokens": result.completion_tokens,
-            "total_tokens": result.tokens,
-        }
-
-    @property
-    def duration_s(self) -> float:
-        """How long the rollout took."""
-        return self._finished.result.duration_ms / 1000.0
-
-    def record_score(self, name: str, value: float, *, pass_threshold: float | None = None) -> None:
-        """Put a score into the report, beside the outcome of the test, which it does not change.
-
-        Its figures are over the runs that recorded it. With `pass_threshold`, which is the same in
-        every run, it has pass@k too.
-
-        Raises:
-            ValueError: for a number that is not finite, or a name that is taken.
-        """
-        from osmosis_ai.agents.numbers import finite_number
-
-        if name == TEST:
-            raise ValueError(f"the score {name!r} is the outcome of the test itself")
-        self._scores[name] = finite_number(value, f"the score {name!r}")
-        if pass_threshold is not None:
-            what = f"the pass threshold of {name!r}"
-            self._thresholds[name] = finite_number(pass_threshold, what)
-
-    def __repr__(self) -> str:
-        return f"<rollout of row {self.row_index}, run {self.run_index}>"
+_ROLLOUT = pytest.StashKey[Rollout]()
+_WHERE = "@pytest.mark.osmosis"
 
 
 class Host(Protocol):
@@ -114,11 +61,35 @@ class Host(Protocol):
         """Add a suite that items will be collected for."""
 
 
+class ItemWatch:
+    """A pytest plugin where a session has other items than runs that have one report each."""
+
+    def __init__(self, runner: ItemRunner) -> None:
+        self._runner = runner
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Say where the session is; forget the conversation once the item has ended for good."""
+        self._runner.reach(item)
+        result = yield
+        if isinstance(item, RunItem):
+            item.finished = None
+        if isinstance(item, pytest.Function) and _ROLLOUT in item.stash:
+            del item.stash[_ROLLOUT]
+        return result
+
+
 class MarkerPlugin:
     """The fixture `rollout` and the hooks of marked tests."""
 
     def __init__(self, evaluation: Host) -> None:
         self._evaluation = evaluation
+        self._agents: dict[str, Any] = {}
+        """The agents that are objects, by suite; text otherwise."""
+        self._models: dict[str, ModelSpec] = {}
+        """Those that markers name."""
+        self._leaders: list[Suite] = []
+        """The first of each group of suites that have the same rollouts."""
 
     @pytest.fixture
     def rollout(self, request: pytest.FixtureRequest) -> Rollout:
@@ -138,8 +109,10 @@ class MarkerPlugin:
         runner.begin(key)
         try:
             finished = runner.rollouts.result(key)
+            if cassettes.inserted is not None:
+                cassettes.inserted.begin(key, again=True)  # the test itself may ask a judge
             node = request.node
-            warn_of_code(node.ihook, runner.rollouts.warnings(), nodeid=node.nodeid)
+            warn_of_code(node.ihook, runner.rollouts.warnings, nodeid=node.nodeid)
         except EngineClosed:
             pytest.skip(f"not run: {runner.rollouts.halted or 'the session is ending'}")
         made = request.node.stash[_ROLLOUT] = Rollout(finished)
@@ -160,13 +133,9 @@ class MarkerPlugin:
             pytest.fail(
                 f"{definition.name}: @pytest.mark.osmosis needs the argument `rollout`", False
             )
-        if definition.get_closest_marker("parametrize") is not None:
-            pytest.fail(
-                f"{definition.name}: @pytest.mark.osmosis does not go with "
-                "@pytest.mark.parametrize: each run of a row is one test",
-                pytrace=False,
-            )
-        suite = _suite(self._evaluation, definition, marker)
+        if isasyncgenfunction(definition.obj):
+            pytest.fail(f"{definition.name}: a test that has `yield` runs no assert", pytrace=False)
+        suite = self._suite(definition, marker)
         keys = [
             RunId(suite.spec.name, row_index, run_index)
             for row_index in suite.dataset.row_indices
@@ -175,45 +144,139 @@ class MarkerPlugin:
         ids = [parameter_id(suite.dataset.row_name(key.row_index), key.run_index) for key in keys]
         metafunc.parametrize("rollout", keys, ids=ids, indirect=True)
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)  # after a plugin has made the item its own
-    def pytest_pycollect_makeitem(self) -> Generator[None, Any, Any]:
-        """Refuse a function that has several tests for a run, or that nothing would call."""
-        made = yield
-        runs = [run_id_of(item) for item in made] if isinstance(made, list) else []
-        if not runs or None in runs:
-            return made
-        if not _is_called(made[0]):
-            pytest.fail(
-                f"{made[0].originalname}: an `async def` test needs a plugin that calls it, and "
-                "the plugin's marker; `def` will do",
-                pytrace=False,
-            )
-        if len(set(runs)) < len(runs):
-            pytest.fail(
-                f"{made[0].originalname}: @pytest.mark.osmosis does not go with a fixture that has "
-                "`params`, nor with a plugin that repeats tests: each run of a row is one test",
-                pytrace=False,
-            )
-        return made
+    def divide(self, made: list[pytest.Item]) -> None:
+        """Give each set of further parameters a suite, where a run has several tests."""
+        runs = [run_id_of(item) for item in made]
+        if runs and None not in runs and len(set(runs)) < len(runs):
+            assert runs[0] is not None
+            base = self._evaluation.suites.pop(runs[0].suite)
+            for item in made:
+                assert isinstance(item, pytest.Function)
+                self._give_suite(item, base)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """Say where the session is; forget the conversation once the item has ended for good."""
-        if self._evaluation.runner is not None:
-            self._evaluation.runner.reach(item)
-        result = yield
-        if isinstance(item, RunItem):
-            item.finished = None
-        if isinstance(item, pytest.Function) and _ROLLOUT in item.stash:
-            del item.stash[_ROLLOUT]
-        return result
+    def _give_suite(self, item: pytest.Function, base: Suite) -> None:
+        """Make an item's run one of a suite that is named after its other parameters."""
+        run = item.callspec.params["rollout"]
+        assert isinstance(run, RunId)
+        own = parameter_id(base.dataset.row_name(run.row_index), run.run_index)
+        others = f"-{item.callspec.id}-".replace(f"-{own}-", "-", 1).strip("-")
+        name = f"{run.suite}[{others}]"
+        if name not in self._evaluation.suites:
+            self._evaluation.add(base.renamed(name))
+        item.callspec.params["rollout"] = run._replace(suite=name)
+
+    @pytest.hookimpl
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
+        """Call an `async def` test that no other plugin calls."""
+        if _ROLLOUT not in pyfuncitem.stash or not iscoroutinefunction(pyfuncitem.obj):
+            return None
+        names = signature(pyfuncitem.obj).parameters.keys() & pyfuncitem.funcargs.keys()
+        given = {name: pyfuncitem.funcargs[name] for name in names}
+        run_blocking(pyfuncitem.obj(**given))
+        return True
+
+    # ---- suites
+
+    def _suite(self, definition: Any, marker: pytest.Mark) -> Suite:
+        known = self._evaluation.suites.get(definition.nodeid)
+        if known is not None:
+            return known
+        suite = self._prepared(definition, marker)
+        if isinstance(suite, str):
+            pytest.fail(f"{definition.nodeid}: {suite}", pytrace=False)
+        self._agents[definition.nodeid] = marker.kwargs.get("agent")
+        if marker.kwargs.get("shared", True):
+            found = (each for each in self._leaders if self._are_one(suite, each))
+            leader = next(found, suite)
+            if leader is suite:
+                self._leaders.append(suite)
+            suite.info = replace(suite.info, shares=leader.spec.name)
+        self._evaluation.add(suite)
+        return suite
+
+    def _are_one(self, suite: Suite, other: Suite) -> bool:
+        """Whether the rollouts of a suite are those of another that was there before."""
+        agent, known = (self._agents.get(each.spec.name) for each in (suite, other))
+        is_equal = (isinstance(agent, str) or ismethod(agent)) and agent == known
+        return (
+            suite.dataset.digest == other.dataset.digest
+            and replace(suite.spec, name="", pass_threshold=1.0)
+            == replace(other.spec, name="", pass_threshold=1.0)
+            and (agent is known or is_equal)
+        )
+
+    def _prepared(self, definition: Any, marker: pytest.Mark) -> Suite | str:
+        """Return the suite, or what is wrong, in the words of the marker where it named it."""
+        session = self._evaluation.spec
+        assert session.defaults is not None  # an evaluation is asked for
+        agent = marker.kwargs.get("agent")
+        try:
+            spec = self._spec(session.defaults, definition, marker)
+            session = replace(session, roots=(definition.path.parent, *session.roots))
+            named = None if agent is None or isinstance(agent, str | Path) else agent
+            return prepare(spec, session, hooks=hooks_of(definition.config), agent=named)
+        except ConfigurationError as error:
+            message = str(error)
+        for name in ("agent", "data", "model"):
+            if name in marker.kwargs and message.startswith(f"--osmosis-{name} "):
+                return f"{_WHERE}({name}=...): {message.removeprefix(f'--osmosis-{name} ')}"
+        return message
+
+    def _spec(self, defaults: EvalSpec, definition: Any, marker: pytest.Mark) -> EvalSpec:
+        given = dict(marker.kwargs)
+        if marker.args:
+            raise ConfigurationError(
+                f"{_WHERE} takes keyword arguments alone: agent=, data=, n=, …"
+            )
+        unknown = sorted(set(given).difference(_OVERRIDES))
+        if unknown:
+            raise ConfigurationError(
+                f"{_WHERE} has no argument {unknown[0]!r}; it has {', '.join(_OVERRIDES)}"
+            )
+        given |= _checked_numbers(given)
+        given.pop("shared", None)
+        data = given.pop("data", None)
+        if not isinstance(agent := given.get("agent", ""), str):
+            given["agent"] = str(agent) if isinstance(agent, Path) else name_of_object(agent)
+        options = OptionReader(definition.config)
+        if isinstance(data, str | os.PathLike):
+            given["data"] = (definition.path.parent / Path(data)).resolve()
+        elif data is not None:
+            given["data"] = _written(_rows(data), definition)
+        elif texts := options("data"):
+            given["data"] = options.resolved("data", texts[0])
+        else:
+            raise ConfigurationError(f"{_WHERE} needs data=..., or --osmosis-data")
+        if "model" in given:
+            given["model"] = self._model(defaults.model, given["model"])
+        spec = replace(defaults, name=definition.nodeid, eval_fns=(), marked=True, **given)
+        if not spec.agent:
+            raise ConfigurationError(f"{_WHERE} needs agent=..., or --osmosis-agent")
+        return spec
+
+    def _model(self, default: ModelSpec, name: object) -> ModelSpec:
+        """Return the model that a marker names, asked where the options say, with its own key."""
+        if not isinstance(name, str):
+            raise ConfigurationError(
+                f"{_WHERE}(model=...): expected text, such as 'openai/gpt-5-mini', "
+                f"not {type(name).__name__}"
+            )
+        if name == default.model:
+            return default
+        if name not in self._models:
+            key = default.api_key if default.base_url is not None else None
+            named = replace(default, model=name, api_key=key)
+            self._models[name] = replace(named, api_key=key_of(named))
+        return self._models[name]
+
+    # ---- runs
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
         """Fail the test of a rollout that the agent itself broke, before the asserts see it."""
         made = item.stash.get(_ROLLOUT, None)
-        if made is not None and not made._finished.result.success:
-            pytest.fail(self._explained(made._finished), pytrace=False)
+        if made is not None and not made.record.result.success:
+            pytest.fail(self._explained(made.record), pytrace=False)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -232,94 +295,48 @@ class MarkerPlugin:
             setattr(report, REPORT_FIELD, result)
             if report.failed and result.success:
                 suite = self._evaluation.suites[result.suite]
-                turns, redact = suite.spec.max_turns, suite.redact
-                said = rollout_section(made._finished, turns, redact=redact)
+                said = rollout_section(made.record, suite.spec.max_turns)
                 report.sections.insert(0, (ROLLOUT, said))
             if report.failed and result.success and self._evaluation.suites[result.suite].gated:
                 set_below(report, str(call.excinfo.exconly()) if call.excinfo else "failed")
         if decides or report.when == "teardown":  # where JUnit looks for the output of all phases
-            report.sections.extend(made._finished.sections)
+            report.sections.extend(made.record.sections)
         return report
 
 
-def _is_called(item: pytest.Item) -> bool:
-    """Whether its test is called: pytest calls no `async def`, and fails it after its rollout."""
-    if type(item) is not pytest.Function or not (
-        iscoroutinefunction(item.obj) or isasyncgenfunction(item.obj)
-    ):
-        return True
-    if item.config.pluginmanager.has_plugin("trio"):  # it may mark the item later
-        return True
-    callers = {_package(each.plugin) for each in item.ihook.pytest_pyfunc_call.get_hookimpls()}
-    is_anyio = "anyio" in callers and "anyio_backend" in item.fixturenames
-    return is_anyio or not callers <= _CALL_THEIR_OWN
+def _written(rows: list[Mapping[str, Any]], definition: Any) -> Path:
+    """Write rows of a marker into a file that is named by its contents, and return its path.
 
-
-def _package(plugin: object) -> str:
-    module: str = getattr(plugin, "__name__", type(plugin).__module__)
-    return module.partition(".")[0]
-
-
-def _suite(evaluation: Host, definition: Any, marker: pytest.Mark) -> Suite:
-    known = evaluation.suites.get(definition.nodeid)
-    if known is not None:
-        return known
-    suite = _prepared(evaluation.spec, definition, marker)
-    if isinstance(suite, str):
-        pytest.fail(f"{definition.nodeid}: {suite}", pytrace=False)
-    evaluation.add(suite)
-    return suite
-
-
-def _prepared(session: SessionSpec, definition: Any, marker: pytest.Mark) -> Suite | str:
-    """Return the suite, or what is wrong, in the words of the marker where it named it."""
-    assert session.defaults is not None  # an evaluation is asked for
+    Each process that collects writes the same; the one that reports reads it.
+    """
     try:
-        spec = _spec(session.defaults, definition, marker)
-        session = replace(session, roots=(definition.path.parent, *session.roots))
-        return prepare(spec, session, hooks=hooks_of(definition.config))
-    except ConfigurationError as error:
-        told = str(error)
-    for name in ("agent", "data"):
-        if name in marker.kwargs and told.startswith(f"--osmosis-{name} "):
-            return f"@pytest.mark.osmosis({name}=...): {told.removeprefix(f'--osmosis-{name} ')}"
-    return told
+        lines = [json.dumps(row, allow_nan=False) + "\n" for row in rows]
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{_WHERE}(data=...): a row is not JSON: {error}") from None
+    text = "".join(lines).encode("ascii")
+    folder: Path = definition.config.rootpath / OSMOSIS / "rows"
+    path = folder / f"{definition.path.stem}-{hashlib.sha256(text).hexdigest()[:8]}.jsonl"
+    if not path.exists():
+        make_private(folder)
+        write_whole(path, text, mode=0o600)
+    return path
 
 
-def _spec(defaults: EvalSpec, definition: Any, marker: pytest.Mark) -> EvalSpec:
-    given = dict(marker.kwargs)
-    if marker.args:
-        raise ConfigurationError(
-            "@pytest.mark.osmosis takes keyword arguments alone: agent=, data=, n=, …"
-        )
-    unknown = sorted(set(given).difference(_OVERRIDES))
-    if unknown:
-        raise ConfigurationError(
-            f"@pytest.mark.osmosis has no argument {unknown[0]!r}; it has {', '.join(_OVERRIDES)}"
-        )
-    given |= _checked_numbers(given)
-    agent, data = given.get("agent"), given.pop("data", None)
-    for name, value, what in (("agent", agent, "server:agent_loop"), ("data", data, "data.jsonl")):
-        if not isinstance(value, str | Path | None):
-            raise ConfigurationError(
-                f"@pytest.mark.osmosis({name}=...): expected text, such as {what!r}, "
-                f"not {type(value).__name__}"
-            )
-    options = OptionReader(definition.config)
-    if data is not None:
-        given["data"] = (definition.path.parent / Path(data)).resolve()
-    elif texts := options("data"):
-        given["data"] = options.resolved("data", texts[0])
+def _rows(data: Any) -> list[Mapping[str, Any]]:
+    """Return the rows that a marker has; those without a system prompt have an empty one."""
+    try:
+        rows = list(data() if callable(data) else data)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - of the user's function
+        told = f"\n{user_traceback(error)}" if callable(data) else f"not {data!r}"
+        rows, wrong = [], told
     else:
-        raise ConfigurationError("@pytest.mark.osmosis needs data=..., or --osmosis-data")
-    spec = replace(defaults, name=definition.nodeid, eval_fns=(), marked=True, **given)
-    if not spec.agent:
-        raise ConfigurationError("@pytest.mark.osmosis needs agent=..., or --osmosis-agent")
-    if not spec.model.model:
+        wrong = next((f"not {row!r}" for row in rows if not isinstance(row, Mapping)), "")
+    if wrong:
         raise ConfigurationError(
-            "no model to ask: give --osmosis-model, or osmosis_model in the ini file"
+            f"{_WHERE}(data=...): expected a path, rows (dicts), or a function that returns rows, "
+            f"{wrong}"
         )
-    return spec
+    return [row if "messages" in row else {"system_prompt": "", **row} for row in rows]
 
 
 def _checked_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -336,11 +353,17 @@ def _checked_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _decided(made: Rollout, report: pytest.TestReport) -> RunResult:
-    result = made._finished.result
+    result = made.record.result
     if not result.success:
         return result
-    scores = dict(made._scores)
+    scores = dict(made.scores)
     if report.skipped and not hasattr(report, "wasxfail"):
         return replace(result, scores=scores, error="the test was skipped", error_type="eval_fn")
     scores[TEST] = 1.0 if report.passed else 0.0
-    return replace(result, scores=scores, thresholds=dict(made._thresholds), passed=report.passed)
+    return replace(
+        result,
+        scores=scores,
+        thresholds=dict(made.thresholds),
+        reasons=dict(made.reasons),
+        passed=report.passed,
+    )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -16,7 +17,6 @@ import pytest
 
 from osmosis_ai.running.code_warning import CATEGORIES, CodeWarning
 from osmosis_ai.running.engine import EngineClosed
-from osmosis_ai.secret import Redactor
 
 from .. import compat
 from ..escaping import encodable
@@ -95,8 +95,8 @@ class ReportedRollouts(Protocol):
     def result(self, key: RunId) -> RolloutRecord:
         """Wait for a run and return its record; `EngineClosed` when it will not be run."""
 
-    def warnings(self) -> Iterable[CodeWarning]:
-        """Return what user code was found to do to the session since the last call."""
+    warnings: deque[CodeWarning]
+    """What user code was found to do to the session, until it is taken."""
 
 
 def run_item(
@@ -105,7 +105,6 @@ def run_item(
     rollouts: ReportedRollouts,
     *,
     phases: bool,
-    redact: Redactor,
     sections: FailureSections,
     relays: Collection[object],
     on_report: Callable[[RunId, RunResult], None],
@@ -127,10 +126,8 @@ def run_item(
     except pytest.fail.Exception as error:  # another plugin's deadline, in our thread
         result = item.suite.lost(item.run_id, error=str(error.msg), error_type="timeout")
         item.finished = RolloutRecord(result)
-    warn_of_code(item.parent.hooks, rollouts.warnings(), nodeid=item.nodeid)
-    if item.finished.sections:
-        printed = [(title, redact(text)) for title, text in item.finished.sections]
-        item.finished = replace(item.finished, sections=printed)
+    if rollouts.warnings:
+        warn_of_code(item.parent.hooks, rollouts.warnings, nodeid=item.nodeid)
     _edit(item)
     on_report(item.run_id, item.finished.result)
     if phases or item.own_markers or not compat.can_tear_down(item.session):
@@ -140,12 +137,13 @@ def run_item(
     return True
 
 
-def warn_of_code(hook: Any, found: Iterable[CodeWarning], *, nodeid: str) -> None:
+def warn_of_code(hook: Any, found: deque[CodeWarning], *, nodeid: str) -> None:
     """Put what user code was found to do to the session into pytest's summary of warnings.
 
     Not by `warnings.warn`: under `-W error` that would raise in the middle of an item.
     """
-    for each in found:
+    while found:
+        each = found.popleft()
         category = CATEGORIES[each.category]
         message = warnings.WarningMessage(category(each.text), category, each.filename, each.line)
         hook.pytest_warning_recorded.call_historic(
@@ -226,6 +224,7 @@ def _report_once(
         setattr(report, SINGLE_FIELD, True)
     ihook.pytest_runtest_logreport(report=report)
     others.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+    item.finished = None
 
 
 def observe(report: pytest.TestReport, result: RunResult, threshold: float) -> None:

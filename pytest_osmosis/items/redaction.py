@@ -11,13 +11,13 @@ import warnings
 
 import pytest
 
-from osmosis_ai.secret import Redactor
+from osmosis_ai.secret import redact
 
 from .. import compat
 from ..escaping import encodable
 
 
-def redact_report(report: pytest.TestReport | pytest.CollectReport, redact: Redactor) -> None:
+def redact_report(report: pytest.TestReport | pytest.CollectReport) -> None:
     """Mask every secret in a report's traceback, sections and properties."""
     shown = report.longrepr
     if not (shown is None or isinstance(shown, tuple) or compat.is_failure_section(shown)):
@@ -39,14 +39,11 @@ class MaskedWarnings:
     Nor half a character, which no worker can send.
     """
 
-    def __init__(self, redact: Redactor) -> None:
-        self._redact = redact
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
         """Mask it in place; a masked one keeps its category, and is plain text."""
         text = str(warning_message.message)
-        masked = encodable(self._redact(text))
+        masked = encodable(redact(text))
         if masked != text:
             warning_message.message = masked
 
@@ -54,21 +51,20 @@ class MaskedWarnings:
 class LogFilter(logging.Filter):
     """Masks secrets in the message and the exception of every record that passes."""
 
-    def __init__(self, redact: Redactor) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._redact = redact
         self._formatter = logging.Formatter()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Keep the record, without its secrets."""
         message = _message(record)
-        masked = self._redact(message)
+        masked = redact(message)
         if masked != message:
             record.msg, record.args = masked, None
         if record.exc_info and not record.exc_text:
             record.exc_text = self._formatter.formatException(record.exc_info)
         if record.exc_text:
-            record.exc_text = self._redact(record.exc_text)
+            record.exc_text = redact(record.exc_text)
         return True
 
 

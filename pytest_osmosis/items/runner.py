@@ -7,12 +7,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from osmosis_ai.models.rate_limiter import RateLimiter
-from osmosis_ai.secret import Redactor
 
 from .. import compat
 from ..rollouts.cached import ResultCache
@@ -26,13 +25,14 @@ from .gates import GateItem
 from .protocol import ReportedRollouts, needs_phases, run_item
 from .report_contents import FailureSections
 
+if TYPE_CHECKING:
+    from ..rollouts.tracing import Tracing
+
 
 class RunReceiver(Protocol):
     """Who gets what becomes of the runs of a process; from any thread."""
 
-    def ended(
-        self, run: RunId, record: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
-    ) -> None:
+    def ended(self, run: RunId, record: RolloutRecord, *, decided: bool) -> None:
         """Take a run that has ended; `decided` unless asserts of a test are still to come."""
 
     def paced(self, kind: str, not_before_s: float) -> None:
@@ -44,6 +44,9 @@ class RunReceiver(Protocol):
 
 class Rollouts(ReportedRollouts, Protocol):
     """Where the runs of items come from: this process, or others."""
+
+    last_words: str | None
+    """What is to be said once it is closed."""
 
     def coming(self, keys: Iterable[RunId]) -> None:
         """Offer the next runs, in order."""
@@ -62,14 +65,13 @@ class Rollouts(ReportedRollouts, Protocol):
 
 
 class ItemRunner:
-    """One a process that runs items, from when its first rollouts are started."""
+    """One a process that runs items, from when its first rollouts are started: a pytest plugin."""
 
     def __init__(
         self,
         config: pytest.Config,
         rollouts: Rollouts,
         *,
-        redact: Redactor,
         indifferent: Collection[str],
         sections: FailureSections,
         relays: Collection[object] = (),
@@ -81,12 +83,12 @@ class ItemRunner:
         `on_begin` is called before the first run starts.
         `on_report` is called with what is about to be reported of a run.
         """
-        self._redact = redact
         self._sections = sections
         self._relays = relays
         self.on_report = on_report
-        self._phases = needs_phases(config, indifferent=indifferent)
-        self._end_routing = capture.route(config, redact)
+        self.phases = needs_phases(config, indifferent=indifferent)
+        """Whether pytest's own protocol reports each item."""
+        self._end_routing = capture.route(config)
         self._on_begin = on_begin
         self.rollouts = rollouts
         self._blocks: deque[list[pytest.Item]] = deque()
@@ -144,19 +146,22 @@ class ItemRunner:
         """Note that the session comes to an item, also to one that another plugin runs."""
         self._is_in_block = self._is_in_block and not is_ordinary(item)
 
-    def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> bool | None:
         """Run and report the item of a run; leave every other to pytest."""
         if not isinstance(item, RunItem) or is_skipped(item):
             return None
         if library := sys.modules.get("osmosis_ai.models.litellm.library"):
             library.ignore_its_warnings()  # a call may go on while pytest goes to the next item
-        self.begin(item.run_id)
+        if not self._is_in_block:
+            self.begin(item.run_id)
         is_done = run_item(
             item,
             nextitem,
             self.rollouts,
-            phases=self._phases,
-            redact=self._redact,
+            phases=self.phases,
             sections=self._sections,
             relays=self._relays,
             on_report=self.on_report,
@@ -184,10 +189,13 @@ def own_rollouts(
 
     def ended(run: RunId, record: RolloutRecord) -> None:
         """Hand on a run that has ended; in the engine's thread."""
-        suite = suites[run.suite]
-        decided = not suite.spec.marked  # else a test's asserts are still to come
-        receiver.ended(run, record, decided=decided, redact=suite.redact)
+        decided = not suites[run.suite].spec.marked  # else a test's asserts are still to come
+        receiver.ended(run, record, decided=decided)
 
+    if spec.cassette is not None:
+        from ..storage.cassette import insert
+
+        insert(spec.cassette)
     return RolloutPool(
         suites,
         window=window,
@@ -196,8 +204,18 @@ def own_rollouts(
         on_finished=ended,
         rate_limit=RateLimiter(receiver.paced),
         cache=cache,
+        tracing=_tracing(spec, suites),
         on_stuck=receiver.stuck,
     )
+
+
+def _tracing(spec: SessionSpec, suites: Mapping[str, Suite]) -> Tracing | None:
+    """Return where the spans of this process go, in a session that traces."""
+    if not spec.traces:
+        return None
+    from ..rollouts.tracing import Tracing
+
+    return Tracing(suites)
 
 
 def run_ids(items: Iterable[pytest.Item]) -> Iterator[RunId]:
@@ -238,6 +256,11 @@ def deselect_repeated(config: pytest.Config, items: list[pytest.Item]) -> None:
 def is_skipped(item: pytest.Item) -> bool:
     """Return whether markers have pytest skip an item; most items of data files have none."""
     return not (isinstance(item, RunItem) and not item.own_markers) and compat.is_skipped(item)
+
+
+def is_run_alone(item: pytest.Item) -> bool:
+    """Return whether an item runs nothing but a run, or a gate, and no marker says how."""
+    return isinstance(item, GateItem) or (isinstance(item, RunItem) and not item.own_markers)
 
 
 def is_ordinary(item: pytest.Item) -> bool:

@@ -1,43 +1,89 @@
 """Build the `SessionSpec` from options and ini file, or raise a `pytest.UsageError`.
 
-Gates are parsed here, so that a mistake in one is found before anything is loaded. Opens no file
-of the user's but a report that names rows, imports none of their code and talks to no endpoint.
+Most options fill a field of the spec, which the table names. Here is what combines several; the
+models are in `model_options`. Gates are parsed here, so that a mistake in one is found before
+anything is loaded. Opens no file of the user's but a report that names rows, imports none of their
+code and talks to no endpoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from osmosis_ai.agents.event_log import session_folder
 
 from ..dataset.formats import ACCEPTED
+from ..escaping import escape_control_chars
 from ..reports.formats import REPORTS
-from ..spec import Budget, EvalSpec, SessionSpec
-from ..storage.atomic_write import is_special
-from . import (
-    config_variables,
-    gate_options,
-    keeping_options,
-    model_options,
-    process_options,
-    row_options,
+from ..spec import (
+    CONFIG_ENV,
+    Budget,
+    CassetteSpec,
+    Cluster,
+    Deciding,
+    EvalSpec,
+    Keeping,
+    Rescore,
+    SessionSpec,
 )
+from ..storage.atomic_write import is_special
+from . import model_options
 from .reader import OptionReader
 from .table import BY_NAME
+from .values import report_of
+
+LAST = "last"
+"""As a baseline: the suite's previous complete evaluation."""
+
+_CONTRADICTORY = (
+    ("rescore", "ray"),
+    ("rescore", "fresh"),
+    ("rescore", "resume"),
+    ("rescore", "extend"),
+    ("rescore", "retry-failed"),
+    ("fresh", "resume"),
+    ("fresh", "extend"),
+    ("fresh", "retry-failed"),
+    ("no-journal", "resume"),
+    ("no-journal", "extend"),
+    ("no-journal", "retry-failed"),
+    ("baseline", "baseline-model"),
+    ("system-prompt", "system-prompt-file"),
+    ("record", "replay"),
+    ("record", "ray"),
+    ("replay", "ray"),
+    ("otel", "ray"),
+)
+"""Pairs of options of which one at most is given."""
+_NEEDED = {
+    "stop-when-decided": "gate",
+    "baseline-base-url": "baseline-model",
+    "baseline-api-key-env": "baseline-model",
+    "shards": "ray",
+    "ray-cpus": "ray",
+    "ray-env": "ray",
+    "ray-runtime-env": "ray",
+    "replay-missing": "replay",
+}
+"""The option without which another has no meaning."""
 
 
 def build(config: pytest.Config) -> SessionSpec:
     """Return the session that options and ini file describe; raise `pytest.UsageError`."""
     given = OptionReader(config)
     invocation_dir, root = config.invocation_params.dir, config.rootpath
-    reports = _reports(given)
+    reports = {each.option: path for each in REPORTS if (path := given(each.option))}
     debug_dir = given("debug-dir")
     defaults = _evaluation(given)
-    rescore = keeping_options.rescore(given)
+    _check_combinations(given)
+    rescore = _rescore(given)
     if rescore is None:
         _require_evaluation(config, given)
     return SessionSpec(
@@ -45,50 +91,43 @@ def build(config: pytest.Config) -> SessionSpec:
         if rescore is not None  # the kept evaluation says which there are
         else tuple(model_options.with_baseline_model(given, _with_data(given, defaults))),
         defaults=defaults,
-        batch_size=process_options.batch_size(config),
-        cluster=process_options.cluster(given, process_options.batch_size(config)),
-        worker_timeout_s=given("worker-timeout"),
-        budget=Budget(
-            cost_usd=given("max-cost"),
-            tokens=given("max-total-tokens"),
-            time_s=given("max-time"),
-        ),
-        deciding=gate_options.deciding(given),
-        keeping=keeping_options.keeping(given),
+        batch_size=batch_size(config),
+        cluster=_cluster(given, batch_size(config)),
+        budget=Budget(**given.fields("budget")),
+        deciding=_deciding(given),
+        keeping=Keeping(journal=not given("no-journal"), **given.fields("keeping")),
+        cassette=_cassette(given),
         rescore=rescore,
         by=tuple(given.distinct("by", str.casefold).values()),
         reports=reports,
         trajectories=_trajectories(given, reports.get("output")),
         answers=not given("no-answers"),
-        debug_dir=session_folder(given.resolved("debug-dir", debug_dir)) if debug_dir else None,
+        debug_dir=session_folder(debug_dir) if debug_dir else None,
         inputs=tuple(str(given.path("inputs", pattern)) for pattern in given("inputs")),
-        config_env=config_variables.digests(),
-        pass_env=given("pass-env"),
+        config_env=_config_env(),
         roots=(invocation_dir, root) if root != invocation_dir else (invocation_dir,),
+        **given.fields("session"),
     )
 
 
-def _reports(given: OptionReader) -> dict[str, Path]:
-    texts = {report.option: given(report.option) for report in REPORTS}
-    return {name: given.resolved(name, text) for name, text in texts.items() if text}
-
-
-def _trajectories(given: OptionReader, report: Path | None) -> Path | None:
-    """Return the file of whole conversations: where it was asked for, or beside the JSON report."""
-    if folder := given("trajectories"):
-        return given.resolved("trajectories", folder) / "trajectories.jsonl"
-    if report is None or given("no-answers") or is_special(report) or given.output_is_temporary:
-        return None
-    return report.parent / f"{report.stem}.trajectories.jsonl"
+def _check_combinations(given: OptionReader) -> None:
+    """Raise `pytest.UsageError` for options that exclude, or lack, each other."""
+    for one, other in _CONTRADICTORY:
+        if given(one) and given(other):
+            raise pytest.UsageError(
+                f"{given.spelled(one)} and {given.spelled(other)} contradict each other: "
+                "give one of them"
+            )
+    for name, needed in _NEEDED.items():
+        if given.raw(name) is not None and given.raw(needed) is None:
+            option = BY_NAME[needed].flag_name
+            raise pytest.UsageError(f"{given.spelled(name)} needs {option} too")
 
 
 def _require_evaluation(config: pytest.Config, given: OptionReader) -> None:
     """Raise `pytest.UsageError` where a part of an evaluation is given without the others."""
     if given.raw("data") is not None:
         _require(given, "agent", "data", "module:attribute, e.g. server:agent_loop")
-        _require(
-            given, "model", "data", "a name at --osmosis-base-url, provider/model, or 'embedded'"
-        )
     elif given.on_command_line("agent") and config.args_source is not config.ArgsSource.ARGS:
         _require(given, "data", "agent", ACCEPTED)
 
@@ -101,25 +140,171 @@ def _require(given: OptionReader, name: str, because: str, expected: str) -> Non
 
 def _evaluation(given: OptionReader) -> EvalSpec:
     """Return what every evaluation of the session has in common, without name and data."""
+    fields = given.fields("evaluation")
+    if file := given("system-prompt-file"):
+        fields["system_prompt"] = _text_of(given, file)
+    if given("rows"):
+        _check_rows(given)
+        fields |= {"limit": None, "offset": 0, "sample": None}
     return EvalSpec(
         name="",
         agent=given("agent") or "",
         data=Path(),
         model=model_options.model(given),
         eval_fns=tuple(given.distinct("eval-fn")),
-        grader=given("grader"),
-        n=given("n"),
-        pass_threshold=given("pass-threshold"),
-        max_turns=given("max-turns"),
-        map=row_options.column_map(given),
-        **row_options.selection(given),
-        sample_seed=given("sample-seed"),
-        shard=given("shard"),
-        agent_timeout_s=given("agent-timeout"),
-        grader_timeout_s=given("grader-timeout"),
+        map=_column_map(given),
+        rows=_rows(given),
+        **fields,
     )
+
+
+def _text_of(given: OptionReader, file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "is not UTF-8 text"
+        raise pytest.UsageError(
+            f"{given.spelled('system-prompt-file')} {str(file)!r}: {reason}"
+        ) from None
 
 
 def _with_data(given: OptionReader, defaults: EvalSpec) -> Iterator[EvalSpec]:
     for path, text in given.distinct("data", lambda text: given.resolved("data", text)).items():
         yield replace(defaults, name=text, data=path)
+
+
+def _check_rows(given: OptionReader) -> None:
+    """Named rows replace what the ini takes; refuse both in one place."""
+    for name in ("limit", "offset", "sample"):
+        if given.raw(name) is not None and (
+            given.on_command_line(name) or not given.on_command_line("rows")
+        ):
+            raise pytest.UsageError(
+                f"{given.spelled('rows')} and {given.spelled(name)} both say which rows: "
+                "give one of them"
+            )
+
+
+def _rows(given: OptionReader) -> str | None:
+    """Return the indices of rows, those of a report looked up."""
+    text: str | None = given("rows")
+    if text is None or (report := report_of(text)) is None:
+        return text
+    from ..dataset.sampling import as_text
+    from ..reports.json_reader import UnreadableReport, read_row_indices
+
+    try:
+        return as_text(read_row_indices(given.path("rows", report)))
+    except UnreadableReport as error:
+        raise pytest.UsageError(f"{given.spelled('rows')}: {error}") from None
+
+
+def _column_map(given: OptionReader) -> tuple[str, ...]:
+    """Return which columns serve as which, checked together."""
+    texts: tuple[str, ...] = given("map")
+    if texts:
+        from ..dataset.columns import mapping_of
+
+        try:
+            mapping_of(texts)
+        except ValueError as error:
+            raise pytest.UsageError(f"{given.spelled('map')}: {error}") from None
+    return texts
+
+
+def _rescore(given: OptionReader) -> Rescore | None:
+    """Return the kept evaluation that is scored again, if one is."""
+    run = given("rescore")
+    if run is None:
+        return None
+    data = given("data") if given.on_command_line("data") else ()
+    if len(data) > 1:
+        raise pytest.UsageError(f"{given.spelled('rescore')} goes with one --osmosis-data alone")
+    return Rescore(
+        run=run,
+        data=given.resolved("data", data[0]) if data else None,
+        eval_fns=given("eval-fn"),
+        grader=given("grader"),
+        pass_threshold=None if given.raw("pass-threshold") is None else given("pass-threshold"),
+    )
+
+
+def _cassette(given: OptionReader) -> CassetteSpec | None:
+    """Return where model calls are recorded, or replayed from."""
+    folder = given("replay") or given("record")
+    if folder is None:
+        return None
+    asks_missing = given("replay-missing") == "ask"
+    return CassetteSpec(folder, replays=bool(given("replay")), asks_missing=asks_missing)
+
+
+def _deciding(given: OptionReader) -> Deciding:
+    """Return gates, confidence and baseline."""
+    baseline = given("baseline")
+    return Deciding(
+        gates=tuple(given.distinct("gate", canonical=lambda text: _canonical(given, text))),
+        baseline=given.path("baseline", baseline) if baseline and baseline != LAST else None,
+        last=baseline == LAST,
+        **given.fields("deciding"),
+    )
+
+
+def _canonical(given: OptionReader, text: str) -> str:
+    from ..analysis.gates.parser import GateError, parse_gate
+
+    try:
+        return parse_gate(text).text
+    except GateError as error:
+        raise pytest.UsageError(gate_mistake(error, given.spelled("gate"))) from None
+
+
+def gate_mistake(error: ValueError, option: str = "--osmosis-gate") -> str:
+    """Return what is wrong with a gate, under the name of the option."""
+    return f"{option} {escape_control_chars(str(error)).removeprefix('gate ')}"
+
+
+def batch_size(config: pytest.Config) -> int:
+    """Return B of `--batch-size`, else W of xdist's `-n W`, else 1; no more than named items."""
+    workers = getattr(config.option, "numprocesses", None)
+    known = workers if isinstance(workers, int) and workers > 0 else 1
+    batch = int(OptionReader(config)("batch-size") or known)
+    return min(batch, len(config.args)) if _names_single_items(config.args) else batch
+
+
+def _names_single_items(arguments: Sequence[str]) -> bool:
+    """Return whether each argument is the node id of one run."""
+    return bool(arguments) and all("::" in text and text.endswith("]") for text in arguments)
+
+
+def _cluster(given: OptionReader, batch: int) -> Cluster | None:
+    """Return the cluster that runs the rollouts, with no more shards than the batch size."""
+    if given.raw("ray") is None:
+        return None
+    fields: dict[str, Any] = given.fields("cluster")
+    shards = fields["shards"]
+    if shards is not None and shards > batch:
+        raise pytest.UsageError(
+            f"{given.spelled('shards')} {shards}: each shard has a part of the batch size, which "
+            f"is {batch}; give --osmosis-batch-size {shards} or more, or fewer shards"
+        )
+    return Cluster(**fields)
+
+
+def _trajectories(given: OptionReader, report: Path | None) -> Path | None:
+    """Return the file of whole conversations: where it was asked for, or beside the JSON report."""
+    if folder := given("trajectories"):
+        return Path(folder) / "trajectories.jsonl"
+    if report is None or given("no-answers") or is_special(report) or given.output_is_temporary:
+        return None
+    return report.parent / f"{report.stem}.trajectories.jsonl"
+
+
+def _config_env(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return a digest of each variable of a config file's [env], by its name."""
+    names = environment.get(CONFIG_ENV, "").split()
+    return {name: _digest(name, environment.get(name, "")) for name in sorted(names)}
+
+
+def _digest(name: str, value: str) -> str:
+    text = f"{name}={value}".encode("utf-8", "surrogateescape")
+    return hashlib.sha256(text).hexdigest()[:16]

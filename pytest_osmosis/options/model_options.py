@@ -25,21 +25,22 @@ def model(given: OptionReader) -> ModelSpec:
     base_url, api_key = given("base-url"), given("api-key")
     if base_url is not None:
         base_url = _checked_base_url(given, base_url)
-    sampling = {
-        name: given(name.replace("_", "-")) for name in ("temperature", "max_tokens", "top_p")
-    }
     chosen = ModelSpec(
         model=given("model") or "",
         base_url=base_url,
         api_key_env=given("api-key-env") or (USUAL_KEY if base_url else None),
         api_key_env_named=given.raw("api-key-env") is not None,
         api_key=Secret(api_key, name=given.spelled("api-key")) if api_key else None,
-        sampling={name: value for name, value in sampling.items() if value is not None},
-        seed=given("seed"),
+        sampling={
+            name: value for name, value in given.fields("sampling").items() if value is not None
+        },
+        **given.fields("model"),
+        replay=given.raw("replay"),
+        needs_key=given("replay") is None or given("replay-missing") == "ask",
     )
     if _usual_key_is_the_baselines(given, chosen):
         chosen = replace(chosen, api_key_env=None)
-    return _with_price(given, chosen, "price-per-mtok")
+    return _with_price(given, chosen)
 
 
 def _usual_key_is_the_baselines(given: OptionReader, model: ModelSpec) -> bool:
@@ -65,7 +66,7 @@ def with_baseline_model(given: OptionReader, evals: Iterable[EvalSpec]) -> Itera
             yield spec
             continue
         other = _other_model(given, spec.model, name)
-        other = _with_price(given, other, "baseline-price-per-mtok")
+        other = _with_price(given, other)
         labels = [_label(spec.model), _label(other)]
         if labels[0] == labels[1]:
             labels[1] += "@baseline"
@@ -119,9 +120,9 @@ def _place(model: ModelSpec) -> str:
         return ""
 
 
-def _with_price(given: OptionReader, model: ModelSpec, option: str) -> ModelSpec:
+def _with_price(given: OptionReader, model: ModelSpec) -> ModelSpec:
     """Return the model with the price that is given; what a budget counts of ours is free."""
-    price = given(option)
+    price = given("price-per-mtok")
     if price is None and model.persona is not None and given("max-cost"):
         price = (0.0, 0.0)
     return replace(model, price_per_mtok=price)

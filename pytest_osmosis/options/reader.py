@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from .. import compat
-from .table import BY_NAME, Option
+from .table import BY_NAME, OPTIONS, Option
 
 TEMPORARY_OUTPUT = "osmosis_output_is_temporary"
 """The attribute of pytest's options, which workers get too, that a command sets."""
@@ -76,7 +76,13 @@ class OptionReader:
             return bool(value)
         if option.repeatable:
             return tuple(self._parsed(option, text) for text in value)
-        return self._parsed(option, str(value))
+        parsed = self._parsed(option, str(value))
+        return self.resolved(name, parsed) if option.is_path else parsed
+
+    def fields(self, part: str) -> dict[str, Any]:
+        """Return the values that options have for the fields of a part of the spec, by field."""
+        filled = [each for each in OPTIONS if each.fills and each.fills.startswith(f"{part}.")]
+        return {str(each.fills).partition(".")[2]: self(each.name) for each in filled}
 
     def distinct(
         self,

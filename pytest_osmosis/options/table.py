@@ -1,4 +1,6 @@
-"""The table of options and their ini twins.
+"""The table of options and their ini twins, in the groups and the order of help.
+
+An option that fills a field of the spec names it, and needs no more than its entry here.
 
 Every pytest session imports this. `registration` adds them to pytest's parser, `reader` reads what
 was given; `build_spec`, which makes the spec of a session of it, is imported only then.
@@ -6,14 +8,16 @@ was given; `build_spec`, which makes the spec of a session of it, is imported on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..dataset.formats import SUFFIXES_SHOWN
 from ..reports.formats import REPORTS
 from . import values
-from .groups import group_of
+
+FIRST = "what is evaluated"
+"""The title of the first group of options."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,10 @@ class Option:
     """The value of the option where it is given without one."""
     ini: str | None = None
     """The ini name where it is not `osmosis_<name>`."""
+    is_path: bool = False
+    """Its value is a file or folder, from the current directory, or from the root in the ini."""
+    fills: str | None = None
+    """The field of the spec that has its value: `part.field`, by the parts of `build_spec`."""
 
     @property
     def flag_name(self) -> str:
@@ -57,13 +65,8 @@ class Option:
         name = self.ini_name
         return name.removesuffix("s") if name.endswith("s") else f"{name}s"
 
-    @property
-    def group(self) -> str:
-        """The title under which help lists it."""
-        return group_of(self.name)
 
-
-OPTIONS: tuple[Option, ...] = (
+_EVALUATED = (
     Option(
         "agent",
         "the agent under test: module:attribute or path/to/file.py:attribute, "
@@ -75,6 +78,7 @@ OPTIONS: tuple[Option, ...] = (
         "grader",
         "Grader class that scores rollouts (default: the one in the workflow's module)",
         metavar="MODULE:GRADER",
+        fills="evaluation.grader",
     ),
     Option("data", f"dataset to evaluate on: {SUFFIXES_SHOWN}", metavar="FILE", repeatable=True),
     Option(
@@ -86,12 +90,97 @@ OPTIONS: tuple[Option, ...] = (
         repeatable=True,
     ),
     Option(
+        "system-prompt",
+        "the system prompt of rows without one, which need no such column then; it may be empty",
+        metavar="TEXT",
+        fills="evaluation.system_prompt",
+    ),
+    Option(
+        "system-prompt-file",
+        "the same, from a text file",
+        metavar="FILE",
+        is_path=True,
+    ),
+    Option(
         "eval-fn",
         "eval function that scores a rollout; without one the rollout's own reward is the score",
         metavar="MODULE:FUNCTION",
         short="--eval-fn",
         repeatable=True,
     ),
+    Option(
+        "n",
+        "runs per row",
+        values.whole_number(1),
+        1,
+        metavar="N",
+        short="--n",
+        fills="evaluation.n",
+    ),
+    Option(
+        "pass-threshold",
+        "minimum score for a run to pass",
+        values.number("a number"),
+        1.0,
+        metavar="SCORE",
+        short="--pass-threshold",
+        fills="evaluation.pass_threshold",
+    ),
+    Option(
+        "limit",
+        "evaluate only this many rows",
+        values.whole_number(1),
+        metavar="N",
+        fills="evaluation.limit",
+    ),
+    Option(
+        "offset",
+        "skip this many rows first",
+        values.whole_number(0),
+        0,
+        metavar="N",
+        fills="evaluation.offset",
+    ),
+    Option(
+        "rows",
+        "evaluate only these rows, such as 3,7,10-20, or with results.json those of a JSON report",
+        values.row_indices,
+        metavar="ROWS|REPORT",
+    ),
+    Option(
+        "sample",
+        "draw this many rows at random: a number or a share such as 10%%",
+        values.share,
+        metavar="N|P%",
+        fills="evaluation.sample",
+    ),
+    Option(
+        "sample-seed",
+        "seed of --osmosis-sample",
+        values.whole_number(0),
+        0,
+        metavar="S",
+        fills="evaluation.sample_seed",
+    ),
+    Option(
+        "shard",
+        "evaluate the I-th of K shards of the rows; `osmosis eval merge` joins their reports",
+        values.shard,
+        metavar="I/K",
+        fills="evaluation.shard",
+    ),
+    Option("only", "collect only the evaluation, not ordinary tests", flag=True),
+    Option(
+        "run",
+        "when the evaluation of the ini file runs: 'always', or 'explicit': only with -m osmosis, "
+        "its data file or a node id in it, or an agent on the command line",
+        values.when,
+        "always",
+        metavar="WHEN",
+    ),
+)
+
+_MODEL = (
     Option(
         "model",
         "model name at --osmosis-base-url, LiteLLM's provider/model without one, "
@@ -123,52 +212,47 @@ OPTIONS: tuple[Option, ...] = (
         "give command agents this environment variable although it holds a model's key",
         metavar="NAME",
         repeatable=True,
+        fills="session.pass_env",
     ),
     Option(
         "env-file",
         "read variables from this file of NAME=value lines (.env) where they are not set",
         metavar="FILE",
     ),
-    Option("n", "runs per row", values.whole_number(1), 1, metavar="N", short="--n"),
-    Option(
-        "pass-threshold",
-        "minimum score for a run to pass",
-        values.number("a number"),
-        1.0,
-        metavar="SCORE",
-        short="--pass-threshold",
-    ),
-    Option(
-        "max-turns",
-        "max model calls per rollout; the agent gets it as request.max_turns, and must obey it",
-        values.whole_number(1),
-        10,
-        metavar="N",
-    ),
+)
+
+_SAMPLING = (
     Option(
         "temperature",
         "sampling temperature (not sent unless given)",
         values.number("a number of at least 0", lambda value: value >= 0),
         metavar="T",
-    ),
-    Option(
-        "max-tokens",
-        "max tokens per model reply, sent as max_tokens (not sent unless given)",
-        values.whole_number(1),
-        metavar="N",
+        fills="sampling.temperature",
     ),
     Option(
         "top-p",
         "nucleus sampling (not sent unless given)",
         values.number("a number above 0 and at most 1", lambda value: 0 < value <= 1),
         metavar="P",
+        fills="sampling.top_p",
+    ),
+    Option(
+        "max-tokens",
+        "max tokens per model reply, sent as max_tokens (not sent unless given)",
+        values.whole_number(1),
+        metavar="N",
+        fills="sampling.max_tokens",
     ),
     Option(
         "seed",
         "base sampling seed; run i of a row is sent S + i (not sent unless given)",
         values.whole_number(0),
         metavar="S",
+        fills="model.seed",
     ),
+)
+
+_LIMITS = (
     Option(
         "batch-size",
         "rollouts in flight at once, over all workers (default: 1, or W with -n W)",
@@ -177,23 +261,103 @@ OPTIONS: tuple[Option, ...] = (
         short="--batch-size",
     ),
     Option(
+        "max-turns",
+        "max model calls per rollout; the agent gets it as request.max_turns, and must obey it",
+        values.whole_number(1),
+        10,
+        metavar="N",
+        fills="evaluation.max_turns",
+    ),
+    Option(
+        "agent-timeout",
+        "seconds that the agent may take for one run",
+        values.positive_seconds,
+        450.0,
+        metavar="S",
+        fills="evaluation.agent_timeout_s",
+    ),
+    Option(
+        "grader-timeout",
+        "seconds that each eval function may take for one run",
+        values.positive_seconds,
+        150.0,
+        metavar="S",
+        fills="evaluation.grader_timeout_s",
+    ),
+    Option(
         "max-cost",
         "stop starting runs at this cost in dollars; needs a model whose price is known",
         values.number("a number of dollars above 0", lambda value: value > 0),
         metavar="USD",
+        fills="budget.cost_usd",
     ),
     Option(
         "max-total-tokens",
         "stop starting runs once this many tokens are used",
         values.whole_number(1),
         metavar="N",
+        fills="budget.tokens",
     ),
     Option(
         "max-time",
         "stop starting runs after this many seconds",
         values.positive_seconds,
         metavar="S",
+        fills="budget.time_s",
     ),
+    Option(
+        "worker-timeout",
+        "restart a worker process that sends no heartbeat for this many seconds",
+        values.positive_seconds,
+        30.0,
+        metavar="S",
+        fills="session.worker_timeout_s",
+    ),
+)
+
+_CLUSTER = (
+    Option(
+        "ray",
+        "run the rollouts on a Ray cluster: the one at this address, else the one of "
+        "RAY_ADDRESS, else one that is started on this machine for the session",
+        metavar="ADDRESS",
+        const=values.UNNAMED_CLUSTER,
+        fills="cluster.address",
+    ),
+    Option(
+        "shards",
+        "split the rows over K processes of the cluster, at most one for each of the batch size "
+        "(default: as many as it has room for)",
+        values.whole_number(1),
+        metavar="K",
+        fills="cluster.shards",
+    ),
+    Option(
+        "ray-cpus",
+        "processors that Ray sets aside for each shard",
+        values.number("a number above 0", lambda value: value > 0),
+        1.0,
+        metavar="X",
+        fills="cluster.cpus",
+    ),
+    Option(
+        "ray-env",
+        "variable of this machine that shards have too, besides those of keys",
+        values.variable,
+        metavar="NAME",
+        repeatable=True,
+        fills="cluster.variables",
+    ),
+    Option(
+        "ray-runtime-env",
+        "Ray's runtime environment of the shards, as YAML or JSON: pip, conda, a container, etc.",
+        metavar="FILE",
+        is_path=True,
+        fills="cluster.runtime_env",
+    ),
+)
+
+_GATES = (
     Option(
         "gate",
         'condition that decides the exit status, such as "pass@5 >= 0.9"; '
@@ -209,12 +373,17 @@ OPTIONS: tuple[Option, ...] = (
         "difference itself",
         values.confidence,
         metavar="C|none",
+        fills="deciding.confidence",
     ),
     Option(
         "stop-when-decided",
         "stop early once every gate's verdict is certain",
         flag=True,
+        fills="deciding.stop_when_decided",
     ),
+)
+
+_BASELINE = (
     Option(
         "baseline",
         "compare with an earlier session: its JSON report, or 'last' for the suite's previous "
@@ -225,6 +394,7 @@ OPTIONS: tuple[Option, ...] = (
         "baseline-model",
         "run the same rows with this model too, and compare",
         metavar="NAME",
+        fills="deciding.baseline_model",
     ),
     Option(
         "baseline-base-url",
@@ -238,127 +408,57 @@ OPTIONS: tuple[Option, ...] = (
         "are asked at one endpoint, else as of --osmosis-api-key-env)",
         metavar="NAME",
     ),
-    Option(
-        "baseline-price-per-mtok",
-        "price of the baseline model, where none is known",
-        values.prices,
-        metavar="IN,OUT",
-    ),
-    Option(
-        "worker-timeout",
-        "restart a worker process that sends no heartbeat for this many seconds",
-        values.positive_seconds,
-        30.0,
-        metavar="S",
-    ),
-    Option("limit", "evaluate only this many rows", values.whole_number(1), metavar="N"),
-    Option("offset", "skip this many rows first", values.whole_number(0), 0, metavar="N"),
-    Option(
-        "rows",
-        "evaluate only these rows, such as 3,7,10-20, or with results.json those of a JSON report",
-        values.row_indices,
-        metavar="ROWS|REPORT",
-    ),
-    Option(
-        "sample",
-        "draw this many rows at random: a number or a share such as 10%%",
-        values.share,
-        metavar="N|P%",
-    ),
-    Option("sample-seed", "seed of --osmosis-sample", values.whole_number(0), 0, metavar="S"),
-    Option(
-        "agent-timeout",
-        "seconds that the agent may take for one run",
-        values.positive_seconds,
-        450.0,
-        metavar="S",
-    ),
-    Option(
-        "grader-timeout",
-        "seconds that each eval function may take for one run",
-        values.positive_seconds,
-        150.0,
-        metavar="S",
-    ),
-    Option(
-        "shard",
-        "evaluate the I-th of K shards of the rows; `osmosis eval merge` joins their reports",
-        values.shard,
-        metavar="I/K",
-    ),
-    Option(
-        "ray",
-        "run the rollouts on a Ray cluster: the one at this address, else the one of "
-        "RAY_ADDRESS, else one that is started on this machine for the session",
-        metavar="ADDRESS",
-        const=values.UNNAMED_CLUSTER,
-    ),
-    Option(
-        "shards",
-        "split the rows over K processes of the cluster, at most one for each of the batch size "
-        "(default: as many as it has room for)",
-        values.whole_number(1),
-        metavar="K",
-    ),
-    Option(
-        "ray-cpus",
-        "processors that Ray sets aside for each shard",
-        values.number("a number above 0", lambda value: value > 0),
-        1.0,
-        metavar="X",
-    ),
-    Option(
-        "ray-env",
-        "variable of this machine that shards have too, besides those of keys",
-        values.variable,
-        metavar="NAME",
-        repeatable=True,
-    ),
-    Option(
-        "ray-runtime-env",
-        "Ray's runtime environment of the shards, as YAML or JSON: pip, conda, a container, etc.",
-        metavar="FILE",
-    ),
+)
+
+_REPORTS = (
     Option(
         "by",
         "show the figures for each value of this column of the dataset too",
         metavar="COLUMN",
         repeatable=True,
     ),
-    *(Option(report.option, report.help, metavar="FILE") for report in REPORTS),
+    *(Option(report.option, report.help, metavar="FILE", is_path=True) for report in REPORTS),
     Option(
         "trajectories",
         "write whole conversations here, as trajectories.jsonl "
         "(default: beside the JSON report, unless --osmosis-no-answers)",
         metavar="DIR",
+        is_path=True,
     ),
-    Option("only", "collect only the evaluation, not ordinary tests", flag=True),
+    Option("no-answers", "leave the last assistant texts out of the reports", flag=True),
     Option(
-        "run",
-        "when the evaluation of the ini file runs: 'always', or 'explicit': only with -m osmosis, "
-        "its data file or a node id in it, or an agent on the command line",
-        values.when,
-        "always",
-        metavar="WHEN",
-    ),
-    Option("no-journal", "keep no journal: the evaluation cannot be resumed", flag=True),
-    Option(
-        "run-dir",
-        "keep evaluations here (default: .osmosis/runs in the root directory)",
+        "debug-dir",
+        "write the events that agents log, one JSONL file a rollout, here",
         metavar="DIR",
+        is_path=True,
     ),
+    Option(
+        "otel",
+        "send rollouts, model calls, tool calls and scores as OpenTelemetry spans to where "
+        "OTEL_EXPORTER_OTLP_ENDPOINT says; needs the extra otel",
+        flag=True,
+        fills="session.traces",
+    ),
+)
+
+_RESUMING = (
     Option(
         "resume",
         "require resuming: fail if the kept evaluation does not match",
         flag=True,
+        fills="keeping.resume",
     ),
     Option(
         "extend",
         "use the runs of the kept evaluation although it has ended, also for more runs or rows",
         flag=True,
+        fills="keeping.extend",
     ),
     Option(
-        "fresh", "ignore kept results and run everything; the old evaluation is archived", flag=True
+        "fresh",
+        "ignore kept results and run everything; the old evaluation is archived",
+        flag=True,
+        fills="keeping.fresh",
     ),
     Option(
         "retry-failed",
@@ -366,6 +466,12 @@ OPTIONS: tuple[Option, ...] = (
         values.retry,
         metavar="all",
         const="errors",
+        fills="keeping.retry",
+    ),
+    Option(
+        "rescore",
+        "score the recorded conversations of this evaluation again, without any model call",
+        metavar="RUN",
     ),
     Option(
         "inputs",
@@ -374,16 +480,51 @@ OPTIONS: tuple[Option, ...] = (
         repeatable=True,
     ),
     Option(
-        "rescore",
-        "score the recorded conversations of this evaluation again, without any model call",
-        metavar="RUN",
-    ),
-    Option("no-answers", "leave the last assistant texts out of the reports", flag=True),
-    Option(
-        "debug-dir",
-        "write the events that agents log, one JSONL file a rollout, here",
+        "run-dir",
+        "keep evaluations here (default: .osmosis/runs in the root directory)",
         metavar="DIR",
+        is_path=True,
+        fills="keeping.run_dir",
+    ),
+    Option("no-journal", "keep no journal: the evaluation cannot be resumed", flag=True),
+)
+
+_RECORDED = (
+    Option(
+        "record",
+        "write every model call and judge's call, with its answer, into this folder",
+        metavar="DIR",
+        is_path=True,
+    ),
+    Option(
+        "replay",
+        "answer model calls and judges' calls from this folder: nothing is sent, no key is needed",
+        metavar="DIR",
+        is_path=True,
+    ),
+    Option(
+        "replay-missing",
+        "what becomes of a call that is not recorded: 'error' ends its run, 'ask' sends it and "
+        "records the answer",
+        values.when_missing,
+        "error",
+        metavar="error|ask",
     ),
 )
 
+GROUPS: Mapping[str, tuple[Option, ...]] = {
+    FIRST: _EVALUATED,
+    "the model": _MODEL,
+    "sampling": _SAMPLING,
+    "limits": _LIMITS,
+    "a cluster": _CLUSTER,
+    "gates": _GATES,
+    "the baseline": _BASELINE,
+    "reports": _REPORTS,
+    "resuming": _RESUMING,
+    "recorded calls": _RECORDED,
+}
+"""The options by the title of their group."""
+
+OPTIONS = tuple(option for options in GROUPS.values() for option in options)
 BY_NAME = {option.name: option for option in OPTIONS}

@@ -110,6 +110,13 @@ def when(text: str) -> str:
     return text
 
 
+def when_missing(text: str) -> str:
+    """Return what becomes of a call that is not recorded."""
+    if text not in ("error", "ask"):
+        raise ValueError("expected 'error' or 'ask'")
+    return text
+
+
 def retry(text: str) -> str:
     """Return which runs of the kept evaluation are run again."""
     if text not in ("errors", "all"):

@@ -14,7 +14,7 @@ from ..analysis.metrics import METRICS
 from ..escaping import counted
 from ..run_result import passes
 from ..suite_results import Figure, FunctionResult, SuiteResult
-from .highlights import shown
+from .highlights import figure_text
 
 WIDTH, HEIGHT = 320, 150
 LEFT, TOP, BOTTOM = 30, 14, 22
@@ -52,7 +52,7 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ChartPoint:
     """A figure on a curve, with its interval."""
 
     x: float
@@ -68,7 +68,7 @@ class Line:
     """A curve through the figures of one metric."""
 
     name: str
-    points: Sequence[Point]
+    points: Sequence[ChartPoint]
 
     @property
     def path(self) -> str:
@@ -228,7 +228,7 @@ def _curve(function: FunctionResult) -> Curve | None:
     return Curve(" and ".join(line.name for line in lines), summary, lines, around)
 
 
-def _points(kind: str, figures: Iterable[Figure]) -> list[Point]:
+def _points(kind: str, figures: Iterable[Figure]) -> list[ChartPoint]:
     values = [
         (int(each.metric.removeprefix(kind)), each)
         for each in figures
@@ -239,21 +239,21 @@ def _points(kind: str, figures: Iterable[Figure]) -> list[Point]:
     return [_point(k, figure, math.log(k) / most) for k, figure in values]
 
 
-def _point(k: int, figure: Figure, share: float) -> Point:
+def _point(k: int, figure: Figure, share: float) -> ChartPoint:
     value = figure.value or 0.0
     low, high = (
         (value, value)
         if figure.interval is None
         else (max(0.0, figure.interval.low), min(1.0, figure.interval.high))
     )
-    around = "" if figure.interval is None else f" ({shown(low)} .. {shown(high)})"
-    return Point(
+    around = "" if figure.interval is None else f" ({figure_text(low)} .. {figure_text(high)})"
+    return ChartPoint(
         x=LEFT + 10 + (WIDTH - LEFT - 24) * share,
         y=_height(value),
         low=_height(low),
         high=_height(high),
         k=k,
-        tip=f"{figure.metric} {shown(value)}{around}",
+        tip=f"{figure.metric} {figure_text(value)}{around}",
     )
 
 

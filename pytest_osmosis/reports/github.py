@@ -74,8 +74,8 @@ def _command(
         properties["file"] = file
         if row_index is not None and (line := _line_of(row_index, Path(suite.info.data))):
             properties["line"] = str(line)
-    told = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items())
-    return f"::{level} {told}::{_escaped(text)}"
+    words = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items())
+    return f"::{level} {words}::{_escaped(text)}"
 
 
 def _line_of(row_index: int, path: Path) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..escaping import counted
+from ..escaping import counted, without_rounding_error
 from ..run_result import OWN_ACCOUNT, UNSCORABLE, RunResult, passes
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ SLOW_MS = 1_000.0
 """From which on a run is worth naming for its time."""
 ERROR_KINDS_SHOWN = 5
 """Kinds of errors that every report names; it counts the others together."""
+OUTCOMES_SHOWN = ("passed", "below", "failed", "raised", "timeout", "error")
+_AGENTS_OWN = {"agent": "raised", "timeout": "timeout"}
 HUGE = 1e6
 _EXCEPTION = re.compile(r"(?:^|` raised )(\w+(?:Error|Exception))\b")
 
@@ -54,19 +56,26 @@ class Low:
         return f"{self.passed} of {counted(self.scored, 'run')} passed"
 
 
-def shown(figure: float | None, sign: str = "") -> str:
+def figure_text(figure: float | None, sign: str = "") -> str:
     """A figure in a table: three digits behind the point, unless it is out of all proportion.
 
     A dash stands where there is none.
     """
     if figure is None:
         return "-"
-    return f"{figure:{sign}.3f}" if abs(figure) < HUGE else f"{figure:{sign}.3g}"
+    number = without_rounding_error(figure)
+    return f"{number:{sign}.3f}" if abs(number) < HUGE else f"{number:{sign}.3g}"
 
 
 def outcome_shown(run: RunResult, suite: SuiteResult) -> str:
-    """Return what a run came to: where gates decide, a low score is `below` and fails nothing."""
-    if suite.verdicts and run.outcome == "failed" and run.error_type is None:
+    """Return which of `OUTCOMES_SHOWN` a run came to.
+
+    An agent that raised, or that ran out of time, has given no wrong answer. Where gates decide, a
+    low score is `below` and fails nothing.
+    """
+    if run.error_type in _AGENTS_OWN:
+        return _AGENTS_OWN[run.error_type]
+    if suite.verdicts and run.outcome == "failed":
         return "below"
     return run.outcome
 
@@ -161,7 +170,8 @@ def error_kind(run: RunResult) -> str:
     """What kind of error a run ended in; for an error of the user's code, the exception's name."""
     kind = run.error_type or ""
     detail = run.error_kind or (_exception(run.error) if kind in ("agent", "eval_fn") else None)
-    return f"{kind} {detail}" if detail else kind
+    shown = _AGENTS_OWN.get(kind, kind)
+    return f"{shown} {detail}" if detail else shown
 
 
 def _exception(message: str | None) -> str | None:

@@ -18,10 +18,9 @@ from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, Figure, SuiteResult
 from .charts import Charts, charts_of
 from .formats import Conversations, Sections
-from .highlights import outcome_shown, row_name, shown
-from .packed_conversations import Packed, compressed, packed
+from .highlights import OUTCOMES_SHOWN, figure_text, outcome_shown, row_name
 from .page_assets import FOLDER, script, style
-from .page_data import places_json, suites_json
+from .page_data import Packed, compressed, packed, places_json, suites_json
 from .tables import span
 from .view import SuiteView, view_of
 
@@ -158,7 +157,9 @@ def _headlines(suite: SuiteResult) -> Iterator[Headline]:
         for metric in ("pass@1", "mean"):
             figure = function.figures.get(metric)
             if figure is not None and figure.value is not None:
-                yield Headline(f"{metric} {function.name}", shown(figure.value), _around(figure))
+                yield Headline(
+                    f"{metric} {function.name}", figure_text(figure.value), _around(figure)
+                )
                 break
     used, before = suite.used, suite.repeated
     if used.tokens is not None:
@@ -181,7 +182,7 @@ def _around(figure: Figure) -> str:
 def _outcomes(suite: SuiteResult) -> Iterator[tuple[str, int, float, float]]:
     counts = Counter(outcome_shown(run, suite) for run in suite.runs)
     start = 0.0
-    for outcome in ("passed", "below", "failed", "error"):
+    for outcome in OUTCOMES_SHOWN:
         width = 100.0 * counts[outcome] / max(1, counts.total())
         if counts[outcome]:
             yield outcome, counts[outcome], round(start, 3), round(width, 3)

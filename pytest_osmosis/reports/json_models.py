@@ -172,7 +172,8 @@ class EvalFnSummary(_Model):
     """One eval function over all runs; a missing score counts as 0.0.
 
     Where no run has a score its figures are null, and there are no intervals. For n > 1 there are
-    further fields, by patterns: the metrics of the table that take a k.
+    further fields, by patterns: the metrics of the table that take a k; null where every row has
+    fewer runs.
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"patternProperties": _by_k()})

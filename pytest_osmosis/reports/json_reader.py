@@ -162,8 +162,8 @@ def _gate_result(gate: GateReport) -> GateResult:
     )
 
 
-def _limit(told: float | None, unbounded: float, is_measured: bool) -> float | None:
-    return unbounded if told is None and is_measured else told
+def _limit(saved: float | None, unbounded: float, is_measured: bool) -> float | None:
+    return unbounded if saved is None and is_measured else saved
 
 
 def interval_of(figure: Figure | None) -> Interval | None:
@@ -183,7 +183,7 @@ def _suite(
 ) -> SuiteResult:
     summary = part.summary
     recorded = {
-        function: told.threshold for function, told in summary.eval_fns.items() if told.recorded
+        function: saved.threshold for function, saved in summary.eval_fns.items() if saved.recorded
     }
     info = replace(_info(name, part.config, summary, rows, recorded), baseline_of=baseline_of)
     runs = list(_runs(info, rows, recorded))
@@ -197,11 +197,11 @@ def _suite(
         breakdowns=tuple(
             breakdown_of(
                 suite,
-                told.column,
-                {value.value: value.row_indices for value in told.values},
+                saved.column,
+                {value.value: value.row_indices for value in saved.values},
                 confidence=None,
             )
-            for told in part.by
+            for saved in part.by
             if figures
         ),
     )
@@ -251,7 +251,7 @@ def _runs(
 def _run(info: SuiteInfo, row: Row, run: Run, thresholds: Mapping[str, float]) -> RunResult:
     scores = run.scores
     all_pass = all(passes(scores.get(name), info.pass_threshold) for name in info.eval_fns)
-    told: dict[str, Any] = {name: getattr(run, name) for name in _FIELDS}
+    saved: dict[str, Any] = {name: getattr(run, name) for name in _FIELDS}
     return RunResult(
         suite=info.name,
         row_index=row.row_index,
@@ -262,7 +262,7 @@ def _run(info: SuiteInfo, row: Row, run: Run, thresholds: Mapping[str, float]) -
         reasons=run.reasons,
         model=getattr(run, "model", None) or info.model,
         started_at=run.started_at or 0.0,
-        **told,
+        **saved,
     )
 
 

@@ -197,10 +197,10 @@ def _row(row: RowResult, suite: str | None) -> Fields:
 
 
 def _run(run: RunResult) -> Fields:
-    told = dict(zip(_RUN, _values(run), strict=True))
-    told["outcome"] = run.outcome
-    told["started_at"] = run.started_at or None
-    return told
+    fields = dict(zip(_RUN, _values(run), strict=True))
+    fields["outcome"] = run.outcome
+    fields["started_at"] = run.started_at or None
+    return fields
 
 
 def _merged_config(suites: list[Fields]) -> Fields:

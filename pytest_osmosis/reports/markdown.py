@@ -15,7 +15,7 @@ from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult
 from ..verdicts import Change
 from .formats import Sections
-from .tables import ByColumn, Table
+from .tables import ColumnTable, Table
 from .view import Against, Bad, SuiteView, View, view_of
 
 SIZE_LIMIT = 900_000
@@ -102,7 +102,7 @@ def _suite(suite: SuiteView, *, titled: bool, rows: bool) -> Iterator[str]:
         yield from ["", "Slowest: " + ", ".join(code(each) for each in suite.slowest)]
 
 
-def _by_column(found: ByColumn) -> Iterator[str]:
+def _by_column(found: ColumnTable) -> Iterator[str]:
     yield from [f"#### {escaped(found.title[0].upper() + found.title[1:])}", ""]
     yield from table(found.table)
     if found.left_out:

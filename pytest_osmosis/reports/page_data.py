@@ -1,18 +1,23 @@
-"""What the scripts of the HTML report read: the rows of a result and their runs, as JSON.
+"""What the scripts of the HTML report read: rows, their runs, and conversations, as JSON.
 
-A run is the JSON that its result is everywhere, with its outcome.
+A run is the JSON that its result is everywhere, with its outcome. Conversations are read one by
+one and compressed many at a time, up to a limit: only what is compressed is held.
 """
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..run_result import RunId, RunResult
-from ..storage.excerpt import encode
+from ..run_result import RolloutRecord, RunId, RunResult
+from ..storage.excerpt import encode, excerpt
 from ..suite_results import EvalResult, RowResult, SuiteResult
 from ..verdicts import ROW_VERDICTS, Change, RowVerdict
+from .formats import Conversations, Sections
 from .highlights import outcome_shown, row_name
 
 TEXT_LIMIT = 2_000
@@ -21,6 +26,10 @@ VALUE_LIMIT = 200
 """Characters of a value of a column."""
 COLUMNS = 40
 """Columns of a dataset that rows can be filtered by."""
+TOGETHER = 64
+"""Conversations that are compressed together: more are smaller, and slower to open one of."""
+TOGETHER_SIZE = 1 << 19
+"""Characters from which on no further one is added to them."""
 
 Places = Mapping[RunId, tuple[int, int]]
 """Where conversations are: the part and the place in it, by run."""
@@ -42,7 +51,7 @@ def _suite(suite: SuiteResult) -> str:
     index_of = {row_name(row): row.row_index for row in suite.rows}
     there = suite.baseline_model_result
     others = {row.row_index: row for row in there.rows} if there is not None else {}
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": info.name,
         "n": info.n,
         "threshold": info.pass_threshold,
@@ -64,7 +73,7 @@ def _suite(suite: SuiteResult) -> str:
         _row(row, suite, columns, others.get(row.row_index), before.get(row_name(row)))
         for row in suite.rows
     )
-    return f'{encode(told)[:-1]},"rows":[{rows}]}}'
+    return f'{encode(fields)[:-1]},"rows":[{rows}]}}'
 
 
 def _columns(suite: SuiteResult) -> list[str]:
@@ -99,14 +108,14 @@ def _row(
     change: Change | None,
 ) -> str:
     data = row.data
-    told: dict[str, Any] = {"index": row.row_index}
+    fields: dict[str, Any] = {"index": row.row_index}
     if row.row_id:
-        told["id"] = row.row_id
+        fields["id"] = row.row_id
     if data is not None:
-        told["question"] = _cut(data.user_prompt, TEXT_LIMIT)
-        told["truth"] = None if data.ground_truth is None else _cut(data.ground_truth, TEXT_LIMIT)
+        fields["question"] = _cut(data.user_prompt, TEXT_LIMIT)
+        fields["truth"] = None if data.ground_truth is None else _cut(data.ground_truth, TEXT_LIMIT)
         if columns:
-            told["values"] = [_value(data.columns.get(name)) for name in columns]
+            fields["values"] = [_value(data.columns.get(name)) for name in columns]
     runs = ",".join(_run(run, suite) for run in row.runs)
     before = (
         ",".join(_run(run, suite) for run in other.runs)
@@ -114,7 +123,7 @@ def _row(
         else _before(change, suite)
     )
     baseline = f',"baseline":[{before}]' if before else ""
-    return f'{encode(told)[:-1]},"runs":[{runs}]{baseline}}}'
+    return f'{encode(fields)[:-1]},"runs":[{runs}]{baseline}}}'
 
 
 def _before(change: Change | None, suite: SuiteResult) -> str:
@@ -139,3 +148,90 @@ def _value(value: str | float | bool | None) -> str:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]} …"
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The conversations of a page."""
+
+    parts: Sequence[str]
+    """Lists of conversations: JSON, compressed, in base64."""
+    places: Mapping[RunId, tuple[int, int]]
+    """The part and the place in it, by run."""
+    left_out: int
+    """Runs whose conversations there was no room for."""
+
+
+@dataclass(slots=True)
+class _Packing:
+    room: int
+    parts: list[str] = field(default_factory=list)
+    places: dict[RunId, tuple[int, int]] = field(default_factory=dict)
+    waiting: list[str] = field(default_factory=list)
+    runs: list[RunId] = field(default_factory=list)
+    size: int = 0
+    left_out: int = 0
+
+    def add(self, run: RunId, text: str) -> None:
+        self.waiting.append(text)
+        self.runs.append(run)
+        self.size += len(text)
+        if len(self.waiting) >= TOGETHER or self.size >= TOGETHER_SIZE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Compress what waits; leave it out where there is no room for it."""
+        if not self.waiting:
+            return
+        part = compressed(f"[{','.join(self.waiting)}]")
+        if len(part) > self.room:
+            self.left_out += len(self.runs)
+        else:
+            self.room -= len(part)
+            self.places |= {run: (len(self.parts), at) for at, run in enumerate(self.runs)}
+            self.parts.append(part)
+        self.waiting, self.runs, self.size = [], [], 0
+
+
+def packed(
+    runs: Iterable[RunResult], conversations: Conversations, sections: Sections, *, room: int
+) -> Packed:
+    """Return the conversations of runs, the first ones where there is no room for all.
+
+    `room`: characters that the parts may have together.
+    """
+    packing = _Packing(room)
+    for run in runs:
+        if packing.left_out:  # what is read no more is not known to be there
+            packing.left_out += 1
+            continue
+        record = conversations(run.run_id)
+        section = sections.get(run.run_id, "") if record is None else ""
+        if said := describe_run(record, section):
+            packing.add(run.run_id, encode(said))
+    packing.flush()
+    return Packed(packing.parts, packing.places, packing.left_out)
+
+
+def describe_run(record: RolloutRecord | None, section: str = "") -> dict[str, Any]:
+    """Return what a page tells of a run beside its result, as JSON can hold it.
+
+    `section` is what the run's item printed, where nothing else is known.
+    """
+    if record is None:
+        return {"frames": section} if section else {}
+    messages, left_out = excerpt(record.messages)
+    found = {
+        "messages": messages,
+        "left_out": left_out,
+        "calls": list(record.calls),
+        "ground_truth": record.ground_truth,
+        "reasons": dict(record.reasons),
+        "frames": record.frames,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def compressed(text: str) -> str:
+    """Return ASCII text as a page holds it: zlib's format in base64."""
+    return base64.b64encode(zlib.compress(text.encode("ascii"), 6)).decode("ascii")

@@ -11,13 +11,16 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..escaping import encodable
 from ..run_result import RUN_FIELDS, RunResult
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, RowData, RowResult
 from .formats import Sections
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _FIRST = (
     "suite", "row_index", "row_id", "run_index", "outcome", "passed", "success", "error_type",
@@ -44,7 +47,7 @@ def _columns(result: EvalResult) -> dict[str, tuple[type, list[Any]]]:
     """Return the type and the values, a run each, of every column."""
     lines = list(_lines(result))
     columns = {
-        name: (kind, [_told(run, row.data, name) for row, run in lines])
+        name: (kind, [_value_of(run, row.data, name) for row, run in lines])
         for name, kind in COLUMNS.items()
     }
     for name in _functions(result):
@@ -67,7 +70,7 @@ def _functions(result: EvalResult) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _told(run: RunResult, data: RowData | None, name: str) -> Any:
+def _value_of(run: RunResult, data: RowData | None, name: str) -> Any:
     if name in _OF_ROW:
         return None if data is None else getattr(data, name)
     return getattr(run, name)
@@ -97,17 +100,23 @@ def _csv(result: EvalResult) -> bytes:
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 
-def _parquet(result: EvalResult) -> bytes:
-    import pyarrow as pa  # only where Parquet is asked for
-    from pyarrow import parquet
+def as_arrow(result: EvalResult) -> pyarrow.Table:
+    """Return the table."""
+    import pyarrow as pa  # only where it is asked for
 
     kinds = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     columns = {
         _encodable(name): pa.array(map(_encodable, values), kinds[kind])
         for name, (kind, values) in _columns(result).items()
     }
+    return pa.table(columns)
+
+
+def _parquet(result: EvalResult) -> bytes:
+    from pyarrow import parquet
+
     sink = io.BytesIO()
-    parquet.write_table(pa.table(columns), sink)
+    parquet.write_table(as_arrow(result), sink)
     return sink.getvalue()
 
 

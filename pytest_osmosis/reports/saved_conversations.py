@@ -59,14 +59,14 @@ class SavedConversations:
                     ) from None
                 offset += len(line)
 
-    def _note(self, told: Mapping[str, Any], offset: int, length: int) -> None:
-        if told.get("suite") in self._not_shown:  # the baseline model said that
+    def _note(self, line: Mapping[str, Any], offset: int, length: int) -> None:
+        if line.get("suite") in self._not_shown:  # the baseline model said that
             return
-        run = RunId(self._alone or told["suite"], told["row_index"], told["run_index"])
+        run = RunId(self._alone or line["suite"], line["row_index"], line["run_index"])
         self._places[run] = offset, length
         key = run.suite, run.row_index
         if key not in self._asked:
-            self._asked[key] = asked_in(told["messages"], told.get("ground_truth"))
+            self._asked[key] = asked_in(line["messages"], line.get("ground_truth"))
 
     def __contains__(self, run: object) -> bool:
         return run in self._places
@@ -77,14 +77,14 @@ class SavedConversations:
         if place is None or result is None:
             return None
         with self.path.open("rb") as file:
-            told = json.loads(os.pread(file.fileno(), place[1], place[0]))
+            line = json.loads(os.pread(file.fileno(), place[1], place[0]))
         return RolloutRecord(
             result,
-            told.get("frames", ""),
-            told["messages"],
-            told.get("ground_truth"),
-            calls=told.get("calls", ()),
-            reasons=told.get("reasons", {}),
+            line.get("frames", ""),
+            line["messages"],
+            line.get("ground_truth"),
+            calls=line.get("calls", ()),
+            reasons=line.get("reasons", {}),
         )
 
     def row_data(self, suite: str, row: RowResult) -> RowData | None:

@@ -11,7 +11,7 @@ from ..analysis.statistics.estimators import reported_ks
 from ..escaping import escape_control_chars, shortened
 from ..suite_results import Breakdown, FunctionResult, SuiteResult
 from ..verdicts import Interval
-from .highlights import shown
+from .highlights import figure_text
 
 VALUES_SHOWN = 20
 """Values of a column in a table."""
@@ -30,8 +30,8 @@ def figure_metrics(suite: SuiteResult) -> list[str]:
     wanted: list[str] = []
     for definition in METRICS.values():
         ks = reported_ks(suite.info.n) if definition.takes_k else (None,)
-        shown = {"no": (), "yes": ks, "largest k": ks[-1:]}[definition.in_tables]
-        wanted += [Metric(definition.name, k).label for k in shown]
+        chosen = {"no": (), "yes": ks, "largest k": ks[-1:]}[definition.in_tables]
+        wanted += [Metric(definition.name, k).label for k in chosen]
     return wanted
 
 
@@ -61,7 +61,7 @@ def figure_cells(
     found = {} if function is None else function.figures
     for metric in metrics:
         figure = found.get(metric)
-        yield shown(None if figure is None else figure.value)
+        yield figure_text(None if figure is None else figure.value)
         if metric == "mean":
             yield span(None if figure is None else figure.interval) or "-"
     yield f"{0 if function is None else function.scored}/{finished}"
@@ -78,11 +78,11 @@ def span(interval: Interval | None, *, signed: bool = False) -> str:
     if interval is None:
         return ""
     sign = "+" if signed else ""
-    return f"{shown(interval.low, sign)} .. {shown(interval.high, sign)}"
+    return f"{figure_text(interval.low, sign)} .. {figure_text(interval.high, sign)}"
 
 
 @dataclass(frozen=True, slots=True)
-class ByColumn:
+class ColumnTable:
     """The figures of one eval function by the values of a column."""
 
     title: str
@@ -91,18 +91,18 @@ class ByColumn:
     """Values that are not in the table."""
 
 
-def by_columns(suite: SuiteResult, metrics: Sequence[str] | None = None) -> list[ByColumn]:
+def by_columns(suite: SuiteResult, metrics: Sequence[str] | None = None) -> list[ColumnTable]:
     """Return a table for each column and eval function."""
     metrics = figure_metrics(suite) if metrics is None else metrics
     return [each for found in suite.breakdowns for each in _tables(found, suite, metrics)]
 
 
-def _tables(found: Breakdown, suite: SuiteResult, metrics: Sequence[str]) -> Iterator[ByColumn]:
+def _tables(found: Breakdown, suite: SuiteResult, metrics: Sequence[str]) -> Iterator[ColumnTable]:
     for function in suite.functions:
         title = f"by {found.column}"
         if len(suite.functions) > 1:
             title = f"{function.name} {title}"
-        yield ByColumn(
+        yield ColumnTable(
             title,
             _table(found, function, metrics),
             max(0, len(found.values) - VALUES_SHOWN),

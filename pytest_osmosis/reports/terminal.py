@@ -23,8 +23,8 @@ from .highlights import (
     slow_runs,
     some_error_kinds,
 )
-from .tables import ByColumn, Table, by_columns, figure_metrics, figures
-from .view import Against, against, unreached_thresholds, usages
+from .tables import ColumnTable, Table, by_columns, figure_metrics, figures
+from .view import Against, against, short_rows, unreached_thresholds, usages, what_is_missing
 
 COLUMNS = 80
 """The width where there is no terminal."""
@@ -153,7 +153,7 @@ def _suite(suite: SuiteResult, width: int, *, titled: bool, counts: bool = True)
     yield from _notes(suite, width, counts=counts)
 
 
-def _by_column(number: int, found: ByColumn, suite: SuiteResult, width: int) -> Iterator[str]:
+def _by_column(number: int, found: ColumnTable, suite: SuiteResult, width: int) -> Iterator[str]:
     """One of the tables by a column."""
     yield from _wrapped(found.title, width)
     lines = _table(lambda metrics: by_columns(suite, metrics)[number].table, suite, width)
@@ -262,7 +262,7 @@ def _notes(suite: SuiteResult, width: int, *, counts: bool) -> Iterator[str]:
         yield from _wrapped(each, width)
     if suite.errors:
         runs = counted(sum(suite.errors.values()), "run")
-        yield from _wrapped(f"{runs} ended in an error; a missing score counts as 0.0", width)
+        yield from _wrapped(f"{runs} ended in an error; {what_is_missing(suite)}", width)
         yield from _wrapped(", ".join(some_error_kinds(suite)), width, "  ")
     for note in _remarks(suite, counts=counts):
         yield from _wrapped(note, width)
@@ -277,9 +277,7 @@ def _remarks(suite: SuiteResult, *, counts: bool) -> Iterator[str]:
         yield f"partial: {suite.selected} of {suite.info.total_runs} runs selected"
     if counts and suite.finished < suite.selected:
         yield f"partial: {suite.finished} of {suite.selected} selected runs have ended"
-    if suite.short_rows and suite.info.n > 1:
-        rows = "1 row has" if suite.short_rows == 1 else f"{suite.short_rows} rows have"
-        yield f"{rows} fewer than {suite.info.n} runs: pass@k uses the runs that are there"
+    yield from short_rows(suite)
 
 
 def _lowest(suite: SuiteResult) -> list[str]:
@@ -291,7 +289,8 @@ def _lowest(suite: SuiteResult) -> list[str]:
 
 def _moved(rows: Sequence[Change], width: int) -> Iterator[str]:
     for row in rows[:CHANGED_IN_TERMINAL]:
-        yield f"    {row.verdict:<9}  {row.name}  {row.figures}"
+        name = shortened(" ".join(row.name.split()))
+        yield f"    {row.verdict:<9}  {name}  {row.figures}"
         for label, answer in (("baseline", row.baseline_answer), ("current", row.answer)):
             if answer:
                 yield f"      {label:<8}  {_short(answer, width)}"

@@ -39,8 +39,8 @@ def table(
             return
     for name, *cells in rows[1:]:
         yield name
-        told = [f"{title} {cell}" for title, cell in zip(header[1:], cells, strict=True) if cell]
-        yield from wrapped("  " + ", ".join(told), width)
+        words = [f"{title} {cell}" for title, cell in zip(header[1:], cells, strict=True) if cell]
+        yield from wrapped("  " + ", ".join(words), width)
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -21,16 +21,16 @@ from .highlights import (
     LOWEST_IN_FILES,
     RUNS_IN_FILES,
     error_kinds,
+    figure_text,
     lowest_rows,
     row_name,
     run_name,
-    shown,
     slow_runs,
     some_error_kinds,
     unscored_rows,
     unscored_share,
 )
-from .tables import ByColumn, Table, by_columns, figures, interval_title, span
+from .tables import ColumnTable, Table, by_columns, figures, interval_title, span
 
 State = Literal["passed", "failed", "inconclusive"]
 
@@ -75,7 +75,7 @@ class SuiteView:
     facts: Sequence[str]
     """Tokens, cost, errors and what is missing; a sentence each."""
     table: Table
-    by: Sequence[ByColumn]
+    by: Sequence[ColumnTable]
     """The figures by the values of columns."""
     verdicts: Sequence[tuple[State, str, str]]
     """Outcome, gate, sentence."""
@@ -174,12 +174,12 @@ def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
 def _bad(row: RowResult, found: str, suite: SuiteResult, sections: Sections) -> Bad:
     runs = [
         (run_name(row, run, n=suite.info.n), section_of(run, suite, sections))
-        for run in _shown(row.runs)
+        for run in _not_passed(row.runs)
     ]
     return Bad(row_name(row), found, runs)
 
 
-def _shown(runs: Sequence[RunResult]) -> list[RunResult]:
+def _not_passed(runs: Sequence[RunResult]) -> list[RunResult]:
     return [run for run in runs if not run.passed][:RUNS_IN_FILES]
 
 
@@ -195,12 +195,25 @@ def facts(suite: SuiteResult) -> list[str]:
     found = list(usages(suite))
     if kinds := error_kinds(suite):
         listed = ", ".join(some_error_kinds(suite))
-        found.append(
-            f"{counted(sum(count for _, count in kinds), 'run')} ended in an error: {listed}"
-        )
+        runs = counted(sum(count for _, count in kinds), "run")
+        found.append(f"{runs} ended in an error: {listed}; {what_is_missing(suite)}")
     if suite.finished < suite.info.total_runs:
         found.append(f"{suite.finished} of {suite.info.total_runs} runs of the evaluation are here")
-    return [*found, *unreached_thresholds(suite)]
+    return [*found, *short_rows(suite), *unreached_thresholds(suite)]
+
+
+def what_is_missing(suite: SuiteResult) -> str:
+    """Return whether missing scores count in the figures, as a clause."""
+    if any(function.mean is not None for function in suite.functions):
+        return "a missing score counts as 0.0 in every figure"
+    return "no run has a score, so there are no figures"
+
+
+def short_rows(suite: SuiteResult) -> Iterator[str]:
+    """Yield the sentence that says which figures are not of all rows."""
+    if suite.short_rows and suite.info.n > 1:
+        rows = "1 row has" if suite.short_rows == 1 else f"{suite.short_rows} rows have"
+        yield f"{rows} fewer than {suite.info.n} runs: pass@k leaves out rows with fewer than k"
 
 
 def unreached_thresholds(suite: SuiteResult) -> Iterator[str]:
@@ -268,9 +281,9 @@ def against(comparison: Comparison) -> Against:
             [
                 [
                     each.metric,
-                    shown(each.baseline),
-                    shown(each.current),
-                    shown(each.paired.difference, "+"),
+                    figure_text(each.baseline),
+                    figure_text(each.current),
+                    figure_text(each.paired.difference, "+"),
                     span(each.paired.interval, signed=True),
                     "" if each.paired.p is None else p_value(each.paired.p),
                 ]
@@ -305,8 +318,8 @@ def _environment(result: EvalResult) -> list[tuple[str, str]]:
     found = result.environment
     if not found:
         return []
-    told = [("command", str(found["command_line"]))]
+    lines = [("command", str(found["command_line"]))]
     if git := found.get("git"):
-        told.append(("commit", git["commit"] + (" and changes" if git["dirty"] else "")))
+        lines.append(("commit", git["commit"] + (" and changes" if git["dirty"] else "")))
     versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
-    return [*told, ("versions", versions), ("platform", str(found["platform"]))]
+    return [*lines, ("versions", versions), ("platform", str(found["platform"]))]

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import osmosis_ai
-import pytest_osmosis
 from osmosis_ai.messages import text_of
+from osmosis_ai.secret import redact
 
 from ..escaping import counted, escape_control_chars, escape_workflow_commands, shown_path
 from ..run_result import RolloutRecord, RunResult, passes
@@ -33,7 +33,8 @@ LINE_LIMIT = 400
 """Characters of an answer or a reason that is shown on one line."""
 _LINES_SHOWN = 80
 _OURS = tuple(
-    os.path.abspath(folder) + os.sep for folder in (*osmosis_ai.__path__, *pytest_osmosis.__path__)
+    os.path.abspath(folder) + os.sep
+    for folder in (*osmosis_ai.__path__, os.path.dirname(os.path.dirname(__file__)))
 )
 _MACHINERY = (os.sep + "asyncio" + os.sep, os.sep + "concurrent" + os.sep, "<frozen ")
 
@@ -199,9 +200,9 @@ def harmless(parts: Iterable[str], whole: Path | None = None) -> str:
     return escape_workflow_commands(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
 
 
-def rollout_section(record: RolloutRecord, max_turns: int, *, redact: Callable[[str], str]) -> str:
+def rollout_section(record: RolloutRecord, max_turns: int) -> str:
     """The rollout below a test function's own failure; redacted ahead of what cuts its texts."""
-    result, messages = record.result, masked(plain(record.messages), redact)
+    result, messages = record.result, masked(plain(record.messages))
     truth = None if record.ground_truth is None else redact(record.ground_truth)
     said = rollout_text(result, messages, truth, record.reasons)
     return harmless([_out_of_turns(result, messages, max_turns).strip(), *said])

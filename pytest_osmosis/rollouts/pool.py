@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from osmosis_ai.error_text import named_error
+from osmosis_ai.models.transport import cassettes
 from osmosis_ai.running.captured import Captured, capture
 from osmosis_ai.running.code_warning import BlockedLoop, CodeWarning
 from osmosis_ai.running.engine import Engine
@@ -22,20 +22,26 @@ from osmosis_ai.running.isolation import Isolation
 from osmosis_ai.running.section import LeftBehind
 from osmosis_ai.running.thread_calls import CallThreads
 from osmosis_ai.running.watchdog import Blocked
+from osmosis_ai.secret import redact
 
 from ..dataset.errors import DatasetError
+from ..dataset.json_copy import json_copy
+from ..errors import ConfigurationError
 from ..run_result import RolloutRecord, RunId
 from .cached import ResultCache
 from .prepare import open_model, ready_for
-from .services import RunServices
+from .rollout import Rollout
+from .services import Services
 from .suite import Suite
 
 if TYPE_CHECKING:
     from osmosis_ai.bridge import Bridge
+    from osmosis_ai.embedded import EmbeddedEndpoint
     from osmosis_ai.models.base import ChatModel
     from osmosis_ai.models.rate_limiter import RateLimiter
 
     from ..spec import ModelSpec
+    from .tracing import Tracing
 
 
 class RolloutPool(Engine[RunId, RolloutRecord]):
@@ -51,6 +57,7 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         on_finished: Callable[[RunId, RolloutRecord], None],
         rate_limit: RateLimiter,
         cache: ResultCache | None = None,
+        tracing: Tracing | None = None,
         on_stuck: Callable[[str], None] = lambda reason: None,
     ) -> None:
         """Runs in `cache` are not run; it is used in the thread that wants them.
@@ -63,12 +70,33 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         self._rate_limit = rate_limit
         self._cache = cache or ResultCache(suites)
         self._pool_size = pool_size
-        self._warnings: deque[CodeWarning] = deque()
+        self._cassette = cassettes.inserted
+        self.warnings: deque[CodeWarning] = deque()
+        """What user code was found to do to the session, until it is taken."""
         self._models: dict[int, ChatModel] = {}
         self._bridges: dict[int, Bridge] = {}
+        self._endpoints: dict[str, EmbeddedEndpoint] = {}
+        named = {name: suite.info.shares for name, suite in suites.items()}
+        several = Counter(named.values())
+        self._shares = {name: what for name, what in named.items() if what and several[what] > 1}
+        """What the rollouts of suites are called that share them with other suites."""
+        self._shared: dict[RunId, asyncio.Future[RolloutRecord]] = {}
+        """Rollouts that runs of several suites are."""
         self._threads = CallThreads()
         self._on_stuck = on_stuck
         self._guards = Isolation(self._moved, on_stuck=self._stuck)
+        self._services = Services(
+            self._guards,
+            self._threads,
+            self._bridge,
+            self.warnings.append,
+            rate_limit,
+            self._left,
+            tracing,
+        )
+        self._tracing = tracing
+        self.last_words: str | None = None
+        """What is to be said once it is closed."""
         # Here and not at the first call: in the event loop it would hold up what else runs there.
         # The client is the last: aiohttp, which it needs, is being imported in a thread.
         for suite in suites.values():
@@ -84,16 +112,11 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
 
     def coming(self, keys: Iterable[RunId]) -> None:
         """Offer the next runs, in order; consumed as they start."""
-        self.offer(key for key in keys if key not in self._cache)
+        self.offer(key for key in keys if key not in self._cache.runs)
 
     def result(self, key: RunId) -> RolloutRecord:
         """Wait for a run and return its record; `EngineClosed` when it will not be run."""
-        return self._cache.take(key) if key in self._cache else self.wait(key)
-
-    def warnings(self) -> Iterator[CodeWarning]:
-        """Yield what user code was found to do to the session since the last call."""
-        while self._warnings:
-            yield self._warnings.popleft()
+        return self._cache.record(key) if key in self._cache.runs else self.wait(key)
 
     def hold(self, seconds: float) -> None:
         """Send nothing for so long, since another process was refused; from any thread."""
@@ -110,12 +133,16 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         is_closed = super().close()
         self._guards.close()
         self._threads.close()
+        if self._cassette is not None:
+            self._cassette.close()
+        if self._tracing is not None:
+            self.last_words = self._tracing.close()
         return is_closed
 
     def _moved(self, blocked: Blocked) -> None:
         """Note that user code blocks the event loop; in the watchdog's thread."""
         text, category = str(blocked), BlockedLoop.__name__
-        self._warnings.append(CodeWarning(category, text, blocked.filename, blocked.line))
+        self.warnings.append(CodeWarning(category, text, blocked.filename, blocked.line))
 
     def _stuck(self, key: RunId, held: str) -> None:
         """A run holds the event loop and ignores interruptions: no later result can come."""
@@ -130,45 +157,63 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         self._on_stuck(reason)
 
     async def _execute(self, key: RunId) -> RolloutRecord:
-        suite, captured = self._suites[key.suite], capture()
-        recorded, spec, model = self._cache.unscored(key), suite.spec.model, None
-        if recorded is None and suite.calls_model:
-            try:
-                model = self._models.get(id(spec)) or await self._open_model(spec)
-            except ValueError as error:  # a variable of the environment is unusable, in every run
-                lost = suite.lost(key, error=str(error), error_type="provider")
-                record = RolloutRecord(replace(lost, fatal=True))
-                return self._finish(key, captured, record)
-        task = asyncio.current_task()
-        assert task is not None
-        services = RunServices(
-            key,
-            self._guards,
-            self._threads,
-            captured,
-            model,
-            bridge=partial(self._bridge, spec),
-            warn=self._warnings.append,
-            leave=lambda record: self.leave(task, self._finish(key, captured, record)),
-        )
+        """Run a rollout, or take the one that a run of another suite is, or was."""
+        if key.suite in self._shares:
+            group = self._group(key)
+            if group in self._shared:
+                return await self._taken(key, self._shared[group])
+            self._shared[group] = asyncio.get_running_loop().create_future()
+        suite, captured, log = self._suites[key.suite], capture(), self._cache.log
+        spec, model = suite.spec.model, None
+        recorded = log.unscored(key) if log is not None and log.has_unscored else None
+        if self._cassette is not None:
+            self._cassette.begin(key, again=recorded is not None)
+        if self._tracing is not None:
+            self._tracing.begin(key)
         try:
-            if recorded is not None:
-                return self._finish(key, captured, await suite.score_again(recorded, services))
-            return self._finish(key, captured, await suite.run(key, services))
+            if recorded is None and suite.agent.asks_model:
+                model = self._models.get(id(spec)) or await self._open_model(spec)
+            rollout = Rollout(suite, key, self._services, captured, model)
+            if recorded is None:
+                record = await suite.run(rollout)
+            else:
+                record = await rollout.score_again(recorded)
+            return self._finish(key, captured, record)
         except LeftBehind:  # it has a record
             raise
         except DatasetError as changed:
-            gone = suite.lost(key, error=str(changed), error_type="internal")
-            return self._finish(key, captured, RolloutRecord(gone))
+            record = RolloutRecord(suite.lost(key, error=str(changed), error_type="internal"))
+        except ConfigurationError as error:  # a variable of the environment is unusable, everywhere
+            lost = suite.lost(key, error=str(error), error_type="provider")
+            record = RolloutRecord(replace(lost, fatal=True))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - of one run: the others go on
-            return self._finish(key, captured, _unrecorded(suite, key, error))
+            record = _unrecorded(suite, key, error)
+        return self._finish(key, captured, record)
+
+    async def _taken(self, key: RunId, known: asyncio.Future[RolloutRecord]) -> RolloutRecord:
+        record = (await asyncio.shield(known)).shared_with(key.suite)
+        copied = replace(record, messages=json_copy(record.messages))
+        return self._finish(key, capture(), copied)
+
+    def _group(self, key: RunId) -> RunId:
+        """Return what names the one rollout of several suites' runs."""
+        return key._replace(suite=self._shares[key.suite])
+
+    def _left(self, record: RolloutRecord, captured: Captured) -> None:
+        key = record.result.run_id
+        self.leave(key, self._finish(key, captured, record))
 
     def _finish(self, key: RunId, captured: Captured, finished: RolloutRecord) -> RolloutRecord:
         if captured.texts:
-            sections = captured.sections(self._suites[key.suite].redact)
+            sections = captured.sections()
             finished = replace(finished, sections=sections)
+        if self._tracing is not None:
+            self._tracing.end(finished)
         if self.is_abandoned:
             return finished
+        if key.suite in self._shares and not (shared := self._shared[self._group(key)]).done():
+            copied = json_copy(finished.messages)  # a test may change its own
+            shared.set_result(replace(finished, messages=copied))
         self._on_finished(key, finished)
         if finished.result.fatal:  # at once: workers hear of the session's halt a moment later
             self.halt(finished.result.error or "the endpoint refuses every call")
@@ -178,7 +223,10 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         await ready_for([each.spec.model for each in self._suites.values()])
         model = self._models.get(id(spec))
         if model is None:
-            model = self._models[id(spec)] = self._opened(spec)
+            try:
+                model = self._models[id(spec)] = self._opened(spec)
+            except ValueError as error:
+                raise ConfigurationError(str(error)) from None
         return model
 
     def _bridge(self, spec: ModelSpec) -> Bridge:
@@ -190,15 +238,24 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         return bridge
 
     def _opened(self, spec: ModelSpec) -> ChatModel:
-        return open_model(
+        persona = spec.persona
+        if persona is not None and persona not in self._base_urls:  # a marker alone names it
+            from osmosis_ai.embedded import start_embedded
+
+            endpoint = self._endpoints[persona] = start_embedded(persona)
+            self._base_urls = {**self._base_urls, persona: endpoint.base_url}
+        model = open_model(
             spec, base_urls=self._base_urls, pool_size=self._pool_size, rate_limit=self._rate_limit
         )
+        return model if self._tracing is None else self._tracing.model(model, spec)
 
     async def _close_models(self) -> None:
         for bridge in self._bridges.values():
             bridge.close()
         for model in self._models.values():
             await model.aclose()
+        for endpoint in self._endpoints.values():
+            endpoint.close()
 
 
 def _unrecorded(suite: Suite, key: RunId, error: BaseException) -> RolloutRecord:
@@ -208,4 +265,4 @@ def _unrecorded(suite: Suite, key: RunId, error: BaseException) -> RolloutRecord
     )
     # The frames alone: an exception that it came from may be what cannot be put into words.
     frames = "".join(traceback.format_tb(error.__traceback__))
-    return RolloutRecord(result, suite.redact(f"{result.error}\n\n{frames}"))
+    return RolloutRecord(result, redact(f"{result.error}\n\n{frames}"))

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from osmosis_ai.secret import Redactor
+from osmosis_ai.secret import mask_everywhere, redact
 
 from ..api_keys import key_of, secrets_of
 from ..dataset.columns import mapping_of
@@ -32,28 +32,43 @@ from .suite import Suite
 if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatModel, RateLimit
 
+NO_MODEL = "--osmosis-model is needed: a name at --osmosis-base-url, provider/model, or 'embedded'"
+
 
 def prepare(
-    spec: EvalSpec, session: SessionSpec, *, validate: bool = True, hooks: UserHooks | None = None
+    spec: EvalSpec,
+    session: SessionSpec,
+    *,
+    validate: bool = True,
+    hooks: UserHooks | None = None,
+    agent: object = None,
 ) -> Suite:
-    """The suite of `spec`; `validate=False` where another process has checked the rows already."""
+    """The suite of `spec`; `validate=False` where another process has checked the rows already.
+
+    `agent` is the one that the spec only names, where it is an object.
+    """
     hooks = hooks or UserHooks()
     try:
         dataset = read_rows(spec, validate=validate, hooks=hooks)
-        loaded = load_agent(spec.agent, roots=session.roots, hooks=hooks, withheld=session.withheld)
+        roots = session.roots
+        loaded = load_agent(
+            spec.agent, roots=roots, hooks=hooks, withheld=session.withheld, named=agent
+        )
         grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=session.roots)
         eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=session.roots)
     except (ImportingError, HookFailed) as error:
         raise ConfigurationError(str(error)) from None
+    if loaded.agent.asks_model and not spec.model.model:
+        raise ConfigurationError(NO_MODEL)
     if loaded.needs_scores and not (grading or eval_fns or spec.marked):
         raise ConfigurationError(
             f"--osmosis-agent {spec.agent!r}: nothing scores it: put a Grader into its module, "
             "or give --osmosis-grader or --osmosis-eval-fn"
         )
     models = [spec.model, *(each.model for each in session.evals)]
-    redact = Redactor([*secrets_of(*models), *session.key_variables])
+    mask_everywhere(*secrets_of(*models), *session.key_variables)
     if validate:
-        _refuse_secret_ids(dataset, redact)
+        _refuse_secret_ids(dataset)
     return Suite(
         spec,
         session,
@@ -63,11 +78,10 @@ def prepare(
         eval_fns=eval_fns,
         grading=grading,
         hooks=hooks,
-        redact=redact,
     )
 
 
-def _refuse_secret_ids(dataset: Dataset, redact: Redactor) -> None:
+def _refuse_secret_ids(dataset: Dataset) -> None:
     """Raise ConfigurationError where a row's id holds a secret: masked, it would name no row."""
     ids = [dataset.row_id(index) or "" for index in dataset.row_indices]
     if redact(joined := "\n".join(ids)) == joined:
@@ -99,6 +113,7 @@ def read_rows(spec: EvalSpec, *, validate: bool = True, hooks: UserHooks | None 
             sample_seed=spec.sample_seed,
             shard=shard,
             mapping=mapping_of(spec.map),
+            system_prompt=spec.system_prompt,
             validate=validate,
             records=_records(spec.data, hooks),
         )
@@ -141,10 +156,12 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
     settings.update(agent_timeout_s=spec.agent_timeout_s, grader_timeout_s=spec.grader_timeout_s)
     if spec.rows is not None:
         settings.update(rows=spec.rows)
+    settings["system_prompt"] = spec.system_prompt
     if spec.map:
         settings.update(map=list(spec.map))
     if spec.sample is not None:
         settings.update(sample=spec.sample, sample_seed=spec.sample_seed)
+    settings.update(replay=spec.model.replay)
     if spec.shard is not None:
         settings.update(shard=spec.shard)
     eval_fns = (REWARD, *spec.eval_fns) if graded else spec.eval_fns or (REWARD,)
@@ -154,7 +171,7 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
         name=spec.name,
         agent=spec.agent,
         data=str(spec.data),
-        model=spec.model.model,
+        model=spec.model.model or "none",
         endpoint=endpoint_of(spec.model),
         eval_fns=eval_fns,
         n=spec.n,
@@ -171,7 +188,9 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
 
 
 def endpoint_of(model: ModelSpec) -> str:
-    """Where the model is asked, fit to be shown."""
+    """Where the model is asked, fit to be shown; empty without a model."""
+    if not model.model:
+        return ""
     if model.persona is not None:
         return EMBEDDED_ENDPOINT
     if model.base_url is None:
@@ -189,7 +208,8 @@ async def ready_for(models: Iterable[ModelSpec]) -> None:
     Before the first run of any: pytest replaces the filters of warnings between items, and an
     import that goes on meanwhile would print what it warns of, or raise it under `-W error`.
     """
-    if any(model.persona is None and model.base_url is None for model in models):
+    named = [model for model in models if model.model]
+    if any(model.persona is None and model.base_url is None for model in named):
         from osmosis_ai.models.litellm.library import import_ahead
 
         await import_ahead()

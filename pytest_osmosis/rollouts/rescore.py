@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from osmosis_ai.secret import Redactor
+from osmosis_ai.secret import mask_everywhere
 
 from ..api_keys import secrets_of
 from ..errors import ConfigurationError
-from ..run_result import RolloutRecord, RunId, RunResult
+from ..run_result import RolloutRecord, RunResult
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..storage import journal, run_directory
 from ..storage.fingerprint import EvalFingerprint, RunPlan
@@ -29,11 +29,11 @@ from ..user_code.load_agent import LoadedAgent, load_agent, load_grading
 from ..user_code.user_hooks import UserHooks
 from .prepare import read_rows
 from .scoring import REWARD
-from .services import RunServices
 from .suite import Suite
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
+    from .rollout import Rollout
 
 OPTION = "--osmosis-rescore"
 _NO_MODEL = ModelSpec(model="")
@@ -111,7 +111,8 @@ def prepare(
     roots = session.roots
     try:
         eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=roots)
-        loaded = LoadedAgent(_NoAgent())
+        agent = _NoAgent()
+        loaded = LoadedAgent(agent)
         if REWARD in identity.info.eval_fns and not session.rescore.eval_fns and not spec.grader:
             # Its grader may stand in its module; what gives itself a reward has none.
             loaded = load_agent(spec.agent, roots=roots, hooks=hooks)
@@ -126,13 +127,13 @@ def prepare(
         rows=len(identity.plan.indices),
         settings={**identity.info.settings, "rescored": folder.name},
     )
+    mask_everywhere(*secrets_of(spec.model), *session.key_variables)
     suite = _Rescored(
         spec,
         session,
         info=info,
         dataset=dataset,
-        agent=loaded.agent,
-        redact=Redactor([*secrets_of(spec.model), *session.key_variables]),
+        agent=agent,
         eval_fns=eval_fns,
         grading=grading,
         hooks=hooks,
@@ -155,6 +156,7 @@ class _NoAgent:
     """Stands where a suite has its agent: nothing asks for it."""
 
     max_concurrent: int | None = None
+    asks_model = False
     reward_hint = "no reward was recorded: give --osmosis-eval-fn"
     imports: Sequence[str] = ()
 
@@ -165,7 +167,6 @@ class _NoAgent:
 class _Rescored(Suite):
     """Its runs have been recorded."""
 
-    calls_model = False
     recorded: Replay
     """The evaluation whose conversations these are."""
 
@@ -173,15 +174,15 @@ class _Rescored(Suite):
         """The recorded runs of a row."""
         return (run for run in super().runs_of(row_index) if (row_index, run) in self.recorded.runs)
 
-    async def run(self, run_id: RunId, services: RunServices) -> RolloutRecord:
+    async def run(self, rollout: Rollout) -> RolloutRecord:
         """The scores of one recorded run."""
-        kept = self.recorded.runs[run_id.row_index, run_id.run_index]
+        kept = self.recorded.runs[rollout.row.row_index, rollout.run_id.run_index]
         before, recorded = replace(kept.result, suite=self.spec.name), read_record(kept.place)
         if before.error_type not in (None, "eval_fn"):
             return RolloutRecord(before) if recorded is None else replace(recorded, result=before)
         if recorded is None or not kept.whole:
             return _not_recorded(before)
-        return await self.score_again(replace(recorded, result=before), services)
+        return await rollout.score_again(replace(recorded, result=before))
 
 
 def _not_recorded(before: RunResult) -> RolloutRecord:

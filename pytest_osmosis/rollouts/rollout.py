@@ -7,44 +7,66 @@ pytest.
 from __future__ import annotations
 
 import _thread
+import math
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.messages import last_assistant_text
+from osmosis_ai.models.transport import cassettes
 from osmosis_ai.running.code_warning import call_left_behind
 from osmosis_ai.running.guards import CodeEnded
 from osmosis_ai.running.loop_call import RunInMainLoop, run_directly
 from osmosis_ai.running.section import DeadlineExceeded, LeftBehind, Section
+from osmosis_ai.secret import redact
 
 from ..dataset.json_copy import json_copy
-from ..run_result import ANSWER_LIMIT, RolloutRecord, RunId, RunResult, passes, whole_ms
+from ..run_result import ANSWER_LIMIT, RolloutRecord, RunId, RunResult, whole_ms
 from ..user_code.agent import AgentResult, AgentRun
 from . import errors
 from .errors import Failure
 from .loop_proxies import LoopProxyCalls, LoopProxyModel
 from .scoring import Scoring
-from .services import RunServices
 
 if TYPE_CHECKING:
     from osmosis_ai.agents.client import ModelLLM
+    from osmosis_ai.models.base import ChatModel
+    from osmosis_ai.running.captured import Captured
 
-    from ..dataset.rows import Row
+    from .services import Services
     from .suite import Suite
 
 _NONE: Mapping[str, Any] = {}
 """What all results share that have nothing to say: they are kept to the end."""
+_NO_ERROR: Mapping[str, Any] = {
+    "error": None,
+    "error_type": None,
+    "error_kind": None,
+    "eval_errors": _NONE,
+}
 
 
 class Rollout:
     """One run of one row."""
 
-    def __init__(self, suite: Suite, row: Row, run_id: RunId, services: RunServices) -> None:
+    def __init__(
+        self,
+        suite: Suite,
+        run_id: RunId,
+        services: Services,
+        captured: Captured,
+        model: ChatModel | None,
+    ) -> None:
+        """`captured` has what it prints; `model` is None where none is called.
+
+        Raises:
+            DatasetError: when its row has changed.
+        """
         self.suite = suite
-        self.row = row
-        self.run_index = run_id.run_index
+        self.run_id = run_id
+        self.row = suite.dataset.row(run_id.row_index)
         self.outcome: AgentResult | None = None
         self.failure: Failure | None = None
         self._late: Failure | None = None
@@ -52,35 +74,41 @@ class Rollout:
         self._started_at, self._started = 0.0, 0.0
         """The wall clock, and one that only advances, when the agent began."""
         self._services = services
-        self._position = {"row_index": row.row_index, "run_index": run_id.run_index}
-        self._scoring = Scoring(suite, row, self._position, services)
+        self._captured = captured
+        self._model = model
+        self._scoring = Scoring(suite, self.row, run_id, services)
         self._agent_run = self._for_agent()
         self._attempts: list[AgentRun] = []
         """The last of them is that; the calls of the others were paid as well."""
         self._has_slot = False
 
     def _for_agent(self) -> AgentRun:
-        row, model = self.row, self.suite.spec.model
-        rollout_id = f"eval-{row.row_index}-run-{self.run_index}"
+        row, run_id, model = self.row, self.run_id, self.suite.spec.model
+        rollout_id = f"eval-{row.row_index}-run-{run_id.run_index}"
         params = dict(model.sampling)
         if model.seed is not None:
-            params["seed"] = model.seed + self.run_index
+            params["seed"] = model.seed + run_id.run_index
         # The embedded endpoint errs by rollout, not by order of arrival: `user` names the rollout.
         sent = params if model.persona is None else {**params, "user": rollout_id}
         return AgentRun(
             rollout_id=rollout_id,
             messages=row.opening(),
-            metadata={**json_copy(row.extra), **self._position, "execution_mode": "eval"},
+            metadata={
+                **json_copy(row.extra),
+                "row_index": row.row_index,
+                "run_index": run_id.run_index,
+                "execution_mode": "eval",
+            },
             ground_truth=row.ground_truth,
             params=params,
             sent=sent,
             max_turns=self.suite.spec.max_turns,
-            model=self._services.model,
-            bridge=self._services.bridge,
+            model=self._model,
+            bridge=partial(self._services.bridge, model),
             run_sync=self._services.threads.run,
-            write=self._services.captured.write,
-            redact=self.suite.redact,
+            write=self._captured.write,
             debug_dir=self.suite.debug_dir,
+            rate_limit=self._services.rate_limit,
         )
 
     async def run(self) -> RolloutRecord:
@@ -92,7 +120,7 @@ class Rollout:
             suite.agent,
             suite.spec.agent,
             suite.spec.agent_timeout_s,
-            job=services.run_id,
+            job=self.run_id,
             expired=self._expired,
             left=self._leave,
         )
@@ -111,14 +139,26 @@ class Rollout:
             self._end_agent()
         if self.outcome is not None and self.outcome.error is not None:
             self.failure = errors.agent_reported(self.outcome.error, self._agent_run)
-        if self.failure is None:
-            await self.score()
+        if self.failure is None and self.outcome is not None and not suite.spec.marked:
+            await self._scoring.score(self.outcome, self._agent_run)
         return self.finished()
+
+    async def score_again(self, recorded: RolloutRecord) -> RolloutRecord:
+        """Call the eval functions of a recorded run once more: nothing is sent to the model."""
+        before, messages = recorded.result, recorded.messages
+        outcome = AgentResult(messages, reward=recorded.reward, tool_calls=before.tool_calls)
+        self.outcome = outcome
+        if not self.suite.spec.marked:
+            await self._scoring.score(outcome, self._agent_run)
+        result = replace(before, row_id=self.row.row_id, **self._scored(messages))
+        return self._record(result, messages, recorded.calls)
 
     def _attempt(self, run_in_main_loop: RunInMainLoop) -> Awaitable[AgentResult]:
         """Begin to run the agent, in the main loop or in another."""
         if self._attempts:  # it is moved back
             self._agent_run.close()
+            if caller := cassettes.current.get():
+                caller.restart()
             self._agent_run = self._for_agent()
         run = self._agent_run
         self._attempts.append(run)
@@ -156,124 +196,96 @@ class Rollout:
         self._agent_run.close()
         if self._has_slot:
             self._give_slot()
-        self._services.leave(self.finished())
-
-    async def score(self) -> None:
-        """Score what the agent gave."""
-        assert self.outcome is not None
-        if not self.suite.spec.marked:
-            await self._scoring.score(self.outcome, self._agent_run)
+        self._services.leave(self.finished(), self._captured)
 
     # ---- the value
 
     def finished(self) -> RolloutRecord:
         """Return everything that is known of the run, redacted."""
-        failure = self.failure
+        failure, row = self.failure, self.row
         duration_ms = (time.perf_counter() - self._started) * 1000.0
-        return self._record(
-            RunResult(
-                suite=self.suite.spec.name,
-                row_index=self.row.row_index,
-                run_index=self.run_index,
-                row_id=self.row.row_id,
-                success=failure is None,
-                model=self.suite.info.model,
-                started_at=self._started_at,
-                duration_ms=whole_ms(duration_ms),
-                fatal=failure is not None and failure.fatal,
-                thresholds=_NONE,
-                **self._usage(),
-                **self._scored(),
-            )
+        clients = [run.llm for run in self._attempts if run.llm is not None]
+        messages = self._agent_run.recorded() if self.outcome is None else self.outcome.messages
+        result = RunResult(
+            suite=self.suite.spec.name,
+            row_index=row.row_index,
+            run_index=self.run_id.run_index,
+            row_id=row.row_id,
+            success=failure is None,
+            model=self.suite.info.model,
+            started_at=self._started_at,
+            duration_ms=whole_ms(duration_ms),
+            fatal=failure is not None and failure.fatal,
+            thresholds=_NONE,
+            tool_calls=self.outcome.tool_calls if clients and self.outcome is not None else 0,
+            **(clients[0].measures() if len(clients) == 1 else _measures(clients)),
+            **self._scored(messages),
         )
+        calls = [call for client in clients for call in client.calls]
+        return self._record(result, messages, calls)
 
-    def rescored(self, before: RunResult) -> RolloutRecord:
-        """Return the record of a run that was recorded, with what scoring it once more gives."""
-        return self._record(replace(before, row_id=self.row.row_id, **self._scored()))
-
-    def _record(self, result: RunResult) -> RolloutRecord:
+    def _record(
+        self, result: RunResult, messages: list[dict[str, Any]], calls: Sequence[Mapping[str, Any]]
+    ) -> RolloutRecord:
         """Return the run with its conversation; the question, where an agent failed without one."""
-        question = [] if result.error is None else self.row.opening()
+        outcome, is_marked = self.outcome, self.suite.spec.marked
+        if not messages and result.error is not None:
+            messages = self.row.opening()
         return RolloutRecord(
             result,
-            self._frames(),
-            self._messages() or question,
+            "" if result.error is None else self._frames(),
+            messages,
             self.row.ground_truth,
-            {**self.row.metadata(), **self._position} if self.suite.spec.marked else _NONE,
-            self.outcome.reward if self.outcome is not None else None,
-            calls=[call for client in self._clients() for call in client.calls],
+            {**self.row.metadata(), **self.run_id.position()} if is_marked else _NONE,
+            None if outcome is None else outcome.reward,
+            calls=calls,
             reasons=self._scoring.reasons,
         )
 
-    def _scored(self) -> dict[str, Any]:
+    def _scored(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the fields that scoring decides: of a recorded run they are replaced."""
-        messages, (error_type, error) = self._messages(), self._error()
+        suite, scoring = self.suite, self._scoring
+        is_scored = self.failure is None and not scoring.errors
+        lowest = min(scoring.scores.values(), default=math.inf)
+        answer = None
+        if suite.keep_answers and messages:
+            said = redact(last_assistant_text(messages))[:ANSWER_LIMIT]
+            answer = said if said or self.outcome is not None else None
+        reasons = {name: "\n".join(told)[:ANSWER_LIMIT] for name, told in scoring.reasons.items()}
         return {
-            "passed": self._passed(),
-            "scores": self._scoring.scores,
-            "error": None if error is None else self.suite.redact(error),
-            "error_type": error_type,
-            "error_kind": self._scoring.kind if self.failure is None else self.failure.kind,
-            "reasons": self._reasons(),
-            "eval_errors": self._eval_errors(),
-            "answer": self._answer(messages) if self.suite.keep_answers and messages else None,
+            "passed": is_scored and lowest >= suite.spec.pass_threshold,
+            "scores": scoring.scores,
+            "reasons": reasons or _NONE,
+            "answer": answer,
+            **(_NO_ERROR if is_scored else self._error()),
         }
 
-    def _reasons(self) -> Mapping[str, str]:
-        """Each function's reasons as one text; one for all runs where there are none."""
-        said = self._scoring.reasons
-        return {name: "\n".join(texts)[:ANSWER_LIMIT] for name, texts in said.items()} or _NONE
-
-    def _eval_errors(self) -> Mapping[str, str]:
-        """One for all runs where there are none: results are kept to the end."""
-        redact = self.suite.redact
-        return {name: redact(text) for name, text in self._scoring.errors.items()} or _NONE
-
-    def _answer(self, messages: list[dict[str, Any]]) -> str | None:
-        """The last thing the agent said; of a run that failed, if it said anything."""
-        text = self.suite.redact(last_assistant_text(messages))[:ANSWER_LIMIT]
-        return text if text or self.outcome is not None else None
-
-    def _messages(self) -> list[dict[str, Any]]:
-        """The whole conversation; of a run that failed, what was recorded."""
-        if self.outcome is not None:
-            return self.outcome.messages
-        return self._agent_run.recorded()
+    def _error(self) -> dict[str, Any]:
+        """Return the fields of a run that has not all its scores."""
+        failure, scoring = self.failure, self._scoring
+        errors = {name: redact(text) for name, text in scoring.errors.items()}
+        if failure is None:
+            error, error_type, kind = "; ".join(scoring.errors.values()), "eval_fn", scoring.kind
+        else:
+            error, error_type, kind = failure.message, failure.type, failure.kind
+        return {
+            "error": redact(error),
+            "error_type": error_type,
+            "error_kind": kind,
+            "eval_errors": errors or _NONE,
+        }
 
     def _frames(self) -> str:
         """What was raised, by the agent or by eval functions; one line is the error itself."""
         shown = self._scoring.shown if self.failure is None else [self.failure.frames or ""]
         text = "\n\n".join(shown)
-        return self.suite.redact(text) if "\n" in text else ""
+        return redact(text) if "\n" in text else ""
 
-    def _passed(self) -> bool:
-        threshold = self.suite.spec.pass_threshold
-        return (
-            self.failure is None
-            and not self._scoring.errors
-            and all(passes(score, threshold) for score in self._scoring.scores.values())
-        )
 
-    def _error(self) -> tuple[str | None, str | None]:
-        if self.failure is not None:
-            return self.failure.type, self.failure.message
-        if self._scoring.errors:
-            return "eval_fn", "; ".join(self._scoring.errors.values())
-        return None, None
+def _measures(clients: Sequence[ModelLLM]) -> dict[str, Any]:
+    """Return what was measured of all attempts; nothing where none has called a model."""
+    if not clients:
+        return {}
+    from osmosis_ai.agents.client import add_measures
 
-    def _usage(self) -> dict[str, Any]:
-        """Return the fields that the agent's model calls decide."""
-        clients = self._clients()
-        if not clients:
-            return {}
-        tool_calls = self.outcome.tool_calls if self.outcome is not None else 0
-        if len(clients) == 1:
-            return {**clients[0].measures(), "tool_calls": tool_calls}
-        from osmosis_ai.agents.client import add_measures
-
-        taken = reduce(add_measures, [client.measures() for client in clients])
-        return {**taken, "tool_calls": tool_calls}
-
-    def _clients(self) -> list[ModelLLM]:
-        """The clients of all attempts, the last one last."""
-        return [run.llm for run in self._attempts if run.llm is not None]
+    return reduce(add_measures, [client.measures() for client in clients])

@@ -8,27 +8,29 @@ from __future__ import annotations
 import _thread
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
-from osmosis_ai.rubric.reasons import heard
+from osmosis_ai.rubric.reasons import collect_reasons
 from osmosis_ai.running.guards import CodeEnded
 from osmosis_ai.running.section import DeadlineExceeded, Section
+from osmosis_ai.secret import redact
 
 from ..dataset.json_copy import json_copy
-from ..run_result import FINAL_KINDS, JUDGE_FAILED, NO_JUDGE, NO_REWARD
+from ..run_result import FINAL_KINDS, JUDGE_FAILED, NO_JUDGE, NO_REWARD, RunId
 from ..user_code.agent import AgentResult, AgentRun
 from ..user_code.eval_function import EvalFn, EvalFnError
 from .failure_text import user_traceback
-from .services import RunServices
 
 if TYPE_CHECKING:
     from ..dataset.rows import Row
     from ..user_code.workflow import Grading
+    from .services import Services
     from .suite import Suite
+    from .tracing import Tracing
 
 REWARD = "reward"
 """The score's name where a grader judges, or else the rollout's own reward is the score."""
@@ -39,13 +41,10 @@ TEST = "test"
 class Scoring:
     """What one run scored."""
 
-    def __init__(
-        self, suite: Suite, row: Row, position: Mapping[str, int], services: RunServices
-    ) -> None:
-        """`position` names the run to a grader: its row and run index."""
-        self._suite = suite
+    def __init__(self, suite: Suite, row: Row, run_id: RunId, services: Services) -> None:
+        self.suite = suite
         self._row = row
-        self._position = position
+        self._run_id = run_id
         self._services = services
         self._limit_s = suite.spec.grader_timeout_s
         self.scores: dict[str, float] = {}
@@ -60,10 +59,11 @@ class Scoring:
 
     async def score(self, outcome: AgentResult, run: AgentRun) -> None:
         """Call every eval function; one that fails does not keep the others from scoring."""
-        suite = self._suite
+        suite, tracing = self.suite, self._services.tracing
+        score_with = self._score_with if tracing is None else partial(self._traced, tracing)
         if suite.grading is not None:
             async with suite.grading.slot:
-                await self._score_with(REWARD, self._graded(suite.grading, outcome, run))
+                await score_with(REWARD, self._graded(suite.grading, outcome, run))
         elif not suite.eval_fns:
             self._take_reward(outcome)
         given = {
@@ -73,13 +73,13 @@ class Scoring:
             "metadata": self._row.metadata(),
         }
         for eval_fn in suite.eval_fns:
-            await self._score_with(eval_fn.name, self._called(eval_fn, given))
+            await score_with(eval_fn.name, self._called(eval_fn, given))
 
     def _graded(
         self, grading: Grading, outcome: AgentResult, run: AgentRun
     ) -> Coroutine[Any, Any, float]:
-        metadata = json_copy({**self._row.metadata(), **self._position})
-        section = Section(grading, grading.name, self._limit_s, job=self._services.run_id)
+        metadata = json_copy({**self._row.metadata(), **self._run_id.position()})
+        section = Section(grading, grading.name, self._limit_s, job=self._run_id)
         return self._services.guards.apart(
             section, lambda main_loop: grading.reward(run, outcome, metadata)
         )
@@ -89,19 +89,23 @@ class Scoring:
 
         def run_async(call: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
             took_s = time.monotonic() - began
-            section = Section(eval_fn, eval_fn.name, limit_s, took_s=took_s, job=services.run_id)
+            section = Section(eval_fn, eval_fn.name, limit_s, took_s=took_s, job=self._run_id)
             return services.guards.apart(section, lambda main_loop: eval_fn.awaited(call))
 
         return eval_fn.call(
             **given,
             run_sync=partial(services.threads.run, within_s=limit_s),
             run_async=run_async,
-            row=partial(self._suite.dataset.row_name, self._row.row_index),
+            row=partial(self.suite.dataset.row_name, self._row.row_index),
         )
+
+    async def _traced(self, tracing: Tracing, name: str, score: Awaitable[float]) -> None:
+        with tracing.scoring(name, self):
+            await self._score_with(name, score)
 
     async def _score_with(self, name: str, score: Awaitable[float]) -> None:
         """Await a score; that there is none becomes data."""
-        with heard() as reasons:
+        with collect_reasons() as reasons:
             try:
                 self.scores[name] = await score
             except DeadlineExceeded as late:
@@ -121,7 +125,7 @@ class Scoring:
                     self.kind = _judge_error_kind(cause) or self.kind
                 self._no_score(name, f"`{name}` {ended}", shown=user_traceback(cause))
         if reasons:
-            self.reasons[name] = [self._suite.redact(each) for each in dict.fromkeys(reasons)]
+            self.reasons[name] = [redact(each) for each in dict.fromkeys(reasons)]
 
     def _no_score(self, name: str, message: str, *, shown: str | None = None) -> None:
         self.errors[name] = message
@@ -133,7 +137,7 @@ class Scoring:
             self._no_score(
                 REWARD,
                 "the rollout has no reward to score it by: "
-                f"{self._suite.agent.reward_hint} or give --osmosis-eval-fn",
+                f"{self.suite.agent.reward_hint} or give --osmosis-eval-fn",
             )
         else:
             self.scores[REWARD] = outcome.reward

@@ -49,6 +49,7 @@ class RunBudget:
     ) -> None:
         """`selected` returns how many runs the session has."""
         self._budget = budget
+        self._is_limited = budget.tokens is not None or budget.cost_usd is not None
         self._selected = selected
         self._halt = halt
         self._halted = False
@@ -88,8 +89,9 @@ class RunBudget:
             self._scored = self._scored or others_scored or bool(result.scores)
             self._tokens += result.tokens or 0
             self._cost_usd += result.cost_usd or 0.0
-            reason = self._reason(result)
-            spent = None if reason is not None else self._spent()
+            reason, spent = self._reason(result), None
+            if reason is None and self._is_limited:
+                reason, spent = self._unknown(result), self._spent()
         if reason is not None:
             self.stop(reason)
         elif spent is not None:
@@ -116,10 +118,7 @@ class RunBudget:
             return result.error or "the endpoint refuses every call"
         if result.error_kind == NO_JUDGE or (result.error_kind in AT_FIRST and not self._scored):
             return result.error
-        reason = self._lost(result)
-        if reason is not None:
-            return reason
-        return self._unknown(result)
+        return self._lost(result)
 
     def _unknown(self, result: RunResult) -> str | None:
         """Return which budget cannot be kept, since what a run took is not known."""

@@ -16,9 +16,9 @@ from osmosis_ai.secret_variables import SECRET_NAMES
 
 from ..errors import ConfigurationError
 from ..options.config_run import FOLDER, ConfigRun, read_config_run
-from ..options.config_variables import CONFIG_ENV
 from ..options.reader import OptionReader
 from ..options.table import BY_NAME
+from ..spec import CONFIG_ENV
 
 SUFFIX = ".toml"
 TRAINING_FOLDER = "configs/training"

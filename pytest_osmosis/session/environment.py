@@ -9,12 +9,13 @@ from __future__ import annotations
 import platform
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from osmosis_ai.platform.git_command import GitError, ask
+from osmosis_ai.secret import redact
 
 PACKAGES = ("pytest-osmosis", "pytest", "pytest-xdist", "litellm", "aiohttp")
 """Distributions whose versions are reported."""
@@ -27,21 +28,17 @@ _USERINFO = re.compile(r"(?<=://)[^/?#@\s]*@")
 MASK = "***"
 
 
-def describe(
-    arguments: Iterable[str], *, folder: Path, redact: Callable[[str], str]
-) -> dict[str, Any]:
+def describe(arguments: Iterable[str], *, folder: Path) -> dict[str, Any]:
     """Return what reports say of the environment, as plain JSON values."""
     return {
         "versions": {"python": platform.python_version(), **_versions()},
         "platform": f"{platform.system()}-{platform.release()}-{platform.machine()}",
         "git": git_state(folder),
-        "command_line": command_line(arguments, redact=redact),
+        "command_line": command_line(arguments),
     }
 
 
-def command_line(
-    arguments: Iterable[str], *, redact: Callable[[str], str], program: str = "pytest"
-) -> str:
+def command_line(arguments: Iterable[str], *, program: str = "pytest") -> str:
     """Return the command as it could be typed again, with possible secrets masked."""
     shown: list[str] = []
     hide_next = False

@@ -5,22 +5,24 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from osmosis_ai.secret import Redactor
+from osmosis_ai.secret import mask_everywhere
 
 from .. import api_keys
 from ..errors import NoRows
 from ..hookspecs import hooks_of
 from ..items.collection import EmptyFile, EvalFile
 from ..items.gates import take_named
+from ..items.marker import ItemWatch
 from ..items.redaction import MaskedWarnings
 from ..items.report_contents import FailureSections, SerializedReports
-from ..items.runner import ItemRunner, run_id_of
+from ..items.runner import ItemRunner, is_run_alone, run_id_of
 from ..options.reader import OptionReader, lists_only
 from ..rollouts.prepare import prepare
 from ..rollouts.suite import Suite
@@ -48,13 +50,14 @@ class Evaluation:
         self.runner: ItemRunner | None = None
         """There while items run in this process."""
         models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
-        self.redact = Redactor(api_keys.secrets_of(*models))
+        self._secrets = api_keys.secrets_of(*models)
+        mask_everywhere(*self._secrets)
         self.gates = GatesPlugin(spec, suites=self.suites, infos=lambda: infos, key_of=run_id_of)
         self._no_rows: dict[Path, str] = {}
         self._left_out: list[str] = []
         """What pytest would collect without the evaluation."""
         plugins = config.pluginmanager
-        plugins.register(MaskedWarnings(self.redact), "osmosis-masked-warnings")
+        plugins.register(MaskedWarnings(), "osmosis-masked-warnings")
         self.sections = FailureSections(self.suites, self._record)
         serialized = SerializedReports(
             self.sections,
@@ -99,20 +102,12 @@ class Evaluation:
         if not selection_of(self.config).runs:
             return []
         suites = self.suites.values()
-        lines = header.header(self.config, self.spec, suites, self.redact.unmaskable)
+        lines = header.header(self.config, self.spec, suites, self._secrets)
         return [*lines, *header.left_out(self.config, self._left_out)]
 
     def plan(self) -> list[str]:
-        """Return what is going to run, in a line a suite.
-
-        `--collect-only -q` lists node ids and nothing ahead of them.
-        """
-        listed = lists_only(self.config) and self.config.get_verbosity() >= 0
-        if preflight.is_quiet(self.config) and not listed:
-            return []
-        if not selection_of(self.config).runs:
-            return []
-        return [header.plan(suite.info) for suite in self.suites.values()]
+        """Return what is going to run, in a line a suite."""
+        raise NotImplementedError
 
     def collector_for(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Return the collector of a data file that an evaluation names."""
@@ -128,10 +123,6 @@ class Evaluation:
     def begin(self, items: list[pytest.Item]) -> None:
         """Start the first rollouts of these items."""
         raise NotImplementedError
-
-    def run_item(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        """Run and report the item of a run; leave every other to pytest."""
-        return None if self.runner is None else self.runner.run(item, nextitem)
 
     def cancel(self) -> None:
         """Start nothing more, and cancel what is in flight: the session is ending."""
@@ -156,6 +147,8 @@ class Evaluation:
         runner, self.runner = self.runner, None
         if runner is not None:
             runner.close()
+            if runner.rollouts.last_words is not None:
+                self.config.get_terminal_writer().line(runner.rollouts.last_words)
 
     # ---- suites
 
@@ -210,6 +203,14 @@ class Evaluation:
         if limits and len(known) == len(limits) and sum(known) < self.spec.batch_size:
             self.spec = replace(self.spec, batch_size=sum(known))
 
+    def _run_with(self, runner: ItemRunner, items: Iterable[pytest.Item]) -> None:
+        """Have these items run, as far as they are runs."""
+        self.runner = runner
+        plugins = self.config.pluginmanager
+        plugins.register(runner, "osmosis-runner")
+        if runner.phases or not all(map(is_run_alone, items)):
+            plugins.register(ItemWatch(runner), "osmosis-items")
+
     def _marked(self) -> list[Suite]:
         return [suite for suite in self.suites.values() if suite.spec.marked]
 
@@ -223,11 +224,18 @@ class Evaluation:
                 suite.dataset,
                 roots=self.spec.roots,
                 root=self.config.rootpath,
-                inputs=self.spec.inputs,
+                inputs=[*self.spec.inputs, *self._recorded()],
                 config_env=self.spec.config_env,
             )
             for suite in suites
         ]
+
+    def _recorded(self) -> list[str]:
+        """Return the pattern of the files whose answers stand in for the model's, if they do."""
+        cassette = self.spec.cassette
+        if cassette is None or not cassette.replays or cassette.asks_missing:
+            return []
+        return [f"{glob.escape(str(cassette.folder))}/calls*"]
 
     def _loaded(self) -> dict[str, dict[str, str]]:
         """Return digests of the files that this process has loaded, by suite and name."""

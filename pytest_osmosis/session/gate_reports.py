@@ -33,7 +33,7 @@ def reports_of(
     )
     for when, longrepr in phases:
         report = pytest.TestReport(
-            nodeid=nodeid,
+            nodeid=compat.verbatim_id(nodeid),
             location=location,
             keywords={},
             outcome="passed" if longrepr is None else "failed",
@@ -42,7 +42,6 @@ def reports_of(
             user_properties=list(_properties(verdict)),
         )
         setattr(report, VERDICT, verdict.outcome)
-        compat.show_verbatim(report)
         yield report
 
 

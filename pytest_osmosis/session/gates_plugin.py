@@ -22,7 +22,7 @@ from ..escaping import shown_path
 from ..items.gates import GateCollector, node_id
 from ..items.marks import ROOT, is_gate
 from ..items.protocol import BELOW
-from ..options.gate_options import gate_mistake
+from ..options.build_spec import gate_mistake
 from ..options.reader import lists_only
 from ..run_result import DECIDED, REPORT_FIELD, RunResult, SuiteInfo
 from .gate_reports import VERDICT, begin_line, reports_of
@@ -38,6 +38,41 @@ if TYPE_CHECKING:
 
 _BY_ITSELF = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """Exit statuses of a session that was not cut short: nothing failed, something did."""
+
+
+class GatedReports:
+    """A pytest plugin where gates decide: how the reports of their runs, and their own, count."""
+
+    def __init__(self, is_gated: Callable[[str], bool]) -> None:
+        """`is_gated`: whether gates decide on a suite."""
+        self._is_gated = is_gated
+        self.failures = 0
+        """Errors of gated runs: they do not fail the session."""
+        self.outcomes: Counter[str] = Counter()
+        """Of the gates that are reported."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count the errors of gated runs."""
+        run = getattr(report, REPORT_FIELD, None)
+        if run is not None and report.failed and self._is_gated(run.suite):
+            self.failures += 1
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(
+        self, report: pytest.CollectReport | pytest.TestReport
+    ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+        """A passed gate counts as a gate; an inconclusive one is neither passed nor failed.
+
+        A run below the threshold that fails nothing is counted as what it is.
+        """
+        if hasattr(report, BELOW):
+            return "below", "-", ("BELOW", {"yellow": True})
+        outcome = getattr(report, VERDICT, None) if report.when == "call" else None
+        if outcome is None or outcome == "failed":
+            return None
+        gates = "gate" if self.outcomes[outcome] == 1 else "gates"
+        letter, color = (".", "green") if outcome == "passed" else ("?", "yellow")
+        return f"{gates} {outcome}", letter, (outcome.upper(), {color: True})
 
 
 class GatesPlugin:
@@ -58,8 +93,6 @@ class GatesPlugin:
         self._infos = infos
         self._several = sum(each.baseline_of is None for each in spec.evals) != 1
         self._collected: frozenset[str] = frozenset()
-        self._gated_failures = 0
-        self._outcomes: Counter[str] = Counter()
         self._session: pytest.Session
         self._lists_only = False
         self.evaluator = GateEvaluator(
@@ -68,6 +101,9 @@ class GatesPlugin:
             has_baseline=deciding.has_baseline,
             rows_of=self._rows_of,
         )
+        self.reports = GatedReports(self.is_gated)
+        self.has_gated = bool(deciding.gates) or any(each.baseline_of for each in spec.evals)
+        """Whether anything may be decided by gates, or observed only: then `reports` is needed."""
         self.gating: GateCollector | None = None
         """There where there are gates."""
         if deciding.gates:
@@ -144,10 +180,13 @@ class GatesPlugin:
                 self.evaluator.baselines[info.name] = found
                 yield f"osmosis: {info.name} is compared with {found.source}"
 
-    def follow(self, halt: Callable[[str], None]) -> Callable[[RunResult], None]:
-        """Return a listener for runs that end, which calls `halt` once every gate is settled."""
+    def follow(self, halt: Callable[[str], None]) -> Callable[[RunResult], None] | None:
+        """Return a listener for runs that end, which calls `halt` once every gate is settled.
+
+        None where gates end no session.
+        """
         if not self._spec.deciding.stop_when_decided:
-            return lambda run: None
+            return None
         from ..analysis.gates.early_stopping import EarlyStopping
 
         stopping = EarlyStopping(
@@ -172,29 +211,6 @@ class GatesPlugin:
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """A worker has collected: which gates were selected."""
         self._collected = frozenset(filter(is_gate, ids))
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count the errors of gated runs: they do not fail the session."""
-        run = getattr(report, REPORT_FIELD, None)
-        if run is not None and report.failed and self.is_gated(run.suite):
-            self._gated_failures += 1
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_report_teststatus(
-        self, report: pytest.CollectReport | pytest.TestReport
-    ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-        """A passed gate counts as a gate; an inconclusive one is neither passed nor failed.
-
-        A run below the threshold that fails nothing is counted as what it is.
-        """
-        if hasattr(report, BELOW):
-            return "below", "-", ("BELOW", {"yellow": True})
-        outcome = getattr(report, VERDICT, None) if report.when == "call" else None
-        if outcome is None or outcome == "failed":
-            return None
-        gates = "gate" if self._outcomes[outcome] == 1 else "gates"
-        letter, color = (".", "green") if outcome == "passed" else ("?", "yellow")
-        return f"{gates} {outcome}", letter, (outcome.upper(), {color: True})
 
     def count_runs_only(self) -> None:
         """The runs have reached 100 % when they are done; the gates come after that."""
@@ -244,9 +260,9 @@ class GatesPlugin:
         verdicts = [(suite, verdict) for suite in result.suites for verdict in suite.verdicts]
         if not verdicts or session.exitstatus not in _BY_ITSELF:
             return
-        others_failed = session.testsfailed > self._gated_failures
+        others_failed = session.testsfailed > self.reports.failures
         named_by_other = session.exitstatus != _BY_ITSELF[bool(session.testsfailed)]
-        self._outcomes.update(verdict.outcome for _, verdict in verdicts)
+        self.reports.outcomes.update(verdict.outcome for _, verdict in verdicts)
         begin_line(session.config)
         for suite, verdict in verdicts:
             section = explain(verdict, suite) if verdict.outcome == "failed" else ""

@@ -8,24 +8,29 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from osmosis_ai.secret import Redactor, Secret
+
 from ..api_keys import is_withheld
-from ..escaping import counted, escape_control_chars
+from ..escaping import counted, escape_control_chars, shown_path
 from ..reports.line_markup import USUAL_WIDTH, sentence
 from ..rollouts.prepare import endpoint_of
 from ..rollouts.suite import Suite
 from ..run_result import SuiteInfo
-from ..spec import USUAL_KEY, EvalSpec, ModelSpec, SessionSpec
+from ..spec import USUAL_KEY, CassetteSpec, EvalSpec, ModelSpec, SessionSpec
 from .marked_files import test_files
+
+_SELECTING = "keyword", "deselect", "lf", "stepwise"
+"""Options of pytest that leave items out."""
 
 
 def header(
-    config: pytest.Config, spec: SessionSpec, suites: Iterable[Suite], unmaskable: Iterable[str]
+    config: pytest.Config, spec: SessionSpec, suites: Iterable[Suite], secrets: Iterable[Secret]
 ) -> Iterator[str]:
     """Yield the lines of the session's header."""
     verbose = config.get_verbosity() > 0
     for suite in suites:
         if not suite.spec.marked:
-            yield _subject(suite.info, with_digest=verbose)
+            yield _subject(suite.info, with_digest=verbose, selects=_selects(config))
             if suite.info.eval_fns and (column := suite.dataset.likely_truth):
                 pair = escape_control_chars(shlex.quote(f"{column}=ground_truth"))
                 yield f"osmosis: no row has a ground_truth: is it this? --osmosis-map {pair}"
@@ -37,11 +42,21 @@ def header(
         yield from map(baseline_line, models[1:])
         if spec.rescore is None:
             yield from dict.fromkeys(line for model in models for line in key_line(model))
-    for name in unmaskable:
+    if spec.cassette is not None:
+        yield _cassette(spec.cassette)
+    for name in Redactor(secrets).unmaskable:
         yield (
             f"osmosis: warning: the key in {name} is too short or too common a word to be masked "
             "where an answer quotes it"
         )
+
+
+def _cassette(cassette: CassetteSpec) -> str:
+    folder = escape_control_chars(shown_path(cassette.folder))
+    if not cassette.replays:
+        return f"osmosis: model calls are recorded in {folder}"
+    rest = "what is not there is asked" if cassette.asks_missing else "nothing is sent"
+    return f"osmosis: answers are replayed from {folder}: {rest}; tokens and cost are as recorded"
 
 
 def baseline_line(model: ModelSpec) -> str:
@@ -56,6 +71,8 @@ def baseline_line(model: ModelSpec) -> str:
 
 def key_line(model: ModelSpec) -> Iterator[str]:
     """Yield the line that says which key is sent to where, or that one is not."""
+    if not model.needs_key:
+        return
     if model.persona is None and model.api_key is not None:
         name = escape_control_chars(model.api_key.name) or "given"
         yield f"osmosis: key: {name} -> {endpoint_of(model)}"
@@ -88,22 +105,31 @@ def fitted(config: pytest.Config, lines: Iterable[str]) -> list[str]:
     return [part for line in lines for part in sentence(line, width)]
 
 
-def plan(info: SuiteInfo) -> str:
+def plan(info: SuiteInfo, selected: int) -> str:
     """Return the line that says how much of a suite is going to run."""
     functions = len(info.eval_fns)
-    return (
-        f"{info.name}: {counted(info.rows, 'row')} x {counted(info.n, 'run')} x "
-        f"{counted(functions, 'eval function')} = {counted(info.total_runs, 'rollout')}"
+    design = (
+        f"{counted(info.rows, 'row')} x {counted(info.n, 'run')} x "
+        f"{counted(functions, 'eval function')}"
     )
+    if selected < info.total_runs:
+        return f"{info.name}: {selected} of {counted(info.total_runs, 'rollout')} ({design})"
+    return f"{info.name}: {design} = {counted(info.total_runs, 'rollout')}"
 
 
-def _subject(info: SuiteInfo, *, with_digest: bool) -> str:
+def _subject(info: SuiteInfo, *, with_digest: bool, selects: bool) -> str:
     digest = f", sha256 {info.digest[:8]}" if with_digest else ""
     return (
         f"osmosis: {info.agent} on {info.name} ({counted(info.rows, 'row')}"
-        f"{digest}), {info.rows} x {info.n} = "
+        f"{digest}), {'a selection of ' if selects else ''}{info.rows} x {info.n} = "
         f"{counted(info.total_runs, 'rollout')}, pass >= {info.pass_threshold:g}"
     )
+
+
+def _selects(config: pytest.Config) -> bool:
+    """Return whether some items may be left out: by name, or by what failed before."""
+    is_named = any("::" in text for text in config.args)
+    return is_named or any(getattr(config.option, name, None) for name in _SELECTING)
 
 
 def _throughput(config: pytest.Config, session: SessionSpec, spec: EvalSpec) -> str:

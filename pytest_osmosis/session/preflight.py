@@ -5,7 +5,7 @@ Each check raises `pytest.UsageError` with the sentence for the user. Knows noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -50,11 +50,23 @@ def check(config: pytest.Config, spec: SessionSpec) -> None:
     _check_overwriting(config, spec)
     _check_conflict()
     _check_keys(spec)
+    _check_tracing(spec)
     _check_prices(spec)
     with usage_errors():
         input_digests(spec.inputs, spec.roots)
     _warn_of_key(config)
     _make_debug_dir(spec)
+
+
+def _check_tracing(spec: SessionSpec) -> None:
+    if not spec.traces:
+        return
+    try:
+        import opentelemetry.exporter.otlp.proto.http.trace_exporter  # noqa: F401
+    except ImportError:
+        raise pytest.UsageError(
+            "--osmosis-otel needs the extra otel: pip install 'pytest-osmosis[otel]'"
+        ) from None
 
 
 def _check_output(report: ReportFormat, path: Path) -> None:
@@ -144,16 +156,14 @@ def check_trajectories(path: Path | None) -> None:
         atomic_write.check_writable(path)
 
 
-def environment(
-    config: pytest.Config, spec: SessionSpec, *, redact: Callable[[str], str]
-) -> Mapping[str, Any]:
+def environment(config: pytest.Config, spec: SessionSpec) -> Mapping[str, Any]:
     """Return what reports say of where the session runs; empty without reports."""
     if not (spec.reports or step_summary()):
         return {}
     from .environment import describe
 
     arguments = [str(argument) for argument in config.invocation_params.args]
-    return describe(arguments, folder=config.rootpath, redact=redact)
+    return describe(arguments, folder=config.rootpath)
 
 
 def personas(spec: SessionSpec) -> list[str]:
@@ -209,13 +219,11 @@ def _has_price(model: ModelSpec) -> bool:
 
 
 def _no_price(asked: EvalSpec) -> str:
-    option = "--osmosis-price-per-mtok"
-    if asked.baseline_of is not None:
-        option = "--osmosis-baseline-price-per-mtok"
     return (
         f"--osmosis-max-cost: the price of {asked.model.model!r} at {endpoint_of(asked.model)} is "
-        f"not known, so the budget would never be spent: give {option} IN,OUT (dollars per million "
-        "tokens of prompts and of completions), or --osmosis-max-total-tokens instead"
+        f"not known, so the budget would never be spent: give --osmosis-price-per-mtok IN,OUT "
+        "(dollars per million tokens of prompts and of completions), or --osmosis-max-total-tokens "
+        "instead"
     )
 
 

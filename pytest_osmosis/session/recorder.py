@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +101,13 @@ class Recorder:
         """Set how many runs of each suite were selected."""
         self._selected = Counter(selected)
 
+    def selected_infos(self) -> Iterator[tuple[SuiteInfo, int]]:
+        """Yield each suite of which runs, or its baseline model's, were selected; and how many."""
+        other = {info.baseline_of for name, info in self._infos.items() if self._selected[name]}
+        for name, info in self._infos.items():
+            if self._selected[name] or name in other:
+                yield info, self._selected[name]
+
     def note(self, run: RunId, result: RunResult, *, is_reported: bool = False) -> None:
         """Count a run that has ended; what its report says supersedes that. From any thread."""
         with self._lock:
@@ -190,6 +197,12 @@ class Recorder:
         if nodeid not in self._reported:
             self._reported.add(nodeid)
             self._reports[suite] += 1
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        """Say so where the session ends before it began, such as while workers start."""
+        if self._interrupted is not None:
+            self._say_interrupted(self._interrupted)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -284,12 +297,12 @@ class Recorder:
         suites = tuple(
             aggregate(
                 info,
-                (run for run in runs if run.suite == name),
-                selected=self._selected[name],
+                (run for run in runs if run.suite == info.name),
+                selected=selected,
                 confidence=self._session.deciding.confidence or CONFIDENCE,
-                repeated=self._store.repeated(name),
+                repeated=self._store.repeated(info.name),
             )
-            for name, info in self._infos.items()
+            for info, selected in self.selected_infos()
         )
         duration_ms = whole_ms((time.monotonic() - self._started) * 1000.0)
         return EvalResult(

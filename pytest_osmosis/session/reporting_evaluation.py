@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from osmosis_ai.secret import Redactor
-
-from ..items.collection import leave_out_of_cache
+from ..errors import ConfigurationError
 from ..items.protocol import late_reports
 from ..items.runner import ItemRunner, Rollouts, own_rollouts, run_id_of, run_ids
 from ..options.reader import lists_only
-from ..rollouts.cached import StoreCache
+from ..rollouts.cached import ResultCache
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..storage.run_store import RunStore
 from . import header, preflight, progress
@@ -37,6 +35,7 @@ if TYPE_CHECKING:
 
     from ..rollouts.suite import Suite
     from ..spec import SessionSpec
+    from ..storage.cassette import OpenFolder
     from ..suite_results import EvalResult
 
 
@@ -68,10 +67,13 @@ class ReportingEvaluation(Evaluation):
         self._signals = SignalHandlers(self.recorder.interrupt)
         self._counter = ProgressCounter(self.recorder.selected, self._in_flight)
         self._follow = self.gates.follow(self._halt)
+        self._cassette: OpenFolder | None = None
         self._has_run = False
         """Whether a run of this session has ended."""
         config.pluginmanager.register(self.recorder, "osmosis-recorder")
         config.pluginmanager.register(self.gates, "osmosis-decisions")
+        if self.gates.has_gated:
+            config.pluginmanager.register(self.gates.reports, "osmosis-gated-reports")
         for plugin in (
             failed := self.recorder.failed,
             BeforeSummaries(failed),
@@ -82,6 +84,7 @@ class ReportingEvaluation(Evaluation):
 
     def start(self) -> None:
         """Check outputs, keys, rows and code, and open what is kept of earlier sessions."""
+        self._signals.install()
         if not lists_only(self.config):
             preflight.check(self.config, self.spec)
         self._prepare()
@@ -89,6 +92,11 @@ class ReportingEvaluation(Evaluation):
             preflight.check_columns(self.spec.by, self.suites.values())
         if lists_only(self.config):
             return
+        if self.spec.cassette is not None:
+            from ..storage.cassette import OpenFolder
+
+            with preflight.usage_errors(self.config):
+                self._cassette = OpenFolder(self.spec.cassette)
         for persona in preflight.personas(self.spec):
             self._endpoints[persona] = preflight.start_embedded(persona)
         self.base_urls = {name: endpoint.base_url for name, endpoint in self._endpoints.items()}
@@ -97,7 +105,6 @@ class ReportingEvaluation(Evaluation):
             with preflight.usage_errors():
                 self.store.guard_report(self.spec.output)
         self._begin_reports()
-        self._signals.install()
 
     def _open(self, suites: Iterable[Suite]) -> None:
         """Open what earlier sessions kept of these suites, and find what they are compared with."""
@@ -109,7 +116,7 @@ class ReportingEvaluation(Evaluation):
 
     def _begin_reports(self) -> None:
         preflight.check_trajectories(self.spec.trajectories)
-        self.recorder.begin(preflight.environment(self.config, self.spec, redact=self.redact))
+        self.recorder.begin(preflight.environment(self.config, self.spec))
         progress.show(self.config, self._counter)
 
     def _in_flight(self, left: int) -> int:
@@ -119,7 +126,8 @@ class ReportingEvaluation(Evaluation):
     def _first_heard(self, run: RunResult) -> None:
         """Count a run, and stop when no gate is open; from any thread."""
         self._counter.ended(run)
-        self._follow(run)
+        if self._follow is not None:
+            self._follow(run)
         if not (run.cached or self._has_run):  # the first requests are out
             self._has_run = True
             import_ahead(*NEEDED_AT_END)
@@ -130,10 +138,7 @@ class ReportingEvaluation(Evaluation):
     def _with_row_data(self, result: EvalResult) -> EvalResult:
         from .suite_rows import with_row_data
 
-        others = Redactor(self.spec.key_variables)
-        return with_row_data(
-            result, self.suites, self.spec, redact=lambda text: others(self.redact(text))
-        )
+        return with_row_data(result, self.suites, self.spec)
 
     def report_ended(self, session: pytest.Session) -> None:
         """Report the runs that have ended and whose items the session did not come to.
@@ -203,9 +208,15 @@ class ReportingEvaluation(Evaluation):
         return header.fitted(self.config, [*super().header(), *self.store.take_lines()])
 
     def plan(self) -> list[str]:
-        """Return what is going to run, and what was found of earlier sessions."""
-        lines = [*super().plan(), *self.store.take_lines(quiet=preflight.is_quiet(self.config))]
-        return lines if lists_only(self.config) else header.fitted(self.config, lines)
+        """Return what is going to run, and what was found of earlier sessions.
+
+        `--collect-only -q` lists node ids and nothing ahead of them.
+        """
+        is_quiet, lists = preflight.is_quiet(self.config), lists_only(self.config)
+        is_shown = not is_quiet or (lists and self.config.get_verbosity() >= 0)
+        plans = [header.plan(*each) for each in self.recorder.selected_infos()] if is_shown else []
+        lines = [*plans, *self.store.take_lines(quiet=is_quiet)]
+        return lines if lists else header.fitted(self.config, lines)
 
     def check_interrupted_again(self) -> None:
         """Raise the KeyboardInterrupt of a second SIGINT that was lost where it was raised."""
@@ -219,7 +230,17 @@ class ReportingEvaluation(Evaluation):
         self.sink.close()
         while self._endpoints:
             self._endpoints.popitem()[1].close()
+        if self._cassette is not None:
+            self._join_calls(self._cassette)
         self._signals.remove()
+
+    def _join_calls(self, cassette: OpenFolder) -> None:
+        try:
+            cassette.close()
+        except (OSError, ConfigurationError) as error:
+            self.config.get_terminal_writer().line(
+                f"osmosis: recorded calls stay in their parts, which can be replayed: {error}"
+            )
 
 
 class LocalEvaluation(ReportingEvaluation):
@@ -235,7 +256,6 @@ class LocalEvaluation(ReportingEvaluation):
     def collected(self, items: list[pytest.Item]) -> None:
         """Count the selected runs, and open what is kept of marked functions."""
         self.recorder.select(Counter(run.suite for run in run_ids(items)))
-        leave_out_of_cache(self.config, items)
         if not lists_only(self.config):
             self._open(self._marked())
 
@@ -246,19 +266,19 @@ class LocalEvaluation(ReportingEvaluation):
             return
         with preflight.usage_errors():
             self.store.begin(counts)
-        rollouts = self._rollouts(StoreCache(self.suites, self.store))
-        self.runner = ItemRunner(
+        rollouts = self._rollouts(ResultCache(self.suites, self.store.log, self.store.kept_runs()))
+        runner = ItemRunner(
             self.config,
             rollouts,
-            redact=self.redact,
             indifferent=self._indifferent,
             sections=self.sections,
             on_begin=self.sink.supervisor.start,
             on_report=self.store.log.report,
         )
-        self.runner.coming(items)
+        self._run_with(runner, items)
+        runner.coming(items)
 
-    def _rollouts(self, cache: StoreCache) -> Rollouts:
+    def _rollouts(self, cache: ResultCache) -> Rollouts:
         """Return where the runs come from that are not kept already."""
         return own_rollouts(
             self.spec,

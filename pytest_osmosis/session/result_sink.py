@@ -53,15 +53,13 @@ class ResultSink:
         """
         if decided:
             self.recorder.note(run, result)
-        if self.store.take_back(result):  # an earlier session has paid it
+        if self.store.log.has_unscored and self.store.take_back(result):  # it was paid before
             result = replace(result, tokens=0, cost_usd=None, llm_calls=0)
         self.supervisor.ended(result, others_scored=self.store.resumes)
 
-    def ended(
-        self, run: RunId, record: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
-    ) -> None:
+    def ended(self, run: RunId, record: RolloutRecord, *, decided: bool) -> None:
         """Keep a run of this process, and take it."""
-        self.store.log.keep(run, record, redact=redact)
+        self.store.log.keep(run, record)
         self.received(run, record.result, decided=decided)
 
     def arrived(self, run: RunId, result: RunResult, lines: bytes) -> None:

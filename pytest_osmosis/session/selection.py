@@ -20,7 +20,7 @@ from ..items.marks import MARKER, ROOT, is_gate
 from ..options.reader import OptionReader
 from ..options.values import EXPLICIT
 from ..spec import Keeping
-from .keywords import has_unknown_word, matches
+from .keywords import any_row_matches, has_unknown_word, matches
 from .marked_files import marked_files, names_in, test_files
 
 _PARTS = {"keyword": "-k", "lf": "--lf", "stepwise": "--stepwise", "deselect": "--deselect"}
@@ -53,6 +53,14 @@ def selection_of(config: pytest.Config) -> Selection:
     return found
 
 
+def begins_with_marked(config: pytest.Config) -> bool:
+    """Return whether a marked function alone begins an evaluation, with no option for one."""
+    if not _mark_selects(config) or waits_to_be_asked(config):
+        return False
+    config.stash[_SELECTION] = Selection("marked")
+    return True
+
+
 def check_left_out(function: pytest.Item) -> None:
     """Fail a marked function in a session without evaluations, unless options leave it out."""
     config = function.config
@@ -62,7 +70,7 @@ def check_left_out(function: pytest.Item) -> None:
     said = f"{function.nodeid}: @pytest.mark.osmosis"
     if given.raw("model") is None:
         pytest.fail(
-            f"{said} needs a model: give --osmosis-model, or osmosis_model in the ini file",
+            f"{said} needs --osmosis-model, or osmosis_model in the ini file, where workers run it",
             pytrace=False,
         )
     if waits_to_be_asked(config) or config.option.keyword:
@@ -228,8 +236,6 @@ def _any_row_matches(config: pytest.Config) -> bool:
     words: str = config.option.keyword
     if not words or OptionReader(config).raw("rescore") is not None:
         return True
-    from .keyword_rows import any_row_matches
-
     return any_row_matches(config, words)
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -21,6 +22,9 @@ from .import_ahead import end_imports
 _SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
+_IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
+"""An exception that a handler raises there may leave the lock of all imports held for good."""
+_AGAIN_S = 0.01
 
 
 class SignalHandlers:
@@ -59,6 +63,12 @@ class SignalHandlers:
         self._before.clear()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        if frame is not None and frame.f_code.co_filename == _IMPORT_SYSTEM:
+            main = threading.main_thread().ident
+            again = threading.Timer(_AGAIN_S, signal.pthread_kill, [main, number])
+            again.daemon = True
+            again.start()
+            return
         if self.received is not None:
             self._handle_again(number, frame)
             return
@@ -95,6 +105,27 @@ class CancelOnInterrupt:
         end_imports()
 
 
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Let SIGINT wait until the end of the block, and for the processes started in it longer.
+
+    A worker that it reaches before `leave_to_controller` would end with a traceback.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    noted: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, before)
+        if noted:
+            signal.raise_signal(signal.SIGINT)
+
+
 def leave_to_controller() -> None:
     """Ignore SIGINT in a worker: it reaches the whole process group, and the controller acts.
 
@@ -103,3 +134,4 @@ def leave_to_controller() -> None:
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, lambda number, frame: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

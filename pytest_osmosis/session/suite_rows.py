@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..dataset.errors import DatasetError
-from ..dataset.row_data import Redact, row_data
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
@@ -27,9 +26,7 @@ def rows_of(info: SuiteInfo, suites: Mapping[str, Suite], spec: SessionSpec) -> 
     return _reloaded(info, spec) if suite is None else suite.dataset
 
 
-def with_row_data(
-    result: EvalResult, suites: Mapping[str, Suite], spec: SessionSpec, *, redact: Redact
-) -> EvalResult:
+def with_row_data(result: EvalResult, suites: Mapping[str, Suite], spec: SessionSpec) -> EvalResult:
     """Return the result, each row with what the dataset holds of it, without secrets.
 
     A row of a file that has changed since the session began is left without.
@@ -37,7 +34,7 @@ def with_row_data(
 
     def row(data: Dataset, found: RowResult) -> RowResult:
         try:
-            return replace(found, data=row_data(data, found.row_index, redact))
+            return replace(found, data=data.row(found.row_index).describe())
         except DatasetError:
             return found
 
@@ -65,6 +62,7 @@ def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:
         limit=settings.get("limit"),
         rows=settings.get("rows"),
         mapping=mapping_of(settings.get("map", ())),
+        system_prompt=settings.get("system_prompt"),
         sample=settings.get("sample"),
         sample_seed=settings.get("sample_seed", 0),
         shard=parse_shard(shard) if shard else None,

@@ -6,8 +6,10 @@ Knows plain values; does not know files or runs.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from osmosis_ai.secret import redact
 
 TEXT_LIMIT = 100_000
 """Characters of one string in an excerpt."""
@@ -43,14 +45,14 @@ def _text(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
-def masked(value: Any, redact: Callable[[str], str]) -> Any:
+def masked(value: Any) -> Any:
     """Return a JSON value with every part redacted by itself, so that it stays JSON."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
-        return {redact(name): masked(each, redact) for name, each in value.items()}
+        return {redact(name): masked(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [masked(each, redact) for each in value]
+        return [masked(each) for each in value]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value if redact(repr(value)) == repr(value) else redact(repr(value))
     return value

@@ -223,7 +223,7 @@ def sources_of(spec: EvalSpec, *, roots: Sequence[Path], root: Path) -> dict[str
 def _asked(spec: EvalSpec, info: SuiteInfo) -> dict[str, Any]:
     model = spec.model
     endpoint = info.endpoint if model.persona is not None else model.base_url
-    sampling = {**model.sampling, "seed": model.seed}
+    sampling = {**model.sampling, "seed": model.seed, "replay": model.replay}
     names = [name for name in spec.__dataclass_fields__ if name not in _NOT_COMPARED]
     return {
         "model": model.model,

@@ -36,7 +36,7 @@ RUNS = "runs"
 _NAME_LIMIT = 100  # bytes
 _SIGNS = re.compile(r"[^\w\x00-\x7f]")
 """What may be all that tells two names apart, and stands in no name: vowel signs, emoji."""
-_NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
 class InUse(Exception):
@@ -74,6 +74,8 @@ def name_for(info: SuiteInfo, root: Path) -> str:
     shard = info.settings.get("shard")
     if shard is not None:  # shards run side by side
         subject = f"{subject}.shard-{shard.replace('/', '-of-')}"
+    if info.settings.get("replay") is not None:
+        subject = f"{subject}.replay"
     return run_name(subject.replace("/", "."), info.model)
 
 
@@ -197,7 +199,7 @@ def take_lock(path: Path) -> FileLock:
     except Timeout:
         raise InUse(_holder(path)) from None
     except OSError as error:
-        if error.errno in _NO_LOCKS:
+        if error.errno in NO_LOCKS:
             raise NoLocks(error.strerror) from None
         raise
     path.write_text(str(os.getpid()), "ascii")

@@ -9,12 +9,13 @@ checksum. Knows lines; does not know which files there are.
 from __future__ import annotations
 
 import json
-import os
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from osmosis_ai.secret import redact
 
 from ..run_result import RolloutRecord, RunResult
 from .excerpt import encode, excerpt, masked, plain
@@ -61,9 +62,9 @@ def _verified(line: bytes) -> bytes | None:
 # ---- written
 
 
-def run_lines(record: RolloutRecord, redact: Callable[[str], str]) -> bytes:
+def run_lines(record: RolloutRecord) -> bytes:
     """Return the two lines of a run; the result is the JSON that other processes are sent too."""
-    whole, text = _said(record, redact)
+    whole, text = _said(record)
     said = add_checksum(text)
     more = f'"said":{len(said)},"whole":{"true" if whole else "false"}'
     return add_checksum(f'{{"run":{record.encoded},{more}}}') + said
@@ -74,7 +75,7 @@ def result_line(result: RunResult) -> bytes:
     return add_checksum(f'{{"run":{result.to_json()},"said":0,"whole":false}}')
 
 
-def _said(record: RolloutRecord, redact: Callable[[str], str]) -> tuple[bool, str]:
+def _said(record: RolloutRecord) -> tuple[bool, str]:
     """Return whether the conversation is there as it was, and what was said as JSON."""
     told: dict[str, Any] = {
         "ground_truth": record.ground_truth,
@@ -95,7 +96,7 @@ def _said(record: RolloutRecord, redact: Callable[[str], str]) -> tuple[bool, st
         told = plain(told)
         text = encode(told)
     if redact(text) != text:
-        told = masked(json.loads(text), redact)
+        told = masked(json.loads(text))
         text = encode(told)
     if len(text) > SIZE_LIMIT:
         whole = False
@@ -132,18 +133,15 @@ def record_of(lines: bytes) -> RolloutRecord | None:
 
 def read_record(place: Place) -> RolloutRecord | None:
     """Return the run at a place, with what was said; None for damaged lines."""
-    return record_of(_read(place))
-
-
-def read_said(place: Place) -> bytes | None:
-    """Return what was said as it is written, without its braces; None for a damaged line."""
-    said = _verified(_read(place).partition(b"\n")[2])
-    return None if said is None else said[1:]
-
-
-def _read(place: Place) -> bytes:
     try:
-        with place.path.open("rb", buffering=0) as file:
-            return os.pread(file.fileno(), place.size, place.offset)
+        with place.path.open("rb") as file:
+            file.seek(place.offset)
+            return record_of(file.read(place.size))
     except FileNotFoundError:  # it was kept until its session ended, or has been removed
-        return b""
+        return None
+
+
+def said_in(lines: bytes) -> bytes | None:
+    """Return what was said as it is written, without its braces; None for a damaged line."""
+    said = _verified(lines.partition(b"\n")[2])
+    return None if said is None else said[1:]

@@ -12,11 +12,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from ..run_result import NO_JUDGEMENT, RolloutRecord, RunId, RunResult
 from .group_sync import AppendFile, GroupSync
 from .journal import FILE, KeptRun, Replay, replay, worker_file
-from .run_lines import Place, read_record, read_said, result_line, run_lines
+from .run_lines import Place, record_of, result_line, run_lines, said_in
 
 REPORTING = "main"
 """The process that reports, whose runs are in the journal itself."""
@@ -48,6 +49,8 @@ class RunLog:
         self._root = root
         self._on_failure = on_failure
         self._sync = GroupSync(on_failure=self._failed)
+        self.has_unscored = False
+        """Whether earlier sessions left runs that lack nothing but what a judge would say."""
         self._folders: dict[str, RunFolder] = {}
         self._paths: dict[str, Path] = {}
         self._files: dict[str, AppendFile] = {}
@@ -55,21 +58,21 @@ class RunLog:
         self._kept: dict[RunId, tuple[int, RunResult]] = {}
         """Ticket and result of runs whose report is still to come."""
         self._places: dict[RunId, Place] = {}
+        self._reading: dict[Path, BinaryIO] = {}
         self._earlier: dict[str, Replay] = {}
         """What sessions before this one have left, once asked for."""
 
     def begin(self, suite: str, there: RunFolder) -> None:
         """Keep the runs of a suite there."""
         self._folders[suite], self._paths[suite] = there, there.file_of(self._process)
+        self.has_unscored = self.has_unscored or there.has_unscored
 
-    def keep(
-        self, run: RunId, record: RolloutRecord, *, redact: Callable[[str], str]
-    ) -> tuple[int, int]:
+    def keep(self, run: RunId, record: RolloutRecord) -> tuple[int, int]:
         """Write a run that has ended; return its place in the file: offset and size.
 
         From any thread.
         """
-        return self.append(run, record.result, run_lines(record, redact))
+        return self.append(run, record.result, run_lines(record))
 
     def append(self, run: RunId, result: RunResult, lines: bytes) -> tuple[int, int]:
         """Write a run by the lines that `run_lines` made of it."""
@@ -122,13 +125,13 @@ class RunLog:
 
     def record(self, run: RunId) -> RolloutRecord | None:
         """Return a run of this session, or of an earlier one; None when it was not kept."""
-        place = self._place(run)
-        return None if place is None else read_record(place)
+        lines = self._read(run)
+        return None if lines is None else record_of(lines)
 
     def said(self, run: RunId) -> bytes | None:
         """Return what was said in a run as it is written: the fields of a JSON object."""
-        place = self._place(run)
-        return None if place is None else read_said(place)
+        lines = self._read(run)
+        return None if lines is None else said_in(lines)
 
     def unscored(self, run: RunId) -> RolloutRecord | None:
         """Return a run that an earlier session has left without what a judge would say."""
@@ -139,11 +142,23 @@ class RunLog:
         record = kept.recorded()
         return record and replace(record, result=replace(kept.result, suite=run.suite))
 
-    def _place(self, run: RunId) -> Place | None:
-        if run in self._places:
-            return self._places[run]
-        kept = self._earlier_run(run)
-        return None if kept is None else kept.place
+    def _read(self, run: RunId) -> bytes | None:
+        """Return the lines of a run; each file is opened once."""
+        place = self._places.get(run)
+        if place is None:
+            kept = self._earlier_run(run)
+            if kept is None:
+                return None
+            place = kept.place
+        with self._opening:
+            file = self._reading.get(place.path)
+            if file is None:
+                try:
+                    file = self._reading[place.path] = place.path.open("rb")
+                except FileNotFoundError:  # it was kept until its session ended, or was removed
+                    return None
+            file.seek(place.offset)
+            return file.read(place.size)
 
     def _earlier_run(self, run: RunId) -> KeptRun | None:
         there = self._folders.get(run.suite)
@@ -173,5 +188,6 @@ class RunLog:
     def close(self) -> None:
         """Put what was written on disk, and close. Idempotent."""
         self._sync.close()
-        while self._files:
-            self._files.popitem()[1].close()
+        for files in (self._files, self._reading):
+            while files:
+                files.popitem()[1].close()

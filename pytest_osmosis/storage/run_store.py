@@ -201,6 +201,11 @@ class RunStore:
         opened = self._suites.get(run.suite)
         return opened is not None and (run.row_index, run.run_index) in opened.cached
 
+    def kept_runs(self) -> dict[RunId, RunResult]:
+        """Return the results of all runs that earlier sessions left."""
+        every = (RunId(name, *key) for name, each in self._suites.items() for key in each.cached)
+        return {run: kept for run in every if (kept := self.kept(run)) is not None}
+
     def kept(self, run: RunId) -> RunResult | None:
         """Return the result of a run that an earlier session left."""
         if not self.has(run):

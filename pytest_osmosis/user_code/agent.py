@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from osmosis_ai.agents.client import ModelLLM
     from osmosis_ai.agents.schemas import RolloutSample
     from osmosis_ai.bridge import Account, Bridge
-    from osmosis_ai.models.base import ChatModel
-    from osmosis_ai.secret import Redactor
+    from osmosis_ai.models.base import ChatModel, RateLimit
 
 T = TypeVar("T")
 
@@ -71,8 +70,9 @@ class AgentRun:
     run_sync: RunSync
     write: Callable[[str, str], None]
     """Appends text (of `stdout`, `stderr`) to the section of the run's item."""
-    redact: Redactor
     debug_dir: str | None = None
+    rate_limit: RateLimit | None = None
+    """The pause between requests that an endpoint has asked for."""
     llm: ModelLLM | None = None
     """What the rollout takes; the agent leaves it here as soon as there is one."""
     account: Account | None = None
@@ -133,6 +133,8 @@ class Agent(Protocol):
     """How many of its rollouts may be in flight in one process; None for no limit of its own."""
     reward_hint: str
     """How it gives a reward of its own, for the message that there is none."""
+    asks_model: bool
+    """Whether it asks the model under test; where it does not, none need be named."""
     imports: Sequence[str]
     """Modules of ours that its runs need, and nothing before them does."""
 

@@ -193,7 +193,7 @@ for group in groups:
 """
 
 
-class Guard:
+class ProcessGuard:
     """The guard of one process, started with its first program."""
 
     def __init__(self) -> None:
@@ -248,6 +248,6 @@ class Guard:
         self._process.stdin.flush()
 
 
-guard = Guard()
+guard = ProcessGuard()
 """That of this process."""
 atexit.register(guard.close)

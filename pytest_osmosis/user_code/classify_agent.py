@@ -1,4 +1,4 @@
-"""What the agent option names, told apart and made ready: an agent loop, a workflow, a function.
+"""What the agent option names, classified and made ready: an agent loop, a workflow, a function.
 
 Tells by names and by what an object has: nothing of the SDK is imported for it. Does not know how
 an agent is run.
@@ -17,16 +17,14 @@ if TYPE_CHECKING:
     from osmosis_ai.rollout import RolloutAgentLoop
 
 AgentKind = Literal["loop", "workflow", "function"]
-_EXPECTED = "a RolloutAgentLoop, as an instance or a class"
+_EXPECTED = "a function, another callable, or a RolloutAgentLoop as an instance or a class"
 
 
 def classify_agent(agent: object) -> AgentKind | None:
     """Whether an object, or a class's instances, are agents, and of which kind; None for neither.
 
-    An async function is one, of whatever arguments.
+    A callable is one, of whatever arguments.
     """
-    if inspect.iscoroutinefunction(agent):
-        return "function"
     cls = agent if inspect.isclass(agent) else type(agent)
     bases = {base.__name__ for base in cls.__mro__}
     if "RolloutAgentLoop" in bases:
@@ -34,23 +32,24 @@ def classify_agent(agent: object) -> AgentKind | None:
     if "AgentWorkflow" in bases:
         return "workflow"
     has_both = callable(getattr(cls, "run", None)) and callable(getattr(cls, "get_tools", None))
-    return "loop" if has_both else None
+    if has_both:
+        return "loop"
+    return "function" if any("__call__" in vars(base) for base in cls.__mro__) else None
 
 
 def as_agent_loop(agent: object, *, spec: str, option: str) -> RolloutAgentLoop:
     """The agent loop itself, or one made from a function or a class that needs no arguments."""
     kind = classify_agent(agent)
-    if kind == "function":
-        return _of_function(agent, spec=spec, option=option)
     if kind == "workflow":
         raise ImportingError(f"{option} {spec!r}: {workflow_told(agent)}")
-    if kind != "loop":
+    if kind is None:
         raise ImportingError(
-            f"{option} {spec!r}: is {kind_of(agent)}; expected {_EXPECTED}"
-            f"{_async_hint(agent)}{_others(spec)}"
+            f"{option} {spec!r}: is {kind_of(agent)}; expected {_EXPECTED}{_others(spec)}"
         )
     if inspect.isclass(agent):
         agent = instantiated(agent, spec=spec, option=option)
+    if kind == "function":
+        return _of_function(agent, spec=spec, option=option)
     return cast("RolloutAgentLoop", agent)
 
 
@@ -65,17 +64,13 @@ def workflow_told(agent: object) -> str:
 
 def _of_function(function: Any, *, spec: str, option: str) -> RolloutAgentLoop:
     from osmosis_ai.agents.function import FunctionAgent
+    from osmosis_ai.agents.plain_callable import CallableAgent, input_kind
 
     try:
-        return FunctionAgent(function)
+        takes_context = input_kind(function) == "context"
+        return FunctionAgent(function) if takes_context else CallableAgent(function)
     except TypeError as error:
         raise ImportingError(f"{option} {spec!r}: {error}") from None
-
-
-def _async_hint(agent: object) -> str:
-    if not inspect.isfunction(agent) or len(inspect.signature(agent).parameters) != 1:
-        return ""
-    return f", or `async def {agent.__name__}(ctx)`"
 
 
 def instantiated(cls: type, *, spec: str, option: str, **arguments: Any) -> Any:

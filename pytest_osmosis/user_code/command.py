@@ -16,7 +16,7 @@ from typing import Any
 
 from osmosis_ai.agents.numbers import finite_number
 from osmosis_ai.messages import last_assistant_text
-from osmosis_ai.secret import Redactor
+from osmosis_ai.secret import redact
 
 from .agent import PROGRAM, AgentFailed, AgentResult, AgentRun, count_tool_results
 from .child_process import ProcessResult, Program, TooMuchOutput
@@ -32,6 +32,7 @@ class CommandAgent:
     """Runs a program, once a rollout."""
 
     max_concurrent: int | None = None
+    asks_model = True
     reward_hint = 'print {"messages": [...], "reward": ...}'
     imports: Sequence[str] = ("osmosis_ai.bridge",)
 
@@ -58,7 +59,7 @@ class CommandAgent:
         finally:
             program.kill()
         if ended.status:
-            raise AgentFailed(f"{self._named} {_said(ended)}{last_words.quoted(run.redact)}")
+            raise AgentFailed(f"{self._named} {_ending(ended)}{last_words.quoted()}")
         return read_printed(ended.stdout, prompt=run.messages, recorded=run.recorded())
 
     @property
@@ -124,7 +125,7 @@ class _Tail:
         self._is_cut = self._is_cut or len(self._text) > _STDERR_KEPT
         self._text = self._text[-_STDERR_KEPT:]
 
-    def quoted(self, redact: Redactor) -> str:
+    def quoted(self) -> str:
         """Return the end, redacted before it is cut to what an error quotes."""
         text = redact.end(self._text) if self._is_cut else redact(self._text)
         text = text.strip()[-STDERR_QUOTED:]
@@ -136,7 +137,7 @@ def _keep(run: AgentRun, last_words: _Tail, text: str) -> None:
     run.write("stderr", text)
 
 
-def _said(ended: ProcessResult) -> str:
+def _ending(ended: ProcessResult) -> str:
     if ended.status > 0:
         return f"ended with status {ended.status}"
     try:

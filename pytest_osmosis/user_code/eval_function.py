@@ -3,6 +3,12 @@
 What the function itself raises propagates untouched. Knows what counts as a score; does not know
 which rows and runs there are, nor in which thread a synchronous function runs.
 
+    (solution_str, ground_truth, extra_info)    simple mode
+    (messages, ground_truth, metadata)          full mode
+
+The first parameter's name decides. Only what the function names is passed, all three with
+`**kwargs`; what a `functools.partial` has bound stays bound.
+
     Exception
       EvalFnError    no score was returned, sys.exit was called, or the input cannot be copied
 """
@@ -18,12 +24,18 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..dataset.json_copy import json_copy
 from .classify_agent import instantiated
 from .import_object import ImportingError, kind_of, load_object
-from .signature import ACCEPTED, Mode, Plan, is_async, is_generator, plan
+
+Mode = Literal["simple", "full"]
+ACCEPTED = "(solution_str, ground_truth, extra_info) or (messages, ground_truth, metadata)"
+_GIVEN: dict[str, tuple[Mode, tuple[str, ...]]] = {
+    "solution_str": ("simple", ("solution_str", "ground_truth", "extra_info")),
+    "messages": ("full", ("messages", "ground_truth", "metadata")),
+}
 
 _KEYS_SHOWN = 5
 _short = reprlib.Repr()
@@ -35,6 +47,85 @@ class EvalFnError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class CallPlan:
+    """How a function is called: read from its signature once."""
+
+    mode: Mode
+    positional: tuple[tuple[str | None, Any], ...]
+    """For each positional-only parameter the argument's name, or None and the default."""
+    keywords: tuple[str, ...]
+    used: tuple[str, ...]
+    """The names of all arguments that are passed."""
+
+
+def plan_call(function: Callable[..., Any], *, named: str) -> CallPlan:
+    """The plan of a function; ImportingError has the signature seen and the two accepted ones."""
+    parameters = _parameters(function, named)
+    mode, available = _GIVEN.get(next(iter(parameters), ""), (None, ()))
+    if mode is None:
+        raise ImportingError(
+            f"{named}: takes ({_listed(parameters)}); the first parameter decides what it is "
+            f"given: expected {ACCEPTED}"
+        )
+    left = [name for name in available if name not in _bound(function)]
+    positional: list[tuple[str | None, Any]] = []
+    keywords: list[str] = []
+    for parameter in parameters.values():
+        known = parameter.name in left
+        if parameter.kind is parameter.VAR_KEYWORD:
+            keywords += [name for name in left if name not in parameters]
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            continue
+        elif not known and parameter.default is parameter.empty:
+            raise ImportingError(
+                f"{named}: takes ({_listed(parameters)}), and there is nothing to give for "
+                f"{parameter.name!r}; expected {ACCEPTED}"
+            )
+        elif parameter.kind is parameter.POSITIONAL_ONLY:
+            positional.append((parameter.name, None) if known else (None, parameter.default))
+        elif known:
+            keywords.append(parameter.name)
+    used = (*(name for name, _ in positional if name is not None), *keywords)
+    return CallPlan(mode=mode, positional=tuple(positional), keywords=tuple(keywords), used=used)
+
+
+def is_async(function: object) -> bool:
+    """Whether calling it only makes a coroutine, so that the call belongs on the event loop."""
+    return inspect.iscoroutinefunction(_innermost(function))
+
+
+def is_generator(function: object) -> bool:
+    """Whether it has a `yield`, and so can never return a score."""
+    inner = _innermost(function)
+    return inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner)
+
+
+def _innermost(function: Any) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function if inspect.isroutine(function) else type(function).__call__
+
+
+def _bound(function: object) -> frozenset[str]:
+    return frozenset(function.keywords) if isinstance(function, functools.partial) else frozenset()
+
+
+def _parameters(function: Callable[..., Any], named: str) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        raise ImportingError(
+            f"{named}: {kind_of(function)} has no signature to read; "
+            f"wrap it in a function {ACCEPTED}"
+        ) from None
+
+
+def _listed(parameters: Mapping[str, inspect.Parameter]) -> str:
+    bare = [parameter.replace(annotation=parameter.empty) for parameter in parameters.values()]
+    return ", ".join(map(str, bare))
+
+
+@dataclass(frozen=True, slots=True)
 class EvalFn:
     """One eval function, ready to be called for any number of runs at once."""
 
@@ -43,7 +134,7 @@ class EvalFn:
     function: Callable[..., Any]
     is_async: bool
     """Whether the call itself belongs on the event loop; awaitable results are always awaited."""
-    plan: Plan
+    plan: CallPlan
 
     @property
     def mode(self) -> Mode:
@@ -126,12 +217,12 @@ class EvalFn:
             )
         reason = result.get("reason")
         if reason is not None and not isinstance(reason, str):
-            said = _shown(reason)
+            said = _describe(reason)
             raise EvalFnError(f"`{self.name}` returned the reason {said}{where}; expected text")
         if reason and reason.strip():
-            from osmosis_ai.rubric.reasons import tell  # the package is not needed before
+            from osmosis_ai.rubric.reasons import add_reason  # the package is not needed before
 
-            tell(reason)
+            add_reason(reason)
         return self._score(result["score"], row)
 
     def _score(self, result: object, row: str) -> float:
@@ -163,10 +254,10 @@ def _described(value: object) -> str:
         return f"{value} ({kind_of(value)})"
     if isinstance(value, int):
         return "an int too large for a float"
-    return _shown(value)
+    return _describe(value)
 
 
-def _shown(value: object) -> str:
+def _describe(value: object) -> str:
     text = _short.repr(value)
     printable = text if text.isprintable() else text.encode("unicode_escape").decode()
     return f"{printable} ({kind_of(value)})"
@@ -179,9 +270,23 @@ def load_eval_fns(
     names = [spec.strip() for spec in specs]
     refuse_double(names, option=option)
     return tuple(
-        eval_fn(load_object(name, option=option, roots=roots), name=name, option=option)
+        eval_fn(_function(name, option=option, roots=roots), name=name, option=option)
         for name in names
     )
+
+
+def _function(name: str, *, option: str, roots: Sequence[Path]) -> object:
+    """Return a ready scorer, or what `module:function` names."""
+    if ":" not in name.partition("(")[0]:
+        from osmosis_ai import scorers
+
+        try:
+            ready = scorers.named(name)
+        except ValueError as error:
+            raise ImportingError(f"{option} {name!r}: {error}") from None
+        if ready is not None:
+            return ready
+    return load_object(name, option=option, roots=roots)
 
 
 def refuse_double(names: Sequence[str], *, option: str) -> None:
@@ -200,4 +305,4 @@ def eval_fn(function: object, *, name: str, option: str) -> EvalFn:
         raise ImportingError(f"{named}: is {kind_of(function)}; expected a function {ACCEPTED}")
     if is_generator(function):
         raise ImportingError(f"{named}: is a generator (it has `yield`); return the score instead")
-    return EvalFn(name, function, is_async(function), plan(function, named=named))
+    return EvalFn(name, function, is_async(function), plan_call(function, named=named))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,9 +50,20 @@ class LoadedAgent:
 
 
 def load_agent(
-    spec: str, *, roots: Sequence[Path], hooks: UserHooks, withheld: Sequence[str] = ()
+    spec: str,
+    *,
+    roots: Sequence[Path],
+    hooks: UserHooks,
+    withheld: Sequence[str] = (),
+    named: object = None,
 ) -> LoadedAgent:
-    """Return the agent that the option names; a program is started without `withheld` variables."""
+    """Return the agent that the option names; a program is started without `withheld` variables.
+
+    `named` is the object itself, where there is one: `spec` then is its name in messages.
+    """
+    if named is not None:
+        module = sys.modules.get(_home(named))
+        return _loaded(named, spec, roots=roots, hooks=hooks, module=module)
     if spec.startswith(PROGRAM):
         from .command import CommandAgent, parse_command
 
@@ -62,6 +74,27 @@ def load_agent(
     if names_file_alone(spec):
         spec = f"{spec.strip()}:{_only_agent(spec, roots)}"
     named = load_object(spec, option=AGENT, roots=roots)
+    return _loaded(named, spec, roots=roots, hooks=hooks)
+
+
+def name_of_object(named: Any) -> str:
+    """Return `module:name` for an object, as far as it has these: it may not be found by them."""
+    holder = named if hasattr(named, "__qualname__") else type(named)
+    inner = getattr(named, "func", None)  # of a partial
+    if inner is not None and not hasattr(named, "__qualname__"):
+        return name_of_object(inner)
+    return f"{holder.__module__}:{holder.__qualname__}"
+
+
+def _loaded(
+    named: Any,
+    spec: str,
+    *,
+    roots: Sequence[Path],
+    hooks: UserHooks,
+    module: ModuleType | None = None,
+) -> LoadedAgent:
+    """Return what an object is; its config and grader are in `module`, or where `spec` is."""
     if hooks.build_agent is not None:
         with blaming("pytest_osmosis_build_agent"):
             built = hooks.build_agent(named, spec)
@@ -71,7 +104,7 @@ def load_agent(
         return _of_backend(backend, spec)
     if classify_agent(named) != "workflow":
         return LoadedAgent(LoopAgent(as_agent_loop(named, spec=spec, option=AGENT)))
-    module = load_module(spec, option=AGENT, roots=roots)
+    module = module or load_module(spec, option=AGENT, roots=roots)
     made = _made(named, module, spec=spec, option=AGENT, config_base="AgentWorkflowConfig")
     return LoadedAgent(WorkflowAgent(*made), module, needs_scores=True)
 
@@ -114,7 +147,7 @@ def _only_agent(spec: str, roots: Sequence[Path]) -> str:
     backends = {
         id(_backend(value)): name for name, value in vars(module).items() if _backend(value)
     }
-    found = list(backends.values()) or _agents(module)
+    found = list(backends.values()) or _agents(module) or _functions(module)
     own = [name for name in found if _home(vars(module)[name]) == module.__name__]
     among = found if backends else own or found
     instances = [name for name in among if not inspect.isclass(vars(module)[name])]
@@ -123,7 +156,7 @@ def _only_agent(spec: str, roots: Sequence[Path]) -> str:
         return names[0]
     if not names:
         raise ImportingError(
-            f"{AGENT} {spec!r}: defines no agent loop and no workflow; "
+            f"{AGENT} {spec!r}: defines no agent loop, no workflow and no function; "
             f"name what is to run: {spec}:NAME"
         )
     raise ImportingError(
@@ -141,6 +174,20 @@ def _agents(module: ModuleType) -> list[str]:
         and not (inspect.isclass(value) and inspect.isabstract(value))
     }
     return list(found.values())
+
+
+def _functions(module: ModuleType) -> list[str]:
+    """The names of the public functions that a module defines and that can be agents."""
+    from osmosis_ai.agents.plain_callable import can_be_agent
+
+    return [
+        name
+        for name, value in vars(module).items()
+        if inspect.isfunction(value)
+        and value.__module__ == module.__name__
+        and name[0] != "_"
+        and can_be_agent(value)
+    ]
 
 
 def load_grading(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class WorkflowAgent:
     """Runs a workflow."""
 
+    asks_model = True
     reward_hint = "write a Grader"
     imports: Sequence[str] = ("osmosis_ai.agents.workflow", "osmosis_ai.bridge")
 
@@ -40,7 +41,6 @@ class WorkflowAgent:
             chat_completions_url=account.url,
             api_key=account.key,
             debug_dir=run.debug_dir,
-            redact=run.redact,
         )
         ctx: AgentWorkflowContext[Any] = AgentWorkflowContext(
             prompt=run.messages,
@@ -77,7 +77,7 @@ def max_concurrent(config: Any) -> int | None:
 
 
 def _completed(sample: RolloutSample | None, account: Account) -> RolloutSample | None:
-    """The sample with what the bridge recorded, where the workflow told nothing itself."""
+    """The sample with what the bridge recorded, where the workflow gave none itself."""
     from osmosis_ai.agents.schemas import RolloutSample
 
     if sample is None:

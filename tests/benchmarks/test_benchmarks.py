@@ -70,6 +70,7 @@ def test_what_a_rollout_crosses_is_counted(bench: Bench) -> None:
     assert float(up.result.split()[0]) > 0 and whole.cpu
 
 
+@pytest.mark.slow
 def test_figures_are_measured_against_reading_their_runs(bench: Bench) -> None:
     reading, ours = figures(bench)
     assert reading.setting == "2,000 rows x 5 runs, 3 eval functions"

@@ -24,6 +24,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield bench
 
 
+@pytest.mark.slow
 def test_a_rollout_that_passes_crosses_no_more_of_our_code_than_before(bench: Bench) -> None:
     """When this fails, your change has made each rollout dearer: see what it calls besides.
 
@@ -37,5 +38,6 @@ def test_a_rollout_that_passes_crosses_no_more_of_our_code_than_before(bench: Be
     assert len(found.values) <= LIMITS.values, sorted(found.values)
 
 
+@pytest.mark.slow
 def test_a_worker_sends_no_more_messages_of_a_rollout_than_before(bench: Bench) -> None:
     assert messages_of_a_rollout(bench) <= LIMITS.messages

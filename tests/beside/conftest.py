@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.endpoints import Endpoint
-from tests.project import Project
+from tests.support.endpoints import Endpoint
+from tests.support.project import Project
 
 
 @pytest.fixture

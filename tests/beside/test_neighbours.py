@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.project import Project, Session
+from tests.support.project import Project, Session
 
 NEIGHBOURS = {
     "pytest-asyncio": "asyncio",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.modes import each_mode
+from tests.support.modes import each_mode
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

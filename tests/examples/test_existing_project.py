@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from osmosis_ai.embedded import EmbeddedEndpoint, start_embedded
-from tests.command import Osmosis, command
 from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, text_answer
+from tests.support.command import Osmosis, command
 
 PROJECT = Path(__file__).parents[1] / "existing_project"
 MODULES = ("server", "tools", "rewards")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from osmosis_cli.rubric.config import load_rubrics
-from tests.command import Osmosis, command
-from tests.endpoints import Ask, Endpoint
+from tests.support.command import Osmosis, command
+from tests.support.endpoints import Ask, Endpoint
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

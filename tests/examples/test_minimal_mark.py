@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.modes import each_mode
+from tests.support.modes import each_mode
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "minimal_mark"
 

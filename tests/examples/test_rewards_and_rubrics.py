@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.endpoints import Ask, Endpoint
+from tests.support.endpoints import Ask, Endpoint
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "rewards_and_rubrics"
 JUDGE_KEY = "sk-judge-0123456789abcdef"

@@ -19,8 +19,8 @@ from osmosis_platform.pages.forms import SESSION_COOKIE
 from osmosis_platform.pages.live import Streams
 from pytest_osmosis.reports.json_reader import checked
 from pytest_osmosis.reports.json_writer import document_of
-from tests.made_results import NASTY, result_of, suite_of
-from tests.platform_server import Account, PlatformServer
+from tests.support.made_results import NASTY, result_of, suite_of
+from tests.support.platform_server import Account, PlatformServer
 
 PASSWORD = "correct horse battery"
 WIDTHS = {"dark": (1280, 375), "light": (375, 1280)}

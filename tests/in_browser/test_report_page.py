@@ -22,8 +22,8 @@ from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.reports import html
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
 from pytest_osmosis.suite_results import EvalResult, RowData, SuiteResult
-from tests.kept_evaluation import add, kept
-from tests.made_results import EXACT, NASTY, info, result_of, suite_of
+from tests.support.kept_evaluation import add, kept
+from tests.support.made_results import EXACT, NASTY, info, result_of, suite_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "calculator"
 PHONE = {"width": 375, "height": 800}
@@ -345,6 +345,19 @@ def test_a_recorded_score_passes_and_fails_where_it_has_a_threshold(tmp_path, op
         for outcome, runs in zip(("passed", "failed", "error", "not passed"), found, strict=True):
             page.select_option("#outcome", outcome)
             assert count(page).startswith(f"{runs} of 3 runs"), (function, outcome)
+
+
+def test_an_agent_that_raised_is_found_apart_from_a_wrong_answer(tmp_path, open_page):
+    suite = suite_of([[1.0], [0.0], [0.0]])
+    crashed = replace(suite.rows[2].runs[0], scores={}, error="boom", error_type="agent")
+    rows = (*suite.rows[:2], replace(suite.rows[2], runs=(crashed,)))
+    path = tmp_path / "page.html"
+    html.write(result_of(replace(suite, rows=rows)), path)
+    page = ready(open_page(path.as_uri(), viewport=DESK))
+    for outcome, name in (("failed", "row-1"), ("raised", "row-2")):
+        page.select_option("#outcome", outcome)
+        assert names(page) == [name]
+    assert page.locator("#body .state").inner_text() == "↯ raised"
 
 
 def test_hostile_text_of_models_does_nothing(tmp_path, open_page, violations):

@@ -110,8 +110,8 @@ def spellings(value: str) -> dict[str, str]:
         "JSON": json.dumps({"k": value}),
         "JSON, not ASCII": json.dumps({"k": value}, ensure_ascii=False),
         "JSON in JSON": json.dumps(json.dumps(value)),
-        "repr": repr(value),
-        "ascii": ascii(value),
+        "Python": repr({"k": value}),
+        "Python, ASCII": ascii([value]),
         "URL": quote(value),
         "URL, all": quote(value, safe=""),
         "form": quote_plus(value),
@@ -120,8 +120,6 @@ def spellings(value: str) -> dict[str, str]:
         "XML attribute": html.escape(value),
         "shell": shlex.quote(value),
         "userinfo": f"http://user:{quote(value, safe='')}@host",
-        "hex": raw.hex(),
-        "backwards": value[::-1],
         "header": base64.b64encode(b"user:" + raw).decode(),
     }
     for phase in range(3):

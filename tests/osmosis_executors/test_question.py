@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.endpoints import Endpoint
-from tests.project import Project
+from tests.support.endpoints import Endpoint
+from tests.support.modes import each_mode
+from tests.support.project import Project
 
 KEY = "sk-not-to-be-shown-0123456789"
 ASKS = ("-p", "osmosis_executors.question")
@@ -21,7 +22,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
     return project
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@each_mode
 def test_the_question_comes_once_and_before_every_row(project: Project, workers: int) -> None:
     with project.endpoint as endpoint:
         session = project.run(*ASKS, api_key_env="OPENAI_API_KEY", workers=workers)
@@ -30,7 +31,7 @@ def test_the_question_comes_once_and_before_every_row(project: Project, workers:
     assert endpoint.by_row == {QUESTION: 1, "a": 1, "b": 1}
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@each_mode
 def test_a_model_that_does_not_answer_ends_the_session_before_any_row(
     project: Project, workers: int
 ) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from osmosis_executors.choice import NoExecutor, choose_executor
-from osmosis_executors.job import Evaluation, Job
+from osmosis_executors.job import EvaluationJob, Job
 from osmosis_executors.local import LocalExecutor
-from osmosis_executors.ray import cluster, project
+from osmosis_executors.ray import cluster, fleet
 from osmosis_executors.ray.executor import RayExecutor
 from osmosis_executors.ray.task import mark_of
 from pytest_osmosis.errors import ConfigurationError
@@ -53,7 +53,7 @@ def test_the_copy_of_a_project_has_no_file_of_secrets_and_what_is_needed(
         "data/rows.jsonl": root / "data/rows.jsonl",
         "given/elsewhere.jsonl": tmp_path / "elsewhere.jsonl",
     }
-    assert project.copy_project(root, needed, target) == len(expected)
+    assert fleet.copy_project(root, needed, target) == len(expected)
     assert copied(target) == expected
 
 
@@ -61,9 +61,9 @@ def test_a_project_that_is_too_large_is_refused_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "project", "a.py", "b.py")
-    monkeypatch.setattr(project, "MAX_FILES", 1)
+    monkeypatch.setattr(fleet, "MAX_FILES", 1)
     with pytest.raises(ConfigurationError, match=r"more than 1 files or 200 MiB; have Git ignore"):
-        project.copy_project(tmp_path / "project", {}, tmp_path / "copy")
+        fleet.copy_project(tmp_path / "project", {}, tmp_path / "copy")
 
 
 def test_without_the_extra_one_sentence_says_how_to_install_it(
@@ -96,12 +96,6 @@ def test_the_fleet_of_a_session_needs_nothing_of_the_extra_before_it_says_so() -
         [sys.executable, "-c", WITHOUT_THE_EXTRA], capture_output=True, text=True, check=False
     )
     assert done.stdout.startswith("--osmosis-ray needs ray and cryptography: pip install"), done
-
-
-@pytest.mark.parametrize("given", [{"ray_address": "auto"}, {"ray_shards": 2}])
-def test_options_of_ray_are_refused_for_the_other_executor(given: dict[str, str]) -> None:
-    with pytest.raises(NoExecutor, match="is for --executor ray"):
-        choose_executor("local", **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +164,7 @@ def test_a_submitted_evaluation_gets_the_cluster_and_the_names_of_its_variables(
     environment = {"PATH": "/bin", "HOME": "/h", "KEY": "sk-1", "LEVEL": "INFO"}
     job = Job(words, tmp_path, environment, tmp_path / "out")
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    RayExecutor("10.0.0.1:6379", shards=8).evaluate(Evaluation(job, ["KEY"]))
+    RayExecutor("10.0.0.1:6379", shards=8).evaluate(EvaluationJob(job, ["KEY"]))
     [found] = started
     assert found.words == [
         *words,

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from osmosis_executors.shards import hub as hubs
-from osmosis_executors.shards.certificate import server_context
-from osmosis_executors.shards.hub import Hub
+from osmosis_executors.shards.hub import Hub, server_context
 from osmosis_executors.shards.link import DriverLink, NotInvited
 from pytest_osmosis.distributed.remote.fleet import ShardOrder
 
@@ -123,7 +122,7 @@ def test_what_is_sent_to_a_process_that_has_left_is_dropped(
     hub: Hub, caplog: pytest.LogCaptureFixture
 ) -> None:
     link = DriverLink(hub.invite(0))
-    left = asyncio.run_coroutine_threadsafe(hub._guests[0].left.wait(), hub._loop)
+    left = asyncio.run_coroutine_threadsafe(hub._connections[0].left.wait(), hub._loop)
     link.close()
     left.result(PATIENCE_S)
     for _ in range(2):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.platform_server import Account, PlatformServer
+from tests.support.platform_server import Account, PlatformServer
 
 TIMEOUT_S = 60.0
 """An upload is checked by a process, which a busy machine starts slowly."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from osmosis_platform.accounts.clone_url import CloneUrlError, check_clone_url
+from osmosis_platform.accounts.registry import CloneUrlError, check_clone_url
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from osmosis_platform.settings import Settings
 from osmosis_platform.vault.cipher import open_vault
 from tests.osmosis_platform.execution.test_end_to_end import served, until
 from tests.osmosis_platform.test_datasets import DATASETS, ROW, create, finish, put
-from tests.platform_server import PlatformServer
+from tests.support.platform_server import PlatformServer
 
 WAITS = """
 import sys, time
@@ -81,9 +81,14 @@ def parquet(rows: int, numbers: int = 1) -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "limits", "rows", "known"),
     [
-        ("json", b"[" + b" " * 60 * MIB + ROW + b"]", {"memory_bytes": 100 * MIB}, 1, None),
+        pytest.param(
+            *("json", b"[" + b" " * 60 * MIB + ROW + b"]", {"memory_bytes": 100 * MIB}, 1, None),
+            marks=pytest.mark.slow,
+        ),
         ("csv", b"system_prompt,user_prompt\n" + b"a,b\n" * 50, {"file_bytes": 1000}, 50, None),
-        ("parquet", parquet(1000), {"file_bytes": 1000}, 1000, 1000),
+        pytest.param(
+            *("parquet", parquet(1000), {"file_bytes": 1000}, 1000, 1000), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_what_the_limits_do_not_allow_to_check_is_taken_unchecked(

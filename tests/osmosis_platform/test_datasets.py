@@ -17,12 +17,12 @@ import pytest
 from osmosis_platform.database.models import Dataset, now
 from osmosis_platform.datasets import files
 from osmosis_platform.execution import deletion
-from osmosis_platform.settings import Limits
-from tests.platform_server import Account, PlatformServer, serving, submission
+from osmosis_platform.settings import ServerLimits
+from tests.support.platform_server import Account, PlatformServer, serving, submission
 
 DATASETS = "/api/cli/datasets"
 ROW = b'{"system_prompt": "", "user_prompt": "a"}\n'
-LIMITS = Limits(simple_upload_bytes=100, part_bytes=64, dataset_bytes=10_000, datasets=30)
+LIMITS = ServerLimits(simple_upload_bytes=100, part_bytes=64, dataset_bytes=10_000, datasets=30)
 
 
 @pytest.fixture(scope="module")

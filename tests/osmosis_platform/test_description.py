@@ -9,7 +9,7 @@ import httpx
 from osmosis_platform.api.description import description
 from osmosis_platform.app import create_app
 from osmosis_platform.pages.routes import PAGES
-from tests.platform_server import PlatformServer
+from tests.support.platform_server import PlatformServer
 
 OF_THE_OPERATOR = {"/health", "/health/ready", "/metrics", "/api/openapi.json"}
 

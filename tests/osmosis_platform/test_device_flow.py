@@ -13,9 +13,9 @@ from sqlalchemy import select
 
 from osmosis_platform.accounts import passwords
 from osmosis_platform.database.models import DeviceGrant, now
-from osmosis_platform.settings import Limits
+from osmosis_platform.settings import ServerLimits
 from osmosis_platform.throttle import WINDOW_S, Throttle
-from tests.platform_server import Account, PlatformServer
+from tests.support.platform_server import Account, PlatformServer
 
 PASSWORD = "correct horse battery"
 VERSION = {"X-Osmosis-CLI-Version": "0.1.0"}
@@ -211,7 +211,7 @@ def test_a_client_that_begins_too_many_logins_keeps_no_other_from_beginning_one(
         body = {"deviceName": "m"}
         return device.post("/api/cli/device/authorize", json=body, headers=headers)
 
-    for number in range(Limits().device_logins):
+    for number in range(ServerLimits().device_logins):
         assert begin(f"192.0.2.{number}, 2001:db8::{number}").status_code == 200
     refused = begin("192.0.2.99, 2001:db8::99")
     assert (refused.status_code, refused.json()["code"]) == (429, "too_many")

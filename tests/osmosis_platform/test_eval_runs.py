@@ -9,11 +9,11 @@ import httpx
 from sqlalchemy import inspect, select
 
 from osmosis_platform.accounts.tokens import CallerWorkspace
-from osmosis_platform.database.models import Dataset, Run, RunLog, Workspace, now
-from osmosis_platform.execution.room import Room
+from osmosis_platform.database.models import Dataset, LogLine, Run, Workspace, now
+from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.runs import records
 from osmosis_platform.runs.kinds import EVALUATION
-from tests.platform_server import Account, PlatformServer, submission
+from tests.support.platform_server import Account, PlatformServer, submission
 
 EVALS = "/api/cli/eval-runs"
 
@@ -84,7 +84,7 @@ def test_a_run_is_deleted_with_its_log_and_files_once_nothing_of_it_goes_on(
     run_id = platform_server.add_run(status="running", name="a-run", lease_until=later, **ours)
     other = platform_server.add_run(status="failed", name="other", **ours)
     platform_server.add_log(run_id, "something")
-    room = Room.of_run(platform_server.settings.data, run_id)
+    room = RunFolder.of_run(platform_server.settings.data, run_id)
     for path in (room.kept / "journal", room.trained / "checkpoint"):
         path.parent.mkdir(parents=True)
         path.touch()
@@ -104,7 +104,7 @@ def test_a_run_is_deleted_with_its_log_and_files_once_nothing_of_it_goes_on(
     assert not room.folder.exists()
     assert client.get(f"{EVALS}/{run_id}").status_code == 404
     with platform_server.database.reading() as session:
-        assert session.scalar(select(RunLog.id).where(RunLog.run_id == run_id)) is None
+        assert session.scalar(select(LogLine.id).where(LogLine.run_id == run_id)) is None
         assert session.get(Dataset, dataset) is not None  # the other run's
     assert client.delete(f"{EVALS}/{other}").status_code == 200
     with platform_server.database.reading() as session:

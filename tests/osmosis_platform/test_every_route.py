@@ -22,8 +22,8 @@ from osmosis_platform.accounts import browsers
 from osmosis_platform.app import create_app
 from osmosis_platform.database.models import Base, User
 from osmosis_platform.pages.forms import SESSION_COOKIE, form_token
-from osmosis_platform.settings import Limits
-from tests.platform_server import Account, PlatformServer, serving
+from osmosis_platform.settings import ServerLimits
+from tests.support.platform_server import Account, PlatformServer, serving
 
 FOR_EVERYBODY = {
     "GET /": "leads to the login",
@@ -52,7 +52,7 @@ OBJECTS = {
 """What a parameter of a path stands for, by the segment before it."""
 
 FORM = {"role": "viewer", "name": "A_NAME", "value": "a-value", "scope": "user", "decision": "x"}
-IMPATIENT = Limits(
+IMPATIENT = ServerLimits(
     body_timeout_s=0.01, form_upload_timeout_s=0.01, upload_pause_s=0.01, device_interval_s=0
 )
 TOKEN = "a-token-of-the-operator"
@@ -207,6 +207,7 @@ def test_what_asks_for_no_login_is_listed_and_the_rest_refuses_a_request_without
     assert everything(platform_server) == before
 
 
+@pytest.mark.fault("a user asks for what is another workspace's")
 def test_what_is_another_workspaces_is_404_and_stays_as_it_is(
     routes: list[Asked],
     objects: dict[str, str],

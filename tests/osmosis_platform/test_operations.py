@@ -24,10 +24,10 @@ from osmosis_platform.app import create_app
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.execution.execute import Services
 from osmosis_platform.execution.scheduler import Scheduler
-from osmosis_platform.http.observing import Exchange
+from osmosis_platform.http.observing import ObservedRequest
 from osmosis_platform.operations import health, logs
 from osmosis_platform.operations.metrics import Metrics
-from tests.platform_server import PlatformServer, serving
+from tests.support.platform_server import PlatformServer, serving
 
 TOKEN = "a-token-of-the-operator"
 SECRET = "sk-never-to-be-logged"
@@ -248,7 +248,7 @@ def test_a_line_has_a_time_a_level_and_what_happened() -> None:
     record = logging.LogRecord("x", logging.WARNING, "", 1, "so many: %d", (3,), None)
     record.created, record.msecs = 0.0, 5.0
     assert logs.Text().format(record) == "1970-01-01T00:00:00.005Z WARNING so many: 3"
-    exchange = Exchange("GET", "/health", 200, 0.5, "abc", None)
+    exchange = ObservedRequest("GET", "/health", 200, 0.5, "abc", None)
     logs.log_exchange(exchange)  # at a level that is not shown
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from osmosis_platform.database.models import StoredSecret
 from osmosis_platform.vault.cipher import KeyProblem, Vault, open_vault
 from osmosis_platform.vault.records import check_key
-from tests.platform_server import Account, PlatformServer
+from tests.support.platform_server import Account, PlatformServer
 
 SECRETS = "/api/cli/environment-secrets"
 VALUE = "a-value-that-is-never-shown"

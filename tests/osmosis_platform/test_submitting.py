@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from osmosis_platform.settings import Limits
-from tests.platform_server import Account, PlatformServer, serving, submission
+from osmosis_platform.settings import ServerLimits
+from tests.support.platform_server import Account, PlatformServer, serving, submission
 
 EVALS = "/api/cli/eval-runs"
 TRAININGS = "/api/cli/training-runs"
@@ -251,7 +251,7 @@ def test_metrics_and_the_report_are_what_the_run_has(
 def test_a_platform_refuses_training_without_a_trainer_and_a_run_too_many(
     tmp_path: Path,
 ) -> None:
-    with serving(tmp_path, has_trainer=False, limits=Limits(runs=1)) as platform:
+    with serving(tmp_path, has_trainer=False, limits=ServerLimits(runs=1)) as platform:
         platform.add_dataset()
         headers = platform.account.headers
         with httpx.Client(base_url=platform.url, headers=headers, verify=False) as client:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-CODE = ("python", "sh", "console", "json", "toml", "yaml", "ini", "groovy")
+CODE = ("python", "sh", "console", "json", "toml", "yaml", "ini", "groovy", "csv")
 """Languages whose blocks must be run, parsed or excused; `text` is what is printed."""
 
 EXCUSED = {"platform": "asks a platform: tests/osmosis_platform and tests/osmosis_cli do"}

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from osmosis_ai.models.retry import RetryPolicy
-from tests.endpoints import Endpoint
-from tests.project import NO_NEIGHBOURS, Project
+from tests.support.endpoints import Endpoint
+from tests.support.project import NO_NEIGHBOURS, Project
 
 
 @pytest.fixture

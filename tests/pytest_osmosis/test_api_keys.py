@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from osmosis_ai.secret import Redactor, Secret
+from osmosis_ai.secret import Secret, mask_everywhere
 from pytest_osmosis.session.environment import command_line, describe, git_state
-from tests.project import Project
+from tests.support.project import Project
 
 
 def git(folder: Path, *words: str) -> str:
@@ -54,14 +54,14 @@ def test_a_repository_cannot_have_its_own_programs_run(repository: Path):
 
 
 def test_a_command_line_can_be_typed_again_but_for_its_secrets():
-    redact = Redactor([Secret("sk-elsewhere-1234")])
+    mask_everywhere(Secret("sk-elsewhere-1234"))
     arguments = [
         "--osmosis-api-key=sk-1", "--osmosis-api-key", "sk-2", "-o", "osmosis_api_key=sk-3",
         "--osmosis-base-url=http://me:sk-4@host/v1", "--token", "sk-5", "--password=sk-6",
         "--osmosis-api-key-env=NAME", "--osmosis-max-tokens=5", "-k", "a and b",
         "sk-elsewhere-1234",
     ]  # fmt: skip
-    assert command_line(arguments, redact=redact) == (
+    assert command_line(arguments) == (
         "pytest '--osmosis-api-key=***' --osmosis-api-key '***' -o 'osmosis_api_key=***' "
         "'--osmosis-base-url=http://***@host/v1' --token '***' '--password=***' "
         "--osmosis-api-key-env=NAME --osmosis-max-tokens=5 -k 'a and b' ***"
@@ -69,7 +69,7 @@ def test_a_command_line_can_be_typed_again_but_for_its_secrets():
 
 
 def test_versions_and_platform_are_told(tmp_path: Path):
-    found = describe([], folder=tmp_path, redact=str)
+    found = describe([], folder=tmp_path)
     assert {"python", "pytest", "pytest-osmosis"} <= set(found["versions"])
     assert found["platform"]
     assert found["command_line"] == "pytest"

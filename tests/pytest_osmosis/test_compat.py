@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_osmosis import compat
-from tests.project import Project
+from tests.support.project import Project
 
 IMPORTED = (
     "ReprExceptionInfo", "xml_key", "TerminalReporter", "NodeId", "Expression",
@@ -23,6 +23,7 @@ def test_it(prepared):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*IMPORTED, *compat.ATTRIBUTES])
 def test_an_evaluation_ends_right_without_a_private_name(
     project: Project, monkeypatch: pytest.MonkeyPatch, name: str

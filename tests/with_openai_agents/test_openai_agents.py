@@ -17,7 +17,7 @@ from osmosis_ai.rollout.integrations.agents.openai_agents import (
     OsmosisRolloutModel,
     SessionSampleSource,
 )
-from tests.workspace_rollout import Evaluated, check, documented, evaluated, in_a_rollout
+from tests.support.workspace_rollout import Evaluated, check, documented, evaluated, in_a_rollout
 
 agents.set_tracing_disabled(True)
 

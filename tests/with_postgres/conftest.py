@@ -10,7 +10,7 @@ import pytest
 
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
-from tests.platform_database import OPTION, server
+from tests.support.platform_database import OPTION, server
 
 PASSWORD = "pg-password-never-to-be-seen"
 

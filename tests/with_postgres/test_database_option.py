@@ -15,7 +15,7 @@ import pytest
 
 from osmosis_platform.database.connection import FILE_NAME
 from osmosis_platform.database.schema import NEWEST, upgrade
-from tests.platform_database import connected, server
+from tests.support.platform_database import connected, server
 from tests.with_postgres.conftest import PASSWORD, Access
 
 Command = Callable[..., tuple[int, str, str]]

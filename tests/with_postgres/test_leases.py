@@ -13,8 +13,8 @@ from osmosis_platform.execution import claims as module
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.settings import Settings
 from osmosis_platform.vault.cipher import open_vault
-from tests.platform_database import new_database
-from tests.platform_server import PlatformServer
+from tests.support.platform_database import new_database
+from tests.support.platform_server import PlatformServer
 
 
 @pytest.mark.parametrize("ahead", [timedelta(hours=1), timedelta(hours=-1)])

@@ -11,14 +11,14 @@ import pytest
 
 from osmosis_platform.database.models import Run
 from osmosis_platform.execution.claims import Claims
-from osmosis_platform.execution.writing import RunRecord
+from osmosis_platform.execution.writing import RunWriter
 from osmosis_platform.runs import records
 from osmosis_platform.runs.kinds import EVALUATION
 from osmosis_platform.settings import Settings
 from osmosis_platform.vault.cipher import open_vault
-from tests.platform_database import new_database
-from tests.platform_server import PlatformServer
-from tests.submitted_runs import run_of
+from tests.support.platform_database import new_database
+from tests.support.platform_server import PlatformServer
+from tests.support.submitted_runs import run_of
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_a_run_that_ends_while_it_is_stopped_is_one_of_the_two(platform: Platfor
             run = session.get_one(Run, run_id)
             records.stop(session, EVALUATION, run)
             ending = threads.submit(
-                RunRecord(claims, run_id).end, "finished", "it is there", step="report"
+                RunWriter(claims, run_id).end, "finished", "it is there", step="report"
             )
         ending.result(timeout=60)
     assert run_of(platform, run_id).status == "stopped"

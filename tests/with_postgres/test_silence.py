@@ -7,8 +7,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from osmosis_platform.database import connection
-from osmosis_platform.database.connection import Database
-from osmosis_platform.database.failure import state
+from osmosis_platform.database.connection import Database, state
 from tests.with_postgres.conftest import Access
 
 

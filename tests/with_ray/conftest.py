@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.endpoints import Endpoint
-from tests.project import Folder
+from tests.support.endpoints import Endpoint
+from tests.support.project import Folder
 
 HOLDER = """
 import logging, sys

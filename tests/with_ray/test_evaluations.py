@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.endpoints import Ask, completion, reply
-from tests.project import Folder
+from tests.support.endpoints import Ask, completion, reply
+from tests.support.project import Folder
 from tests.with_ray.conftest import KEY, RayCluster
 
 PATIENCE_S = 300.0

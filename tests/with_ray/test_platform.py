@@ -12,8 +12,8 @@ from osmosis_executors.choice import choose_executor
 from osmosis_executors.ray.executor import RayExecutor
 from tests.osmosis_platform.execution import test_end_to_end as end_to_end
 from tests.osmosis_platform.execution.test_end_to_end import SECRET
-from tests.platform_server import PlatformServer, serving
-from tests.submitted_runs import log_of, run_of
+from tests.support.platform_server import PlatformServer, serving
+from tests.support.submitted_runs import log_of, run_of
 from tests.with_ray.conftest import RayCluster
 
 WAITS = """

@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from osmosis_platform.api.description import description
-from tests.platform_server import PlatformServer, serving
+from tests.support.platform_server import PlatformServer, serving
 
 EXAMPLES = 8
 """Of each call, valid and not."""

@@ -14,7 +14,7 @@ from osmosis_ai.rollout.integrations.agents.strands import (
     OsmosisRolloutModel,
     OsmosisStrandsAgent,
 )
-from tests.workspace_rollout import Evaluated, check, documented, evaluated, in_a_rollout
+from tests.support.workspace_rollout import Evaluated, check, documented, evaluated, in_a_rollout
 
 WORKFLOW = '''
 from typing import Any

@@ -190,6 +190,17 @@ def _internal_call() -> ContextVar[Any]:
     return mark
 
 
+def price_of(model: str, prompt_tokens: int, completion_tokens: int) -> float | None:
+    """Return the dollars of a call of `provider/model`; None where its price is not known."""
+    try:
+        costs = load().cost_per_token(
+            model=model, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens
+        )
+    except Exception:  # noqa: BLE001 - LiteLLM raises plain exceptions for what it does not know
+        return None
+    return float(sum(costs))
+
+
 def has_price(model: str) -> bool:
     """Return whether the price of `provider/model` is known; LiteLLM is imported for it."""
     name = parse_model_name(model)

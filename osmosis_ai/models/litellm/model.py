@@ -22,8 +22,46 @@ from ..errors import Wording
 from ..rate_limiter import RateLimiter
 from ..retry import CallFailed, Retrier, RetryPolicy, Success
 from .client import LiteLLMClient
-from .params import for_the_model
-from .reading import Answer
+from .reading import ProviderAnswer
+
+_TRANSLATED = frozenset(
+    {
+        "audio",
+        "frequency_penalty",
+        "function_call",
+        "functions",
+        "logit_bias",
+        "logprobs",
+        "max_completion_tokens",
+        "max_tokens",
+        "modalities",
+        "n",
+        "parallel_tool_calls",
+        "prediction",
+        "presence_penalty",
+        "reasoning_effort",
+        "response_format",
+        "seed",
+        "service_tier",
+        "stop",
+        "temperature",
+        "thinking",
+        "tool_choice",
+        "tools",
+        "top_k",
+        "top_logprobs",
+        "top_p",
+        "user",
+        "verbosity",
+        "web_search_options",
+    }
+)
+"""Fields of a request that LiteLLM translates for each provider.
+
+LiteLLM takes a request's fields and its own settings (`base_url`, `fallbacks`, `mock_response`,
+credentials of clouds, ...) as arguments alike. Agents send fields: one that named another address
+would send the provider's key there.
+"""
 
 
 class LiteLLMModel:
@@ -76,14 +114,14 @@ class LiteLLMModel:
         if params.get("stream"):
             raise ValueError("stream=True is not supported: answers come whole")
         asked = {**params, "tools": [dict(tool) for tool in tools]} if tools else params
-        found = await self.answer(messages, params=for_the_model(asked))
+        found = await self.answer(messages, params=_for_the_model(asked))
         answer = found.value.completion
         answer.retries, answer.latency_ms = found.retries, found.latency_ms
         return answer
 
     async def answer(
         self, messages: Sequence[Mapping[str, Any]], *, params: Mapping[str, Any] = NO_PARAMS
-    ) -> Success[Answer]:
+    ) -> Success[ProviderAnswer]:
         """As `complete`, with the raw reply, and `params` as LiteLLM takes them."""
         try:
             return await self._retrier.run(
@@ -106,7 +144,7 @@ class LiteLLMModel:
 
     async def _ask(
         self, messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], timeout_s: float
-    ) -> Answer:
+    ) -> ProviderAnswer:
         try:
             answer = await self._client.ask(messages, params, timeout_s)
         finally:
@@ -123,3 +161,10 @@ class LiteLLMModel:
             timeout_s=self._retrier.request_timeout_s,
             key_variable=next(iter(key_variables(self._provider)), None),
         )
+
+
+def _for_the_model(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments for LiteLLM: known fields as they are, others in `extra_body`."""
+    known = {name: value for name, value in params.items() if name in _TRANSLATED}
+    others = {name: value for name, value in params.items() if name not in _TRANSLATED}
+    return {**known, "extra_body": others} if others else known

@@ -34,28 +34,28 @@ _PACKAGES = {"google": "google-auth"}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProviderAnswer:
     """A provider's answer, read and as it came."""
 
     completion: ChatCompletion
     raw: Mapping[str, Any]
 
 
-def read_answer(exchange: Exchange, response: Any, error: Exception | None) -> Answer:
+def read_answer(exchange: Exchange, response: Any, error: Exception | None) -> ProviderAnswer:
     """Return the answer that LiteLLM gave over the exchange; raise a CallFault without one."""
     if response is not None and not exchange.begun.is_set():
         raise CallFault("bad_request", _UNGUARDED, reason=UNSUPPORTED)
     if exchange.fault is not None and response is None:
         raise exchange.fault
     if exchange.completion is not None:
-        return Answer(_priced(exchange.completion, response), exchange.reply or {})
+        return ProviderAnswer(_priced(exchange.completion, response), exchange.reply or {})
     if error is not None or response is None:
         raise _fault_of_exception(error, exchange)
     try:
         completion = _completion(response)
     except (AttributeError, IndexError, TypeError) as unreadable:
         raise _unreadable(unreadable) from None
-    return Answer(_priced(completion, response), exchange.reply or response.model_dump())
+    return ProviderAnswer(_priced(completion, response), exchange.reply or response.model_dump())
 
 
 def _completion(response: Any) -> ChatCompletion:

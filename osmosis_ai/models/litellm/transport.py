@@ -73,12 +73,12 @@ class Transport(httpx.AsyncBaseTransport):
         if exchange.abandoned:
             raise asyncio.CancelledError
         if _is_download(request):
-            return _response(request, await _sent(exchange.client, request))
+            return _response(request, await _send(exchange.client, request))
         exchange.begun.set()
         exchange.fault = exchange.completion = exchange.reply = None
         exchange.host = request.url.netloc.decode("ascii", "replace")
         try:
-            return await _exchanged(exchange, request)
+            return await _exchange(exchange, request)
         except CallFault as fault:
             # Also tokens that LiteLLM was given for credentials: no other redactor knows them.
             fault.detail = Redactor(_credentials(request))(fault.detail)
@@ -96,8 +96,8 @@ class Transport(httpx.AsyncBaseTransport):
         return self._outside
 
 
-async def _exchanged(exchange: Exchange, request: httpx.Request) -> httpx.Response:
-    reply = await _sent(exchange.client, request)
+async def _exchange(exchange: Exchange, request: httpx.Request) -> httpx.Response:
+    reply = await _send(exchange.client, request)
     exchange.replied = True
     if not 200 <= reply.status < 300:
         raise fault_of_status(
@@ -129,7 +129,7 @@ def _response(request: httpx.Request, reply: Reply) -> httpx.Response:
     return httpx.Response(reply.status, headers=headers, content=reply.body, request=request)
 
 
-async def _sent(client: HTTPClient, request: httpx.Request) -> Reply:
+async def _send(client: HTTPClient, request: httpx.Request) -> Reply:
     if request.url.userinfo:
         detail = (
             "the provider's address (api_base) holds a user name or a password: leave out "

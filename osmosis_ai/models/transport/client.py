@@ -11,12 +11,14 @@ import io
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
+from . import cassettes
 from .client_errors import is_disconnect, transport_error
 from .content_coding import decode_body, too_large
 from .exchange import MAX_BODY_BYTES, ClientClosed, Reply, TransportError
@@ -180,7 +182,7 @@ class HTTPClient:
         return options, headers
 
     def _check_head(self, response: aiohttp.ClientResponse) -> None:
-        if sum(len(name) + len(value) for name, value in response.raw_headers) > MAX_HEAD_BYTES:
+        if sum(map(len, chain.from_iterable(response.raw_headers))) > MAX_HEAD_BYTES:
             detail = f"over {MAX_HEAD_BYTES // 1024} KiB of headers"
             raise TransportError("protocol", detail, summary="not an HTTP reply")
         if "text/event-stream" in response.headers.get("Content-Type", "").lower():
@@ -200,6 +202,29 @@ class HTTPClient:
         if is_disconnect(error) and link.since is not None and not link.fresh and not link.replied:
             fault.stale = self._loop.time() - link.since < STALE_WITHIN_S
         raise fault from None
+
+
+class _CassetteClient(HTTPClient):
+    """A client whose replies a cassette gives or keeps."""
+
+    async def request(
+        self, url: URL, body: bytes, *, method: str = "POST", **options: Any
+    ) -> Reply:
+        """Return the recorded reply, else that of the network; raise CallFault without either."""
+        cassette = cassettes.inserted
+        if cassette is None:
+            return await super().request(url, body, method=method, **options)
+        reply = cassette.answer(method, url.path, body)
+        if reply is None:
+            reply = await super().request(url, body, method=method, **options)
+            cassette.keep(method, url.path, body, reply)
+        return reply
+
+
+def model_client(**settings: Any) -> HTTPClient:
+    """Return the client of a model, or of a judge; see `HTTPClient`."""
+    kind = HTTPClient if cassettes.inserted is None else _CassetteClient
+    return kind(**settings)
 
 
 def _stage(link: _Link) -> str:

@@ -48,18 +48,18 @@ def _check_local(scope: Mapping[str, Any]) -> None:
     if here is None:
         return  # no address: a socket file, or a test that calls the application itself
     if not here.is_loopback:
-        told = (
+        message = (
             "this server has no API key, so it only answers on loopback: set "
             "OSMOSIS_SERVER_API_KEY, or give create_app an api_key"
         )
-        raise Refused(403, "no_api_key", told, hang_up=True)
+        raise Refused(403, "no_api_key", message, hang_up=True)
     # A page in a browser can reach loopback too, under a name that its owner points there.
     if any(True for _ in _values(scope, b"origin")):
         raise Refused(403, "browser", "requests from web pages are not served", hang_up=True)
     for host in _values(scope, b"host"):
         if not _is_local_name(host.decode("latin-1")):
-            told = "without an API key the Host header must name this machine"
-            raise Refused(403, "foreign_host", told, hang_up=True)
+            message = "without an API key the Host header must name this machine"
+            raise Refused(403, "foreign_host", message, hang_up=True)
 
 
 def _values(scope: Mapping[str, Any], wanted: bytes) -> Iterator[bytes]:

@@ -163,8 +163,8 @@ class Body:
         try:
             await asyncio.wait_for(self._read(receive), self._timeout_s)
         except asyncio.TimeoutError:
-            told = f"the body did not arrive within {self._timeout_s:g} s"
-            raise Refused(408, "body_timeout", told, hang_up=True) from None
+            message = f"the body did not arrive within {self._timeout_s:g} s"
+            raise Refused(408, "body_timeout", message, hang_up=True) from None
         return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
 
     async def _read(self, receive: Receive) -> None:
@@ -181,5 +181,5 @@ class Body:
             self._chunks.append(chunk)
 
     def _too_large(self) -> Refused:
-        told = f"the body may have at most {self._limit:,} bytes"
-        return Refused(413, "too_large", told, hang_up=True)
+        message = f"the body may have at most {self._limit:,} bytes"
+        return Refused(413, "too_large", message, hang_up=True)

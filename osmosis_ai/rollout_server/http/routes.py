@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ..events import event
-from ..rollouts import Rollout
+from ..rollouts import ServedRollout
 from ..service import RolloutService
 from ..settings import AppOptions, Receive, Send
 from .auth import Access
@@ -49,8 +49,8 @@ class Routes:
         except Refused as refused:
             reply = refused.reply()
         except Exception as error:  # noqa: BLE001  the boundary: a request gets an answer
-            told = f"{type(error).__name__}: {error}"
-            event("request_failed", logging.ERROR, path=scope["path"], error=told)
+            message = f"{type(error).__name__}: {error}"
+            event("request_failed", logging.ERROR, path=scope["path"], error=message)
             reply = _INTERNAL.reply()
         self.service.counters.add("osmosis_requests_total", status=str(reply.status))
         event("request", logging.DEBUG, path=scope["path"], status=reply.status)
@@ -123,13 +123,13 @@ def _path(scope: Mapping[str, Any]) -> str:
     return path.removeprefix(scope.get("root_path", "").rstrip("/"))
 
 
-def _record(rollout: Rollout) -> Reply:
-    told = {
+def _record(rollout: ServedRollout) -> Reply:
+    document = {
         "rollout_id": rollout.rollout_id,
         "state": rollout.state,
         "status": rollout.outcome.status if rollout.outcome else None,
         "delivery": rollout.delivery,
     }
-    head = json_reply(200, told).body
+    head = json_reply(200, document).body
     result = (rollout.outcome.body if rollout.outcome else b"") or b"null"
     return Reply(200, head[:-1] + b',"result":' + result + b"}")

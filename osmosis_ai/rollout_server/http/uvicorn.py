@@ -34,13 +34,12 @@ RESERVED_FILES = 256
 GRACE_S = 5
 """How long a shutdown waits for requests that are being answered."""
 _LOG = logging.getLogger(__name__)
-_OF_CLIENTS = {
-    "Invalid HTTP request received.": "something that is no HTTP request was answered with 400",
-    "Unsupported upgrade request.": "a request for an upgrade was answered without one",
-    "No supported WebSocket library detected.": "",
-}
-"""What uvicorn warns of when a client errs, as if the operator did, by its beginning; in our words,
-which are no warning."""
+_OF_CLIENTS = (
+    "Invalid HTTP request received.",
+    "Unsupported upgrade request.",
+    "No supported WebSocket library detected.",
+)
+"""How warnings of uvicorn begin that are about a client's mistake: the operator can do nothing."""
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -169,12 +168,7 @@ def configure(app: Callable[..., Any] | str, **options: Any) -> uvicorn.Config:
 
 
 def _is_for_operators(record: logging.LogRecord) -> bool:
-    for begin, ours in _OF_CLIENTS.items():
-        if record.getMessage().startswith(begin):
-            if ours:
-                _LOG.info("%s", ours)
-            return False
-    return True
+    return not record.getMessage().startswith(_OF_CLIENTS)
 
 
 def _connection_limit() -> int:

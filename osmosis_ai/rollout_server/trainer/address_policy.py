@@ -20,12 +20,31 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from ...models.transport.base_url import DEFAULT_PORTS, BaseURL
-from .special_networks import is_special
 
 RESOLVE_TIMEOUT_S = 5.0
 CACHE_S = 15.0
 """A thousand rollouts of one trainer ask for its name once."""
 _CACHE_SIZE = 256
+
+
+_SPECIAL = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "168.63.129.16/32",  # Azure's platform services
+            "192.0.0.0/24",  # protocol assignments; Oracle's metadata
+            "192.88.99.0/24",  # 6to4 relays
+            "2001::/23",  # protocol assignments, Teredo among them
+            "2002::/16",  # 6to4
+            "3fff::/20",  # documentation
+        ),
+    )
+)
+"""What `ipaddress` calls global, in some version of Python at least."""
+_IPV6_PUBLIC = ipaddress.ip_network("2000::/3")
+"""All that is given out for use on the internet; loopback, link-local, … are outside."""
+_IPV4_INSIDE = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("::ffff:0:0/96"))
+"""NAT64 and mapped addresses: packets reach the IPv4 address in their last four bytes."""
 
 
 class TrainerRefused(Exception):
@@ -74,7 +93,7 @@ class TrainerRules:
             raise TrainerRefused(f"{called} is not one of the trainers that this server may call")
         literal = _literal(named.host, named.port)
         try:
-            addresses = literal or await self._resolved(named.host, named.port)
+            addresses = literal or await self._resolve_cached(named.host, named.port)
         except TrainerUnknown as error:
             raise TrainerUnknown(f"{called} {error}") from None
         if not (self._origins or self._anywhere) and not all(map(is_public, addresses)):
@@ -85,7 +104,7 @@ class TrainerRules:
         host = literal[0] if literal else named.host  # 127.1 becomes 127.0.0.1
         return Trainer(named.scheme, host, named.port, named.path, addresses)
 
-    async def _resolved(self, host: str, port: int) -> tuple[str, ...]:
+    async def _resolve_cached(self, host: str, port: int) -> tuple[str, ...]:
         now = time.monotonic()
         until, found = self._cache.get((host, port), (0.0, None))
         if found is None or now >= until or (found.done() and found.exception()):
@@ -98,7 +117,13 @@ class TrainerRules:
 
 def is_public(address: str) -> bool:
     """Return whether `address` names one machine on the whole internet."""
-    return not is_special(ipaddress.ip_address(address.partition("%")[0]))
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if any(found in network for network in _IPV4_INSIDE):
+        found = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+    if found.version == 6 and found not in _IPV6_PUBLIC:
+        return False
+    special = found.is_multicast or any(found in network for network in _SPECIAL)
+    return found.is_global and not special
 
 
 def parse_url(url: str, *, called: str = "server_url") -> Trainer:

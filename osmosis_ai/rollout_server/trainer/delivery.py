@@ -15,7 +15,7 @@ from random import Random
 
 from ...agents.errors import OsmosisRolloutError, OsmosisValidationError
 from ..events import event
-from ..rollouts import Delivery, Rollout
+from ..rollouts import Delivery, ServedRollout
 from ..settings import ServerSettings
 from .address_policy import TrainerRefused, TrainerRules, TrainerUnknown
 from .client import COMPLETED_PATH, TrainerChannel, callback_retries
@@ -33,7 +33,7 @@ class Callbacks:
         self,
         settings: ServerSettings,
         rules: TrainerRules,
-        note: Callable[[Rollout, Delivery], Awaitable[None]],
+        note: Callable[[ServedRollout, Delivery], None],
         stopping: asyncio.Event,
     ) -> None:
         self._stopping = stopping
@@ -44,7 +44,7 @@ class Callbacks:
         self._tasks: set[asyncio.Task[None]] = set()
         self._last_round = asyncio.Event()
 
-    def deliver(self, rollout: Rollout) -> None:
+    def deliver(self, rollout: ServedRollout) -> None:
         """Deliver the result of an ended rollout in the background."""
         task = asyncio.ensure_future(self._deliver(rollout))
         self._tasks.add(task)
@@ -59,7 +59,7 @@ class Callbacks:
             task.cancel()
         await self._client.aclose()
 
-    async def _deliver(self, rollout: Rollout) -> None:
+    async def _deliver(self, rollout: ServedRollout) -> None:
         key = rollout.key
 
         async def send() -> None:
@@ -87,7 +87,7 @@ class Callbacks:
         if delivery == "refused" and rollout.key != key:  # a new one came meanwhile
             await self._deliver(rollout)
         elif delivery != "pending":
-            await self._note(rollout, delivery)
+            self._note(rollout, delivery)
 
 
 async def deliver(

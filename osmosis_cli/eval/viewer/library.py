@@ -14,8 +14,7 @@ from typing import Literal
 
 from pytest_osmosis.reports.json_reader import UnreadableReport, read_report
 from pytest_osmosis.reports.saved_conversations import asked_in
-from pytest_osmosis.reports.saved_report import read_saved
-from pytest_osmosis.reports.saved_rows import with_dataset
+from pytest_osmosis.reports.saved_report import read_saved, with_dataset
 from pytest_osmosis.run_result import RolloutRecord, RunId
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.journal import FILE, files_of
@@ -23,7 +22,7 @@ from pytest_osmosis.storage.run_lines import read_record
 from pytest_osmosis.suite_results import EvalResult, RowResult, SuiteResult
 
 from ...errors import CommandError
-from ..kept_runs import Kept, Run, nearest_runs, verdict_of
+from ..kept_runs import Kept, KeptSummary, nearest_runs, verdict_of
 
 AT_ONCE = 2
 """Entries that are held once they were read: a report may be large."""
@@ -32,7 +31,7 @@ Stamp = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ViewEntry:
     """A report or an evaluation that is kept."""
 
     key: str
@@ -41,7 +40,7 @@ class Entry:
     """The folder of an evaluation, or the file of a report."""
     family: str
     """The same for all that are of one evaluation, at different times."""
-    run: Run
+    run: KeptSummary
     """What the list shows of it."""
 
     @property
@@ -75,7 +74,7 @@ class Library:
         """Look at a folder or a report; None: at the project's evaluations and reports here."""
         self._report = place if place is not None and place.is_file() else None
         self._folder = Path.cwd() if place is None else place
-        self._entries: dict[Path, tuple[Stamp, Entry | None]] = {}
+        self._entries: dict[Path, tuple[Stamp, ViewEntry | None]] = {}
         self._viewed: dict[str, tuple[Stamp, Viewed]] = {}
         if place is not None and not place.exists():
             raise CommandError(f"{place}: there is no such file or folder", code="not_found")
@@ -96,22 +95,22 @@ class Library:
             raise CommandError(f"{closed}: permission denied", code="not_readable")
 
     @property
-    def only(self) -> Entry | None:
+    def only(self) -> ViewEntry | None:
         """The one report that was asked for."""
         return None if self._report is None else self._entry(self._report, _report_entry)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[ViewEntry]:
         """Return what there is, the newest first."""
         found = [self._entry(path, read) for path, read in self._places()]
         there = [entry for entry in found if entry is not None]
         return sorted(there, key=lambda entry: -entry.run.started_at)
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> ViewEntry | None:
         """Return the entry with a key."""
         found = (self._entry(path, read) for path, read in self._places() if key_of(path) == key)
         return next(found, None)
 
-    def _places(self) -> Iterator[tuple[Path, Callable[[Path], Entry | None]]]:
+    def _places(self) -> Iterator[tuple[Path, Callable[[Path], ViewEntry | None]]]:
         """Yield what may be an entry, and what reads it."""
         if self._report is not None:
             yield self._report, _report_entry
@@ -129,14 +128,14 @@ class Library:
             return self._folder.parent
         return nearest_runs(self._folder.absolute())
 
-    def _entry(self, path: Path, read: Callable[[Path], Entry | None]) -> Entry | None:
+    def _entry(self, path: Path, read: Callable[[Path], ViewEntry | None]) -> ViewEntry | None:
         stamp = _stamp(path)
         known = self._entries.get(path)
         if known is None or known[0] != stamp or (known[1] and known[1].run.state == "in use"):
             known = self._entries[path] = stamp, read(path)
         return known[1]
 
-    def view(self, entry: Entry) -> Viewed:
+    def view(self, entry: ViewEntry) -> Viewed:
         """Read an entry; raise UnreadableReport or JournalError for a damaged one."""
         stamp = entry.stamp
         known = self._viewed.get(entry.key)
@@ -162,12 +161,12 @@ def key_of(path: Path) -> str:
     return sha256(str(path.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 
-def _run_entry(folder: Path) -> Entry:
+def _run_entry(folder: Path) -> ViewEntry:
     run = Kept(folder).summary(locks=False)
-    return Entry(key_of(folder), "run", folder, run.name.partition("@")[0], run)
+    return ViewEntry(key_of(folder), "run", folder, run.name.partition("@")[0], run)
 
 
-def _report_entry(path: Path) -> Entry | None:
+def _report_entry(path: Path) -> ViewEntry | None:
     """Return a JSON file as an entry; None where it is no report."""
     try:
         result = read_report(path)
@@ -178,7 +177,7 @@ def _report_entry(path: Path) -> Entry | None:
     first = None if function is None else function.figures.get("pass@1")
     started = [run.started_at for suite in suites for row in suite.rows for run in row.runs]
     done, total = sum(s.finished for s in suites), sum(s.info.total_runs for s in suites)
-    run = Run(
+    run = KeptSummary(
         path.name,
         state="complete" if done == total else "ended",
         done=done,
@@ -192,7 +191,7 @@ def _report_entry(path: Path) -> Entry | None:
         verdict=verdict_of(result),
     )
     family = " ".join(f"{Path(s.info.data).name} {s.info.model}" for s in suites)
-    return Entry(key_of(path), "report", path, family, run)
+    return ViewEntry(key_of(path), "report", path, family, run)
 
 
 def _report(path: Path) -> Viewed:

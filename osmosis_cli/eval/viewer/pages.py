@@ -11,13 +11,13 @@ from pytest_osmosis.analysis.baseline import baseline_of, compared
 from pytest_osmosis.analysis.row_matching import match_rows
 from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.reports import html
-from pytest_osmosis.reports.highlights import shown
+from pytest_osmosis.reports.highlights import figure_text
 from pytest_osmosis.reports.page_assets import style
 from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 from ..lines import when_text
-from ..report_files import same_suites
-from .library import Entry, Library, Viewed
+from ..report import same_suites
+from .library import Library, Viewed, ViewEntry
 
 WIDTH, HEIGHT = 120, 28
 """Of a trend, in units of its drawing."""
@@ -32,7 +32,7 @@ class Family:
     """Everything that is there of one evaluation, and how its pass@1 went."""
 
     name: str
-    entries: Sequence[Entry]
+    entries: Sequence[ViewEntry]
     """The newest first."""
     points: Sequence[tuple[float, float]]
     """A trend, the oldest first: places in a drawing."""
@@ -40,13 +40,13 @@ class Family:
     """It in words."""
 
 
-def families(entries: Sequence[Entry]) -> list[Family]:
+def families(entries: Sequence[ViewEntry]) -> list[Family]:
     """Return the entries by what they are of, that of the newest first."""
     names = dict.fromkeys(entry.family for entry in entries)
     return [_family(name, [each for each in entries if each.family == name]) for name in names]
 
 
-def _family(name: str, entries: Sequence[Entry]) -> Family:
+def _family(name: str, entries: Sequence[ViewEntry]) -> Family:
     known = [
         each.pass_at_1
         for each in reversed(entries)
@@ -58,15 +58,15 @@ def _family(name: str, entries: Sequence[Entry]) -> Family:
         (round(step * place, 1), round(HEIGHT - 3 - (HEIGHT - 6) * (value - low) / (high - low), 1))
         for place, value in enumerate(known)
     ]
-    return Family(name, entries, points, ", ".join(map(shown, known)))
+    return Family(name, entries, points, ", ".join(map(figure_text, known)))
 
 
-def _scored_by(entry: Entry) -> tuple[str | None, float | None]:
+def _scored_by(entry: ViewEntry) -> tuple[str | None, float | None]:
     """What its pass@1 is of: one of something else is of no trend with it."""
     return entry.run.eval_fn, entry.run.pass_threshold
 
 
-def index_page(entries: Sequence[Entry], place: Path, base: str) -> str:
+def index_page(entries: Sequence[ViewEntry], place: Path, base: str) -> str:
     """Return the list of what there is; `base`: what every address begins with."""
     import jinja2
     from markupsafe import Markup
@@ -79,7 +79,7 @@ def index_page(entries: Sequence[Entry], place: Path, base: str) -> str:
         lstrip_blocks=True,
     )
     environment.filters["visible"] = escape_control_chars
-    environment.filters["figure"] = shown
+    environment.filters["figure"] = figure_text
     environment.filters["when"] = when_text
     found = families(entries)
     newest = next((each.entries for each in found if len(each.entries) > 1), entries)
@@ -93,7 +93,7 @@ def index_page(entries: Sequence[Entry], place: Path, base: str) -> str:
     )
 
 
-def entry_page(entry: Entry, viewed: Viewed, base: str) -> str:
+def entry_page(entry: ViewEntry, viewed: Viewed, base: str) -> str:
     """Return the page of an evaluation; it changes while a session works on it."""
     served = html.Served(
         conversations=f"{base}/conversations/{entry.key}",
@@ -103,7 +103,7 @@ def entry_page(entry: Entry, viewed: Viewed, base: str) -> str:
     return html.render(viewed.result, served=served)
 
 
-def comparison_page(library: Library, before: Entry, after: Entry, base: str) -> str:
+def comparison_page(library: Library, before: ViewEntry, after: ViewEntry, base: str) -> str:
     """Return the page of one evaluation with another as its baseline."""
     there, here = library.view(before).result, library.view(after).result
     served = html.Served(conversations=f"{base}/conversations/{after.key}", home=f"{base}/")

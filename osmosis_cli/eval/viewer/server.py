@@ -20,17 +20,16 @@ from urllib.parse import parse_qs, urlsplit
 
 import click
 
-from osmosis_ai.escaping import printable
 from pytest_osmosis.reports.json_reader import UnreadableReport
-from pytest_osmosis.reports.packed_conversations import told
+from pytest_osmosis.reports.page_data import describe_run
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.storage.journal import JournalError
 
 from ...buffered_output import BufferedStreams
 from ...errors import ENDS_BY_SIGNAL, CommandError
 from ..lines import say
-from ..report_files import readable
-from .library import Entry, Library
+from ..report import readable
+from .library import Library, ViewEntry
 from .pages import NothingInCommon, comparison_page, entry_page, index_page
 
 HOST = "127.0.0.1"
@@ -55,7 +54,7 @@ Examples:
 """
 
 
-class Refused(Exception):
+class PageRefused(Exception):
     """A request that gets no page; `str()` says why."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
@@ -93,7 +92,7 @@ class Viewer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     def server_close(self) -> None:
-        """End what is being watched, and listen no more."""
+        """End what is being watched, and stop listening."""
         self.closing.set()
         super().server_close()
 
@@ -112,7 +111,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             self._checked()
             self._answer()
-        except Refused as refused:
+        except PageRefused as refused:
             self._send(refused.status, f"{refused}\n".encode(), "text/plain")
         except (ConnectionError, TimeoutError):  # the visitor has left
             self.close_connection = True
@@ -126,13 +125,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def _checked(self) -> None:
         if self.headers.get("Host", "").lower() not in self.server.hosts:
-            raise Refused(HTTPStatus.MISDIRECTED_REQUEST, "this server has another name")
+            raise PageRefused(HTTPStatus.MISDIRECTED_REQUEST, "this server has another name")
 
     def _answer(self) -> None:
         asked = urlsplit(self.path)
         base, slash, rest = asked.path.removeprefix(self.server.base).partition("/")
         if not asked.path.startswith(self.server.base) or base or not slash:
-            raise Refused(HTTPStatus.NOT_FOUND, "use the address that osmosis eval view printed")
+            raise PageRefused(
+                HTTPStatus.NOT_FOUND, "use the address that osmosis eval view printed"
+            )
         kind, _, key = rest.partition("/")
         query = {name: values[-1] for name, values in parse_qs(asked.query).items()}
         if kind == "events":
@@ -155,36 +156,40 @@ class Handler(BaseHTTPRequestHandler):
             return entry_page(entry, library.view(entry), base), "text/html"
         if kind == "conversations":
             return json.dumps(self._conversation(self._entry(key), query)), "application/json"
-        raise Refused(HTTPStatus.NOT_FOUND, "there is no such page")
+        raise PageRefused(HTTPStatus.NOT_FOUND, "there is no such page")
 
-    def _entry(self, key: str) -> Entry:
+    def _entry(self, key: str) -> ViewEntry:
         entry = self.server.library.get(key)
         if entry is None:
-            raise Refused(HTTPStatus.NOT_FOUND, "there is no such evaluation any more")
+            raise PageRefused(HTTPStatus.NOT_FOUND, "there is no such evaluation any more")
         return entry
 
     def _comparison(self, query: dict[str, str]) -> str:
         if not {"a", "b"} <= query.keys():
-            raise Refused(HTTPStatus.BAD_REQUEST, "choose two evaluations on the list of reports")
+            raise PageRefused(
+                HTTPStatus.BAD_REQUEST, "choose two evaluations on the list of reports"
+            )
         before, after = (self._entry(query[name]) for name in "ab")
         try:
             return comparison_page(self.server.library, before, after, self.server.base)
         except NothingInCommon:
-            raise Refused(
+            raise PageRefused(
                 HTTPStatus.CONFLICT,
                 f"{before.run.name} and {after.run.name} have no evaluation in common",
             ) from None
 
-    def _conversation(self, entry: Entry, query: dict[str, str]) -> dict[str, Any] | None:
+    def _conversation(self, entry: ViewEntry, query: dict[str, str]) -> dict[str, Any] | None:
         try:
             wanted = RunId(query["suite"], int(query["row"]), int(query["run"]))
         except (KeyError, ValueError):
-            raise Refused(HTTPStatus.BAD_REQUEST, "name the suite, the row and the run") from None
+            raise PageRefused(
+                HTTPStatus.BAD_REQUEST, "name the suite, the row and the run"
+            ) from None
         viewed = self.server.library.view(entry)
         record = viewed.conversations(wanted)
-        return None if record is None else told(record)
+        return None if record is None else describe_run(record)
 
-    def _events(self, entry: Entry) -> None:
+    def _events(self, entry: ViewEntry) -> None:
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
@@ -214,7 +219,7 @@ class Handler(BaseHTTPRequestHandler):
         """Log nothing: the address of a request has the token in it."""
 
 
-def watch(entry: Entry, wait: Callable[[float], bool]) -> Iterator[bytes]:
+def watch(entry: ViewEntry, wait: Callable[[float], bool]) -> Iterator[bytes]:
     """Yield an event whenever the journal has grown, and one when the session is over.
 
     `wait` returns True where nothing more is to be watched.
@@ -269,6 +274,6 @@ def view_command(ctx: click.Context, place: Path | None, port: int, as_json: boo
             if streams := ctx.find_object(BufferedStreams):
                 streams.release()
         else:
-            say(f"{printable(str(viewer.place))}: {viewer.url}")
+            say(f"{viewer.place}: {viewer.url}")
             say("Ctrl-C ends it")
         viewer.serve_forever()

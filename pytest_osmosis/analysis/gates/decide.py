@@ -43,8 +43,10 @@ def decide(gate: Gate, found: Bounds, intervals: Intervals, *, rows: int) -> Gat
     more = None
     if outcome == "inconclusive" and intervals.figure is not None and found.value is not None:
         more = _more_rows(gate, found.value, intervals.figure, rows)
+    k = gate.metric.k or 1
+    is_short = found.value is None and k > 1
     return replace(
-        unmeasured(gate, None),
+        unmeasured(gate, f"no row has {k} runs with a score" if is_short else None),
         outcome=outcome,
         figure=found.value,
         low=low,

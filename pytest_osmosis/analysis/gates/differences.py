@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ...escaping import counted
 from ...verdicts import POINT_ESTIMATES, GateOutcome, GateResult, Interval
 from ..aggregate import CONFIDENCE
@@ -105,7 +107,19 @@ def _with_words(gate: Gate, result: GateResult, both: Matched, span: float) -> G
         runs = dict.fromkeys((both.current.n, both.baseline.n))
         design = f"{counted(result.rows, 'row')} x {' and '.join(map(str, runs))}"
         detail += f": these {design} would show one of {shown:.2g}"
+    elif not _can_fail(gate, result.rows, span):
+        detail += f": {counted(result.rows, 'row')} can show none"
     return replace(result, detail=detail, sensitivity=shown)
+
+
+def _can_fail(gate: Gate, rows: int, span: float) -> bool:
+    """Return whether the gate fails where each of so many rows differs as much as it can."""
+    ends = (paired(np.full(rows, end), confidence=CONFIDENCE, span=span) for end in (-span, span))
+    intervals = (end.interval for end in ends if end.interval is not None)
+    return any(
+        outcome_between(gate.operator, gate.threshold, each.low, each.high) == "failed"
+        for each in intervals
+    )
 
 
 def _sensitivity(gate: Gate, both: Matched, span: float) -> float | None:

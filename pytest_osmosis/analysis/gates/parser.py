@@ -286,7 +286,9 @@ def _with_function(gate: Gate, eval_fns: Sequence[str]) -> Gate:
         return gate.with_function(eval_fns[0]) if needs_one else gate
     if given in eval_fns:
         return gate
-    short = [name for name in eval_fns if name.rpartition(":")[2] == given]
+    short = [
+        name for name in eval_fns if given in (name.rpartition(":")[2], name.partition("(")[0])
+    ]
     if len(short) == 1:
         return gate.with_function(short[0])
     problem = f"{given!r} is not an eval function here, only {_listed(eval_fns)}"

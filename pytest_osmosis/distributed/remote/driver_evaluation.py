@@ -14,7 +14,7 @@ import pytest
 from ...dataset.sampling import position
 from ...escaping import counted
 from ...items.runner import Rollouts
-from ...rollouts.cached import StoreCache
+from ...rollouts.cached import ResultCache
 from ...run_result import RunId
 from ...session import preflight
 from ...session.reporting_evaluation import LocalEvaluation
@@ -25,9 +25,6 @@ from .fleet import Fleet, fleet_of
 from .order import order_of
 from .rollouts import Loaded, RemoteRollouts
 from .shards import ShardPlan
-
-KIND = "ray"
-"""The kind of cluster that there is."""
 
 
 class DriverEvaluation(LocalEvaluation):
@@ -51,7 +48,7 @@ class DriverEvaluation(LocalEvaluation):
     def start(self) -> None:
         """Check everything, then connect to the cluster."""
         with preflight.usage_errors():
-            self._fleet = fleet_of(KIND)(self.cluster)
+            self._fleet = fleet_of(self.cluster.kind)(self.cluster)
         super().start()
         if not selection_of(self.config).runs or self._is_done():
             return
@@ -98,7 +95,7 @@ class DriverEvaluation(LocalEvaluation):
         wanted = self.cluster.shards or self._fleet.capacity
         return max(1, min(wanted, self.spec.batch_size, rows))
 
-    def _rollouts(self, cache: StoreCache) -> Rollouts:
+    def _rollouts(self, cache: ResultCache) -> Rollouts:
         assert self._fleet is not None
         if not self._count:
             return super()._rollouts(cache)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -59,13 +59,15 @@ class RemoteRollouts:
         self._loaded = loaded
         self._keeps_messages = keeps_messages
         self._done: dict[RunId, RolloutRecord] = {}
-        self._warnings: deque[CodeWarning] = deque()
+        self.warnings: deque[CodeWarning] = deque()
+        """What was found to block an event loop, until it is taken."""
         self._arrived = threading.Condition()
         self._waited_for: RunId | None = None
         self._is_cancelled = False
         self._last_by = 0.0
         self._excused: set[int] = set()
         """Shards whose process ends without any of its other runs being at fault."""
+        self.last_words: str | None = None
         self.halted: str | None = None
         """Why nothing more is started, once that is so."""
         self._handlers: Mapping[str, Callable[..., None]] = {
@@ -83,7 +85,7 @@ class RemoteRollouts:
     def coming(self, keys: Iterable[RunId]) -> None:
         """Divide these runs among the shards, and start those that have any."""
         for key in keys:
-            if key not in self._cache:
+            if key not in self._cache.runs:
                 self._plan.assign(key)
         for shard in self._plan.shards:
             if not shard.todo:
@@ -93,8 +95,8 @@ class RemoteRollouts:
 
     def result(self, key: RunId) -> RolloutRecord:
         """Wait for a run and return its record; `EngineClosed` when it will not be run."""
-        if key in self._cache:
-            return self._cache.take(key)
+        if key in self._cache.runs:
+            return self._cache.record(key)
         with self._arrived:
             self._waited_for = key
             while key not in self._done:
@@ -102,11 +104,6 @@ class RemoteRollouts:
                     raise EngineClosed
                 self._arrived.wait()
             return self._done.pop(key)
-
-    def warnings(self) -> Iterator[CodeWarning]:
-        """Yield what was found to block an event loop since the last call."""
-        while self._warnings:
-            yield self._warnings.popleft()
 
     def resize(self, window: int) -> None:
         """Set how many rollouts may be in flight over all shards."""
@@ -235,7 +232,7 @@ class RemoteRollouts:
         error = f"{reason} during this run"
         lost = suite.lost(run, error=error, error_type="worker_lost")
         record = RolloutRecord(lost, f"worker lost: {error}")
-        self._keep(shard, record, run_lines(record, suite.redact))
+        self._keep(shard, record, run_lines(record))
 
     def _paced(self, shard: Shard, kind: str, seconds: float) -> None:
         self._sink.paced(kind, seconds)
@@ -243,7 +240,7 @@ class RemoteRollouts:
             self._broadcast(messages.HOLD, seconds, but=shard.number)
 
     def _warned(self, shard: Shard, fields: Mapping[str, Any]) -> None:
-        self._warnings.append(CodeWarning(**fields))
+        self.warnings.append(CodeWarning(**fields))
 
     def _gave_up(self, shard: Shard, reason: str) -> None:
         """Note that the run at fault has its result: no other is suspected."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -27,11 +27,9 @@ _LOOK_S = 0.1
 class ShardRuns:
     """The runs of one shard, from the driver's order to its end."""
 
-    def __init__(self, link: Link, redacts: Mapping[str, Callable[[str], str]]) -> None:
-        """`redacts`: by suite."""
+    def __init__(self, link: Link, suites: Iterable[str]) -> None:
         self._link = link
-        self._redacts = redacts
-        self._suites = list(redacts)
+        self._suites = list(suites)
         self._orders: queue.SimpleQueue[tuple[list[int], int] | None] = queue.SimpleQueue()
         self._ended: queue.SimpleQueue[RolloutRecord | None] = queue.SimpleQueue()
         self._gave_up: str | None = None
@@ -71,7 +69,8 @@ class ShardRuns:
                 continue
             if record is not None:
                 left -= 1
-                for warning in rollouts.warnings():
+                while rollouts.warnings:
+                    warning = rollouts.warnings.popleft()
                     self._link.send(messages.WARNING, asdict(warning))
                 self._send(record)
                 with contextlib.suppress(EngineClosed):  # it was given up, and ended all the same
@@ -82,14 +81,12 @@ class ShardRuns:
                 os._exit(1)
 
     def _send(self, record: RolloutRecord) -> None:
-        lines = run_lines(record, self._redacts[record.result.suite])
+        lines = run_lines(record)
         self._link.send(messages.FINISHED, lines.decode("ascii"), list(record.sections))
 
     # ---- the receiver of the process's runs, in the engine's thread
 
-    def ended(
-        self, run: RunId, record: RolloutRecord, *, decided: bool, redact: Callable[[str], str]
-    ) -> None:
+    def ended(self, run: RunId, record: RolloutRecord, *, decided: bool) -> None:
         """Have a run that has ended sent."""
         self._ended.put(record)
 

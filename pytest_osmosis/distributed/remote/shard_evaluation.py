@@ -58,8 +58,8 @@ class ShardEvaluation(Evaluation):
         """Run what the driver orders."""
         suites = self.suites
         link = self._plugin.link
-        runs = ShardRuns(link, {name: suite.redact for name, suite in suites.items()})
-        end_routing = capture.route(self.config, self.redact)
+        runs = ShardRuns(link, suites)
+        end_routing = capture.route(self.config)
         rollouts = own_rollouts(
             self.spec,
             suites,

@@ -1,6 +1,9 @@
 // The rows and runs of the page, and the conversations, which are read when they are opened.
 export const page = { suites: [], parts: [], read: new Map(), conversations: "", events: "" };
 
+/** What a run may have come to, the best first. */
+export const OUTCOMES = ["passed", "below", "failed", "raised", "timeout", "error"];
+
 /** The text of one part: base64 of zlib's format. */
 export async function inflated(base64) {
   const bytes = Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
@@ -55,7 +58,8 @@ export function outcomeOf(run, suite, name) {
   const score = run.scores[name];
   const threshold = name in suite.thresholds ? suite.thresholds[name] : suite.threshold;
   if (name in suite.thresholds && (score === undefined || threshold === null)) return "";
-  if (score === undefined) return run.outcome === "failed" ? "failed" : "error";
+  if (score === undefined)
+    return ["raised", "timeout"].includes(run.outcome) ? run.outcome : "error";
   if (score >= threshold) return "passed";
   return suite.gated ? "below" : "failed";
 }

@@ -1,5 +1,5 @@
 // Which runs are shown, and in which order. Knows no elements.
-import { outcomeOf } from "./data.js";
+import { OUTCOMES, outcomeOf } from "./data.js";
 
 /** What is wanted of runs, at first. */
 export function anything() {
@@ -37,8 +37,7 @@ function rowFits(suite, row, wish) {
 
 function runFits(suite, run, words, wish) {
   const outcome = outcomeOf(run, suite, wish.function);
-  if (["passed", "below", "failed", "error"].includes(wish.outcome) && outcome !== wish.outcome)
-    return false;
+  if (OUTCOMES.includes(wish.outcome) && outcome !== wish.outcome) return false;
   if (wish.outcome === "not passed" && ["passed", ""].includes(outcome)) return false;
   return words.every(
     (word) => run.low.includes(word) || (wish.said && run.said?.includes(word)),

@@ -1,5 +1,5 @@
 // The table of rows: only the lines in sight are there, so that ten thousand are as quick as ten.
-import { linkOf } from "./data.js";
+import { OUTCOMES, linkOf } from "./data.js";
 import { average, meanScore, shownRun, spent } from "./select.js";
 import { el, line, number, seconds, visible } from "./text.js";
 
@@ -236,7 +236,7 @@ function nameOf(item, suite) {
   return [link];
 }
 
-const MARKS = { passed: "✓", below: "-", failed: "✕", error: "!" };
+const MARKS = { passed: "✓", below: "-", failed: "✕", raised: "↯", timeout: "↯", error: "!" };
 
 function passesOf(item) {
   if (item.counted.length === 1) {
@@ -252,14 +252,13 @@ function passesOf(item) {
 }
 
 const DOTS = 6;
-const ORDER = ["passed", "below", "failed", "error"];
 
 /** A dot for each run; of many, a bar with the share of each outcome. */
 function dotsOf(runs) {
   const many = runs.length > DOTS;
   const found = el("span", many ? "dots shares" : "dots");
   found.setAttribute("aria-hidden", "true");
-  for (const outcome of many ? ORDER : runs.map((run) => run.outcome)) {
+  for (const outcome of many ? OUTCOMES : runs.map((run) => run.outcome)) {
     const part = el("i", outcome);
     if (many) part.style.flexGrow = runs.filter((run) => run.outcome === outcome).length;
     found.append(part);

@@ -12,7 +12,7 @@ import pytest
 from osmosis_ai.bridge import Account, Bridge
 from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.models.retry import RetryPolicy
-from tests.endpoints import Endpoint, completion, error_reply, tool_call
+from tests.support.endpoints import Endpoint, completion, error_reply, tool_call
 
 HTTP = httpx.Client(trust_env=False, verify=False)
 ASKED: dict[str, Any] = {

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from osmosis_ai.embedded import PERSONAS, EmbeddedEndpoint, start_embedded
-from osmosis_ai.http_server.connection import MAX_BODY
+from osmosis_ai.http_server import MAX_BODY
 
 QUESTION = "What is (17 * 23) - (4 + 5)?"
 CHAT = "/v1/chat/completions"

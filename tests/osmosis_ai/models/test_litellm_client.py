@@ -19,7 +19,7 @@ from osmosis_ai.models.base import ProviderError
 from osmosis_ai.models.litellm import library
 from osmosis_ai.models.litellm.model import LiteLLMModel
 from osmosis_ai.secret import Secret
-from tests.endpoints import Endpoint
+from tests.support.endpoints import Endpoint
 
 KEY = "sk-door-0123456789abcdef"
 

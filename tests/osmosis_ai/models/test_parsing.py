@@ -13,7 +13,7 @@ from osmosis_ai.models.errors import CallFault
 from osmosis_ai.models.parsing import parse_completion
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.models.transport.exchange import Reply
-from tests.endpoints import completion
+from tests.support.endpoints import completion
 
 
 def parse(body: bytes) -> ChatCompletion:

@@ -12,7 +12,14 @@ import pytest
 
 from osmosis_ai.platform.client import Limits, PlatformClient, PlatformError, cli_path, new_key
 from osmosis_ai.secret import Secret
-from tests.fake_platform import CERTIFICATE, FAULTS, TOKEN, FakePlatform, Request, fake_platform
+from tests.support.fake_platform import (
+    CERTIFICATE,
+    FAULTS,
+    TOKEN,
+    FakePlatform,
+    Request,
+    fake_platform,
+)
 
 LIMITS = Limits(answer_bytes=1 << 20, tries=2)
 RUNS = cli_path("eval-runs")
@@ -91,15 +98,14 @@ SENTENCES = {
     "list": ("bad_answer", "the answer of {} is no JSON object: is OSMOSIS_PLATFORM_URL the "
              "address of a platform?"),
     "slow": ("timeout", "{} answers too slowly; try again later"),
-    "trickle": ("timeout", "{} answers too slowly; try again later"),
     "silent": ("timeout", "{} did not answer within 0.05 s; try again later"),
     "huge": ("too_large", "the answer of {} is larger than 1 MiB, and was not read to its end"),
     "hang up": ("unreachable", "the connection to {} broke: server disconnected without sending a "
                 "response; is it running, and is OSMOSIS_PLATFORM_URL right?"),
 }  # fmt: skip
-IMPATIENT = {"silent": {"read_s": 0.05}, "trickle": {"answer_s": 0.05}}
-"""For faults that never end; anything else may take its time on a busy machine."""
-TRIED_AGAIN = {"429", "trickle", "silent", "hang up"}
+IMPATIENT = {"silent": {"read_s": 0.05}}
+"""For a fault that never ends; anything else may take its time on a busy machine."""
+TRIED_AGAIN = {"429", "silent", "hang up"}
 NO_REQUEST_ID = TRIED_AGAIN - {"429"} | {"slow", "huge"}
 
 

@@ -59,11 +59,8 @@ def test_an_application_shows_no_key():
 
 
 def test_settings_come_from_the_environment():
-    found = settings_from(
-        {"OSMOSIS_ALLOWED_TRAINERS": "http://a:1, https://b ", "OSMOSIS_STATE_DIR": "/state"}
-    )
+    found = settings_from({"OSMOSIS_ALLOWED_TRAINERS": "http://a:1, https://b "})
     assert found.allowed_trainers == ("http://a:1", "https://b")
-    assert found.state_dir == Path("/state")
     with pytest.raises(ValueError, match="not a trainer's origin"):
         settings_from({"OSMOSIS_ALLOWED_TRAINERS": "trainer"})
 
@@ -106,7 +103,6 @@ def test_a_setting_of_a_wrong_type_is_refused_before_the_first_request(
 ):
     with pytest.raises(kind, match=f"{next(iter(wrong))} {said}"):
         ServerSettings(**wrong)
-    assert ServerSettings(state_dir="kept").state_dir == Path("kept")  # type: ignore[arg-type]
 
 
 def test_a_hook_that_fails_keeps_the_server_from_starting(monkeypatch: pytest.MonkeyPatch):

@@ -80,6 +80,7 @@ def test_a_rollout_that_hangs_ends_at_its_deadline(serve: Callable[..., Served],
     assert trainer.result("next")["status"] == "COMPLETED"
 
 
+@pytest.mark.slow
 def test_an_agent_that_swallows_its_cancellation_is_left_behind(
     serve: Callable[..., Served], trainer: Trainer
 ):

@@ -19,9 +19,9 @@ from starlette.routing import Mount
 from osmosis_ai.rollout import create_app
 from osmosis_ai.rollout_server.settings import ServerSettings
 from osmosis_ai.rollout_server.trainer import client
-from tests.endpoints import refusing_address
 from tests.osmosis_ai.rollout_server.agents import Asking, Behaving
 from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, init_body, served
+from tests.support.endpoints import refusing_address
 
 AGENTS = Path(__file__).with_name("agents.py")
 
@@ -155,20 +155,6 @@ def test_a_trainer_that_cannot_be_reached_does_not_delay_the_shutdown(
         assert running.init("waiting", f"http://{netloc}").status == 202
     # Every try was made, of the model call and of the callback, without a pause.
     assert "cannot be reached after 3 tries" in caplog.text
-
-
-@pytest.mark.slow
-def test_a_kill_loses_no_result_that_is_on_disk(trainer: Trainer, tmp_path: Path):
-    state = ("--state-dir", str(tmp_path / "state"))
-    with process(tmp_path, *state) as first:
-        first.served.init("hanging", trainer, metadata={"do": "hang"})
-        assert first.served.record("hanging")["state"] == "running"
-        first.running.send_signal(signal.SIGKILL)
-        first.running.wait(60)
-    with process(tmp_path, *state):
-        found = trainer.result("hanging")
-    assert found["status"] == "ERROR"
-    assert "restarted" in found["error_message"]
 
 
 @pytest.mark.slow

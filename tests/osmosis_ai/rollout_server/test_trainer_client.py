@@ -141,7 +141,7 @@ def test_a_trainer_that_does_not_answer_is_a_timeout(trainer: Trainer):
 
     trainer.answer = lambda body: slowly(body)
     with pytest.raises(OsmosisTimeoutError, match="did not answer"):
-        chat(trainer, timeout_seconds=0.5, max_retries=1)
+        chat(trainer, timeout_seconds=0.1, max_retries=1)
     assert len(trainer.calls) == 2
 
 

@@ -19,8 +19,8 @@ from osmosis_ai import (
     aevaluate_rubric,
     evaluate_rubric,
 )
-from osmosis_ai.rubric.reasons import heard
-from tests.endpoints import Ask, Endpoint, completion, reply, tool_call
+from osmosis_ai.rubric.reasons import collect_reasons
+from tests.support.endpoints import Ask, Endpoint, completion, reply, tool_call
 
 KEY = "sk-judge-0123456789abcdef"
 RUBRIC = "Names the capital of France."
@@ -92,7 +92,7 @@ def test_why_it_scored_so_is_told_to_whoever_listens(judge: Endpoint) -> None:
         found: float = await aevaluate_rubric(RUBRIC, "Paris", info(judge))
         return found
 
-    with heard() as reasons:
+    with collect_reasons() as reasons:
         assert score(judge) == 0.8
         assert asyncio.run(agent()) == 0.8
     assert reasons == ["because", "because"]
@@ -185,45 +185,11 @@ def test_a_judge_that_never_answers_in_json_is_an_error() -> None:
     assert error.__context__ is None  # its traceback begins with what the judge said
 
 
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        (verdict("8"), 'must be a number, not "8"'),
-        (verdict("8/10"), "must be a number"),
-        (verdict(True), "not true"),
-        (verdict(None), "not null"),
-        ('{"score": 1e999, "explanation": "x"}', "finite"),
-        ('{"explanation": "x"}', "no 'score'"),
-        (verdict(1, ""), "explanation is empty"),
-        (verdict(1, None), "explanation must be a string"),
-    ],
-)
-def test_a_score_or_explanation_that_is_none_is_an_error(said: str, why: str) -> None:
-    with Endpoint(said) as judge:
-        error = failure(judge)
-        assert judge.requests == 1
-    assert error.kind == "verdict"
-    assert why in str(error)
-
-
-def test_nan_is_no_json_and_so_no_score() -> None:
-    with Endpoint('{"score": NaN, "explanation": "x"}') as judge:
-        assert failure(judge).kind == "verdict"
-
-
 def test_a_refusal_is_told_in_the_judges_words() -> None:
     refusal = {"role": "assistant", "content": None, "refusal": "I will not judge this."}
     with Endpoint(lambda ask: refusal) as judge:
         error = failure(judge)
     assert 'the judge refused: "I will not judge this."' in str(error)
-
-
-def test_control_characters_and_length_of_an_explanation_are_bounded() -> None:
-    with Endpoint(verdict(1, "\x1b[2J" + "x" * 900_000)) as judge:
-        found = details(judge)
-    assert found["explanation"].startswith("\\x1b[2J")
-    assert len(found["explanation"]) < 5_000
-    assert len(json.dumps(found["raw"])) < 100_000
 
 
 # What the provider does wrong.
@@ -247,18 +213,6 @@ def test_an_unknown_model_has_an_error_of_its_own(judge: Endpoint) -> None:
     assert judge.requests == 1
 
 
-def test_a_rate_limit_is_waited_out(judge: Endpoint) -> None:
-    model = {"model": "fault-429-retry-after-ms-100-once"}
-    assert details(judge, info=model)["retries"] == 1
-    assert (judge.requests, judge.early) == (2, 0)
-
-
-def test_a_wait_of_a_day_is_an_error_at_once(judge: Endpoint) -> None:
-    error = failure(judge, info={"model": "fault-429-retry-after-99999"})
-    assert "asked to wait 27 h" in str(error)
-    assert judge.requests == 1
-
-
 def test_a_wait_that_one_judgement_was_asked_for_holds_for_the_others(judge: Endpoint) -> None:
     model = "fault-429-retry-after-60"
     assert failure(judge, info={"model": model, "timeout": 10}).status == 429
@@ -271,19 +225,11 @@ def test_a_wait_that_one_judgement_was_asked_for_holds_for_the_others(judge: End
     assert failure(judge, info={"model": model, "api_key": "of-another-account"}).status == 429
 
 
-def test_a_server_error_is_tried_again(judge: Endpoint) -> None:
-    assert score(judge, info={"model": "fault-500-once"}) == 0.8
-
-
+@pytest.mark.slow
 def test_a_hanging_judge_ends_at_the_timeout(judge: Endpoint) -> None:
     error = failure(judge, info={"model": "fault-silent", "timeout": 0.3})
     assert error.kind == "timeout"
     assert "within 0.3 s" in str(error)
-
-
-def test_an_exhausted_quota_is_not_tried_again(judge: Endpoint) -> None:
-    error = failure(judge, info={"model": "fault-quota"})
-    assert (error.kind, error.fatal, judge.requests) == ("quota", True, 1)
 
 
 def test_an_unknown_provider_is_named_with_the_nearest_one(judge: Endpoint) -> None:

@@ -8,11 +8,11 @@ from osmosis_ai.running.captured import (
     capture,
     current_rollout,
 )
-from osmosis_ai.secret import Redactor, Secret
+from osmosis_ai.secret import Secret, mask_everywhere
 
 
 def sections(captured: Captured) -> dict[str, str]:
-    return dict(captured.sections(Redactor()))
+    return dict(captured.sections())
 
 
 def test_tasks_and_threads_write_to_the_rollout_that_started_them() -> None:
@@ -41,7 +41,7 @@ def test_a_short_text_is_kept_whole_and_by_kind() -> None:
     for text in ("one ", "two"):
         captured.write("stdout", text)
     captured.write("log", "three")
-    assert captured.sections(Redactor()) == [
+    assert captured.sections() == [
         ("Captured stdout rollout", "one two"),
         ("Captured log rollout", "three"),
     ]
@@ -70,7 +70,8 @@ def test_a_key_that_the_gap_cuts_in_two_shows_no_piece() -> None:
     captured = Captured()
     captured.write("stdout", "p" * (half - 20) + key + "q" * MAX_STREAM_CHARS)
     captured.write("stderr", "p" * MAX_STREAM_CHARS + key + "q" * (half - 20))
-    texts = dict(captured.sections(Redactor([Secret(key)])))
+    mask_everywhere(Secret(key))
+    texts = sections(captured)
     assert key[:20] + "\n" not in texts["Captured stdout rollout"]
     for text in texts.values():
         assert "characters left out" in text

@@ -177,3 +177,17 @@ def test_a_wrong_file_is_a_clear_error_and_exit_1(
     assert preview(path, "--json") == 1
     told = capsys.readouterr()
     assert told.out == "" and said in json.loads(told.err)["error"]["message"]
+
+
+def test_the_file_stands_alone_or_behind_an_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rubrics.yaml"
+    path.write_text(RUBRICS)
+    for words in ([], ["-d"], ["--data"], ["--path"]):
+        assert run(cli, ["preview", *words, str(path)]) == 0
+        assert capsys.readouterr().out.startswith(f"Loaded 1 rubric from {path}\n")
+    assert run(cli, ["preview"]) == 2
+    assert "which file? osmosis preview FILE" in capsys.readouterr().err
+    assert run(cli, ["preview", str(path), "-d", "other.jsonl"]) == 2
+    assert "both name a file" in capsys.readouterr().err

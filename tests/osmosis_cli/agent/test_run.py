@@ -13,8 +13,8 @@ from osmosis_cli.agent.interactive import result_line
 from osmosis_cli.agent.rollouts import TrialResult
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
-from tests.endpoints import Endpoint
-from tests.narrow_terminal import NarrowTerminal
+from tests.support.endpoints import Endpoint
+from tests.support.narrow_terminal import NarrowTerminal
 
 AGENT = """
 import asyncio
@@ -180,8 +180,20 @@ def test_debug_shows_the_conversations(osmosis_test: OsmosisTest):
     assert "user       first" in lines and "assistant  once" in lines
 
 
-def test_without_a_model_it_is_the_documented_one(osmosis_test: OsmosisTest):
+def test_without_a_model_and_a_key_it_says_what_it_needs(
+    osmosis_test: OsmosisTest, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     done = osmosis_test("--limit", "1", model=None)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "name it with --model: embedded needs no key; or set OPENAI_API_KEY" in done.stderr
+
+
+def test_with_openais_key_the_model_is_named_before_it_is_asked(
+    osmosis_test: OsmosisTest, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    done = osmosis_test("--limit", "1", "--quiet", model=None)
     assert done.returncode == 0, done.stderr
     assert done.stderr == "model: gpt-5-mini; --model names another\n"
 

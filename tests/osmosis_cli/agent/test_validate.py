@@ -76,6 +76,7 @@ def validate(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", ["my_agent:agent_loop", "my_agent:Calculator"])
 def test_a_good_agent_passes_every_check(project: Path, named: str):
     done = validate(project, "-m", named)

@@ -79,11 +79,12 @@ def test_under_an_open_umask_everything_is_private_from_its_first_byte(
     assert {mode(each) for each in path.parent.iterdir()} == {0o600}
 
 
+@pytest.mark.slow
 @pytest.mark.fault("a call fails while a login is kept, or the process is killed")
-@pytest.mark.parametrize("fault", ["ENOSPC", pytest.param("EIO", marks=pytest.mark.slow), "exit"])
+@pytest.mark.parametrize("fault", ["ENOSPC", "EIO", "exit"])
 def test_whatever_call_fails_the_logins_are_the_old_or_the_new_ones(tmp_path: Path, fault: str):
     done = subprocess.run(
-        [sys.executable, "-m", "tests.failing_calls", "credentials", fault, str(tmp_path)],
+        [sys.executable, "-m", "tests.support.failing_calls", "credentials", fault, str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -14,9 +14,8 @@ from click.testing import CliRunner
 from osmosis_cli.eval import session
 from osmosis_cli.eval.arguments import KEY_VARIABLE, to_pytest_args
 from osmosis_cli.main import cli, main
-from pytest_osmosis.options.groups import GROUPS
-from pytest_osmosis.options.table import OPTIONS
-from tests.endpoints import Endpoint
+from pytest_osmosis.options.table import GROUPS, OPTIONS
+from tests.support.endpoints import Endpoint
 
 KEY = "sk-not-to-be-seen-anywhere"
 HELP_LINES = [
@@ -90,9 +89,9 @@ def test_every_printed_command_line_becomes_the_same_options_of_pytest(
         (["--module", "a:b", "--dataset", "d.jsonl"], ["agent=a:b", "data=d.jsonl"]),
         (["--agent=a:b", "--data=d.jsonl"], ["agent=a:b", "data=d.jsonl"]),
         (["-d", "a.jsonl", "-d", "b.jsonl"], ["data=a.jsonl", "data=b.jsonl"]),
-        (["--max-turns", "3", "--temperature", "0"], ["max-turns=3", "temperature=0"]),
+        (["--max-turns", "3", "--temperature", "0"], ["temperature=0", "max-turns=3"]),
         (["--max-tokens", "9", "--limit", "2", "--offset", "1"],
-         ["max-tokens=9", "limit=2", "offset=1"]),
+         ["limit=2", "offset=1", "max-tokens=9"]),
         (["--temperature", "-1"], ["temperature=-1"]),
         (["--no-answers"], ["no-answers"]),
         (["--debug"], ["debug-dir=.osmosis/debug"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from pytest_osmosis.reports import json_writer as report
 from pytest_osmosis.suite_results import SuiteResult
-from tests.made_results import NASTY, result_of, suite_of
+from tests.support.made_results import NASTY, result_of, suite_of
 
 Written = Callable[..., str]
 
@@ -54,6 +55,14 @@ def test_it_tells_the_difference_and_which_rows_regressed_or_improved(written: W
         "  Benjamini-Hochberg at 10% over 2 rows that could show a change",
     ]  # fmt: skip
     assert max(map(len, lines)) <= 80
+
+
+def test_an_id_of_several_lines_takes_one(written: Written):
+    for name, score in (("before.json", 1.0), ("after.json", 0.0)):
+        suite = suite_of([[score]])
+        written(name, replace(suite, rows=(replace(suite.rows[0], row_id="a\n::error::b"),)))
+    lines = compare("before.json", "after.json").output.splitlines()
+    assert "    changed    a ::error::b  1/1 → 0/1" in lines
 
 
 def test_each_further_report_is_compared_with_the_first(written: Written):

@@ -8,8 +8,8 @@ import pytest
 
 from osmosis_cli.main import cli
 from pytest_osmosis.reports import json_writer
-from tests.made_results import result_of, suite_of
-from tests.narrow_terminal import COLUMNS, NarrowTerminal
+from tests.support.made_results import result_of, suite_of
+from tests.support.narrow_terminal import COLUMNS, NarrowTerminal
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from pytest_osmosis.reports import json_writer as report
 from pytest_osmosis.reports.json_reader import read_report
 from pytest_osmosis.run_result import DECIDED
 from pytest_osmosis.suite_results import SuiteResult, Usage
-from tests.made_results import result_of, suite_of
+from tests.support.made_results import result_of, suite_of
 
 WHOLE = suite_of([[1.0, 1.0], [0.5, 1.0], [0.0, 0.0], ["503", 1.0], [1.0, 0.0]])
 

@@ -16,9 +16,9 @@ from osmosis_cli.main import cli
 from pytest_osmosis.reports import html, markdown
 from pytest_osmosis.reports.formats import REPORTS
 from pytest_osmosis.reports.saved_report import read_saved
-from tests import report_page
-from tests.endpoints import Endpoint
-from tests.project import Project
+from tests.support import report_page
+from tests.support.endpoints import Endpoint
+from tests.support.project import Project
 
 
 def ran(*words: str) -> Result:

@@ -14,8 +14,8 @@ from osmosis_cli.eval.runs import runs_command
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage import journal, run_directory
 from pytest_osmosis.storage.run_lines import add_checksum
-from tests.kept_evaluation import add, kept
-from tests.narrow_terminal import COLUMNS, NarrowTerminal
+from tests.support.kept_evaluation import add, kept
+from tests.support.narrow_terminal import COLUMNS, NarrowTerminal
 
 
 @pytest.fixture

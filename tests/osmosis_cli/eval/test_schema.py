@@ -15,5 +15,6 @@ def test_it_prints_the_schema_with_the_contracted_core():
     schema = json.loads(done.stdout)
     assert {"config", "summary", "rows"} <= set(schema["required"])
     assert {"row_index", "runs"} <= set(schema["$defs"]["Row"]["required"])
+    assert {"mean", "std", "min", "max"} <= set(schema["$defs"]["EvalFnSummary"]["required"])
     assert {"schema_version", "environment", "gates"} <= set(schema["properties"])
     assert json.loads(CliRunner().invoke(cli, ["eval", "schema", "--json"]).stdout) == schema

@@ -25,9 +25,9 @@ from osmosis_cli.eval.viewer.server import HOST, Viewer
 from osmosis_cli.main import cli
 from pytest_osmosis.reports import json_writer
 from pytest_osmosis.run_result import RolloutRecord, RunResult
-from tests.kept_evaluation import add, kept
-from tests.made_results import EXACT, NASTY, result_of, suite_of
-from tests.report_page import ReportPage
+from tests.support.kept_evaluation import add, kept
+from tests.support.made_results import EXACT, NASTY, result_of, suite_of
+from tests.support.report_page import ReportPage
 
 SAID = [{"role": "user", "content": "What is it?"}, {"role": "assistant", "content": NASTY}]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fake_platform import FakePlatform, fake_platform
+from tests.support.fake_platform import FakePlatform, fake_platform
 
 
 @pytest.fixture(scope="module")

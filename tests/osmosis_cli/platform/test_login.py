@@ -13,15 +13,16 @@ import pytest
 
 from osmosis_ai.platform.exchange import Limits
 from osmosis_cli.credentials import store
-from osmosis_cli.platform import connection, live_line
+from osmosis_cli.eval import lines
+from osmosis_cli.platform import connection
 from osmosis_cli.platform import login as login_module
-from tests.command import Osmosis, command
-from tests.fake_platform import FAULTS, TOKEN, FakePlatform, Request
+from tests.support.command import Osmosis, command
+from tests.support.fake_platform import FAULTS_OF_COMMANDS, TOKEN, FakePlatform, Request
 
 AUTHORIZE = ("POST", "/api/cli/device/authorize")
 DEVICE_TOKEN = ("POST", "/api/cli/device/token")
 VERIFY = ("GET", "/api/cli/verify")
-ENDLESS = ("slow", "silent", "trickle")
+ENDLESS = ("slow", "silent")
 USER = {"id": "u1", "name": "Ada", "email": "ada@example.com"}
 GRANT = {
     "device_code": "device-code-of-a-test",
@@ -33,7 +34,7 @@ GRANT = {
 }
 
 
-class Pauses(login_module.Clock):
+class Pauses(login_module.LoginClock):
     """Time that passes at once."""
 
     taken: list[float]
@@ -55,7 +56,7 @@ def platform(platform: FakePlatform) -> FakePlatform:
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr(Pauses, "taken", taken := [], raising=False)
-    monkeypatch.setattr(login_module, "Clock", Pauses)
+    monkeypatch.setattr(login_module, "LoginClock", Pauses)
     return taken
 
 
@@ -373,7 +374,7 @@ def test_a_session_that_has_ended_says_how_to_log_in_again(
     assert "`osmosis login`" in error["message"]
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", FAULTS_OF_COMMANDS)
 def test_a_platform_that_fails_is_one_error_and_no_login_is_kept(
     osmosis: Osmosis,
     platform: FakePlatform,
@@ -518,12 +519,12 @@ def test_a_live_line_is_drawn_on_a_terminal_only_and_leaves_no_line(
 ):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setitem(os.environ, "TERM", "xterm")
-    with live_line.LiveLine() as line:
+    with lines.LiveLine() as line:
         line.show("waiting", "it")
         line.show("| wait", "it")
     assert capsys.readouterr().err == "\rwaiting\r| wait \r      \r"
     monkeypatch.setitem(os.environ, "TERM", "dumb")
-    with live_line.LiveLine() as line:
+    with lines.LiveLine() as line:
         line.show("waiting", "it")
         line.show("| wait", "it")
     assert capsys.readouterr().err == "waiting\n"

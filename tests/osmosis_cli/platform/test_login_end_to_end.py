@@ -17,9 +17,9 @@ import pytest
 
 from osmosis_cli.credentials import store
 from osmosis_cli.platform import login as login_module
-from tests.command import Osmosis, command
-from tests.platform_server import PlatformServer, serving
-from tests.pushed_workspace import GIT_TOKEN, make_workspace
+from tests.support.command import Osmosis, command
+from tests.support.platform_server import PlatformServer, serving
+from tests.support.pushed_workspace import GIT_TOKEN, make_workspace
 
 pytest.importorskip("osmosis_platform.app", reason="the extra `platform` is not installed")
 pytestmark = pytest.mark.slow
@@ -31,15 +31,15 @@ PART = 64 * 1024
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlatformServer]:
-    from osmosis_platform.settings import Limits
+    from osmosis_platform.settings import ServerLimits
 
-    limits = Limits(simple_upload_bytes=PART, part_bytes=PART)
+    limits = ServerLimits(simple_upload_bytes=PART, part_bytes=PART)
     with serving(tmp_path_factory.mktemp("platform"), limits=limits) as found:
         found.add_user("ada", workspace="acme", password=PASSWORD)
         yield found
 
 
-class Browser(login_module.Clock):
+class Browser(login_module.LoginClock):
     """A user who confirms the code while the command waits."""
 
     server: PlatformServer
@@ -81,13 +81,13 @@ def osmosis(
     monkeypatch.setenv("OSMOSIS_PLATFORM_URL", server.url)
     monkeypatch.setattr(store, "is_keyring_installed", lambda: False)
     monkeypatch.setattr(Browser, "server", server, raising=False)
-    monkeypatch.setattr(login_module, "Clock", Browser)
+    monkeypatch.setattr(login_module, "LoginClock", Browser)
     monkeypatch.chdir(make_workspace(tmp_path, monkeypatch))
     return command(monkeypatch, capfd)
 
 
-@pytest.mark.fault("an upload is cut short: Ctrl-C, a failure, a kill")
-def test_from_a_code_in_the_browser_to_an_upload_that_was_killed_and_a_logout(
+@pytest.mark.fault("an upload is cut short: Ctrl-C or a failure")
+def test_from_a_code_in_the_browser_to_an_upload_after_a_killed_one_and_a_logout(
     server: PlatformServer, osmosis: Osmosis, tmp_path: Path
 ):
     status, out, err = osmosis("login")
@@ -107,12 +107,8 @@ def test_from_a_code_in_the_browser_to_an_upload_that_was_killed_and_a_logout(
 
     Path("rows.jsonl").write_text(f"{ROW}\n" * 20_000)
     kill_upload(server, after_parts=5)
-    [state] = (tmp_path / "config/uploads").iterdir()
     status, out, err = osmosis("dataset", "upload", "rows.jsonl", "--json")
     assert (status, json.loads(out)["row_count"]) == (0, 20_000)
-    arrived = int(re.findall(r"upload: (\d+) of \d+ parts are there", err)[0])
-    assert arrived >= 5
-    assert not state.exists()
 
     status, out, err = osmosis("logout", "--yes", "--json")
     assert json.loads(out)["logged_out"][0]["revoked"] is True

@@ -18,12 +18,11 @@ from osmosis_ai.platform.config_models import EvalConfig, TrainingConfig
 from osmosis_cli.platform import preflight as module
 from osmosis_cli.platform.findings import Finding, Severity
 from osmosis_cli.platform.preflight import (
-    EMBEDDED,
     Ended,
     Preflight,
-    Rollout,
+    TriedRollout,
     preflight_options,
-    run_rows,
+    run_row,
     try_rollout,
 )
 
@@ -67,7 +66,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigFile[EvalConf
     return load_config(EvalConfig, Path("configs/eval/one.toml"))
 
 
-class FakeRollout(Rollout):
+class FakeRollout(TriedRollout):
     """Gives what it was given instead of starting a process."""
 
     answers: list[Ended]
@@ -89,7 +88,7 @@ def found_by(
     fake = FakeRollout.of(file, Path.cwd())
     object.__setattr__(fake, "answers", [ended(answer) for answer in answers])
     object.__setattr__(fake, "words", words := [])
-    monkeypatch.setattr(Rollout, "of", lambda *_: fake)
+    monkeypatch.setattr(TriedRollout, "of", lambda *_: fake)
     return try_rollout(file, chosen, root=Path.cwd(), is_commit=is_commit), words
 
 
@@ -160,7 +159,7 @@ def test_a_package_that_is_not_installed_here_is_not_checked(file: ConfigFile[Ev
             "needs_secret",
             "DATABASE_URL is not set on this machine; export it or add it to .env",
         ),
-        ("X = 1", Severity.WARNING, "no_agent", "defines no agent loop and no workflow"),
+        ("X = 1", Severity.WARNING, "no_agent", "defines no agent loop, no workflow and"),
         (WORKFLOW, Severity.WARNING, "no_grader", "defines and imports no Grader"),
         (
             WORKFLOW + "class Other(Tell): pass\n",
@@ -231,16 +230,10 @@ def test_nothing_is_started_where_nothing_is_to_be_checked(
 # ---- rows
 
 
-def report(*runs: dict[str, Any]) -> dict[str, Any]:
-    right = {"success": True, "error": None, "error_type": None, "passed": False}
-    rows = [{"row_index": at, "runs": [{**right, **run}]} for at, run in enumerate(runs)]
-    return {"summary": {"halted": None}, "rows": rows}
-
-
-def test_a_row_that_runs_is_told_also_when_it_does_not_pass(
+def test_a_row_that_runs_is_named_also_when_it_does_not_pass(
     file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
 ):
-    [finding], words = found_by(file, monkeypatch, IMPORTED, report({}))
+    [finding], words = found_by(file, monkeypatch, IMPORTED, Ended(0, "", ""))
     assert (finding.severity, str(finding)) == (
         Severity.CHECKED,
         "1 row ran against the embedded endpoint",
@@ -249,71 +242,41 @@ def test_a_row_that_runs_is_told_also_when_it_does_not_pass(
     assert {"--agent=rollouts/one/main.py", "--data=datasets/rows.jsonl"} <= set(words[1])
 
 
-def test_rows_run_with_a_model_after_the_embedded_endpoint(
+@pytest.mark.fault("a workflow crashes on its first row, or has a wrong signature")
+def test_a_row_that_fails_is_a_warning_with_the_next_step(
     file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
 ):
-    chosen = replace(ROWS, model="openai/x")
-    answers = [IMPORTED, report({}), report({"passed": True}, {})]
-    found, words = found_by(file, monkeypatch, *answers, chosen=chosen)
-    assert str(found[1]) == "2 rows ran with openai/x, 1 passed"
-    assert {"--model=openai/x", "--limit=2", "--agent-timeout=450.0"} <= set(words[2])
-
-
-@pytest.mark.fault("a workflow crashes on its first row, or has a wrong signature")
-@pytest.mark.parametrize(
-    ("run", "told"),
-    [
-        (
-            {"success": False, "error": "TypeError: run() takes 1", "error_type": "agent"},
-            "the workflow fails on row 0 (TypeError: run() takes 1), against the embedded "
-            "endpoint: `osmosis eval configs/eval/one.toml --model embedded --limit 1` shows where",
-        ),
-        ({"error": "no score"}, "the grader fails on row 0 (no score), against the"),
-        (
-            {"success": False, "error": "503", "error_type": "provider"},
-            "the model did not answer row 0 (503), against the embedded endpoint",
-        ),
-    ],
-)
-def test_a_row_that_fails_is_told_and_no_model_is_paid(
-    file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch, run: dict[str, Any], told: str
-):
-    chosen = replace(ROWS, model="openai/x")
-    [finding], words = found_by(file, monkeypatch, IMPORTED, report(run), chosen=chosen)
+    printed = "FAILED datasets/rows.jsonl::row-0[run-0] - TypeError: run() takes 1\n1 failed\n"
+    [finding], _ = found_by(file, monkeypatch, IMPORTED, Ended(1, printed, ""))
     assert (finding.severity, finding.code) == (Severity.WARNING, "row_failed")
-    assert str(finding).startswith(told)
-    assert len(words) == 2
+    assert str(finding) == (
+        "a row fails against the embedded endpoint (TypeError: run() takes 1): `osmosis eval "
+        "configs/eval/one.toml --model embedded --limit 1` shows where"
+    )
 
 
 def test_a_row_that_lacks_a_secret_is_not_checked(
     file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch
 ):
-    run = {"success": False, "error": "KeyError: 'DATABASE_URL'", "error_type": "agent"}
-    [finding], _ = found_by(file, monkeypatch, IMPORTED, report(run))
+    printed = "FAILED datasets/rows.jsonl::row-0[run-0] - KeyError: 'DATABASE_URL'\n"
+    [finding], _ = found_by(file, monkeypatch, IMPORTED, Ended(1, printed, ""))
     assert (finding.severity, finding.code) == (Severity.NOT_CHECKED, "needs_secret")
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
-        (
-            Ended(4, "", 'x\n{"error": {"message": "--model: no such"}}\n'),
-            "no row could be run: --model: no such",
-        ),
+        (Ended(4, "", "x\nERROR: --model: no such\n"), "no row could be run: --model: no such"),
         (Ended(-9, "", ""), "no row could be run: status -9"),
         (Ended(-9, "", "", False), "no row could be run: it took too long"),
-        ({"summary": {"halted": "401 from x"}, "rows": []}, "no row ran: 401 from x"),
     ],
 )
-def test_rows_that_cannot_be_run_are_told(
-    file: ConfigFile[EvalConfig],
-    monkeypatch: pytest.MonkeyPatch,
-    answer: Ended | dict[str, Any],
-    told: str,
+def test_a_row_that_cannot_be_run_is_a_warning(
+    file: ConfigFile[EvalConfig], monkeypatch: pytest.MonkeyPatch, answer: Ended, message: str
 ):
     [finding], _ = found_by(file, monkeypatch, IMPORTED, answer)
     assert (finding.severity, finding.code) == (Severity.WARNING, "rows_not_run")
-    assert finding.message == told
+    assert finding.message == message
 
 
 def test_without_a_local_dataset_that_is_told(
@@ -329,20 +292,17 @@ def test_without_a_local_dataset_that_is_told(
 @pytest.mark.slow
 def test_a_real_row_runs_and_leaves_nothing_behind(file: ConfigFile[EvalConfig]):
     before = sorted(Path.cwd().rglob("*"))
-    rollout = Rollout.of(file, Path.cwd())
-    [finding] = run_rows(rollout, EMBEDDED, 2)
-    assert str(finding) == "2 rows ran against the embedded endpoint"
+    rollout = TriedRollout.of(file, Path.cwd())
+    assert str(run_row(rollout)) == "1 row ran against the embedded endpoint"
     Path("rollouts/one/main.py").write_text((WORKFLOW + GRADER).replace("run(self, ctx)", "run()"))
-    [finding] = run_rows(rollout, EMBEDDED, 1)
-    assert "the workflow fails on row 0 (TypeError" in finding.message
+    assert "(TypeError: Tell.run() takes 0 positional" in run_row(rollout).message
     assert sorted(Path.cwd().rglob("*")) == before
     Path("rollouts/one/main.py").write_text(
         "import os\n"
         + WORKFLOW
         + GRADER.replace("        ctx", "        raise KeyError(os.environ['PLACE'])\n        ctx")
     )
-    [finding] = run_rows(rollout, EMBEDDED, 1)
-    assert "the grader fails on row 0 (KeyError: '***'), against" in finding.message
+    assert "(`reward` raised KeyError: '***')" in run_row(rollout).message
 
 
 def test_a_training_config_is_tried_the_same_way(
@@ -352,10 +312,8 @@ def test_a_training_config_is_tried_the_same_way(
     path = Path("configs/training/one.toml")
     path.write_text(CONFIG + "[training]\nagent_workflow_timeout_s = 7\n")
     training: Any = load_config(TrainingConfig, path)
-    run = {"success": False, "error": "no", "error_type": "agent"}
-    chosen = Preflight(model="openai/x")
-    [finding], words = found_by(training, monkeypatch, IMPORTED, report(run), chosen=chosen)
-    assert "--agent-timeout=7.0" in words[1]
+    failed = Ended(1, "FAILED rows - no", "")
+    [finding], _ = found_by(training, monkeypatch, IMPORTED, failed)
     assert "osmosis eval -m rollouts/one/main.py -d datasets/..." in finding.cure
 
 
@@ -368,8 +326,6 @@ def test_a_training_config_is_tried_the_same_way(
         ([], Preflight()),
         (["--no-check"], Preflight(is_off=True)),
         (["--strict", "--preflight"], Preflight(strict=True, run_row=True)),
-        (["--preflight-model", "x", "--rows", "5"], Preflight(model="x", rows=5)),
-        (["--preflight-model", "x"], Preflight(model="x")),
     ],
 )
 def test_options_become_what_is_tried(words: list[str], chosen: Preflight):
@@ -388,8 +344,6 @@ def test_options_become_what_is_tried(words: list[str], chosen: Preflight):
     ("words", "told"),
     [
         (["--no-check", "--strict"], "--no-check leaves out what the other options ask for"),
-        (["--rows", "3"], "--rows is for --preflight-model: give that too"),
-        (["--preflight-model", "x", "--rows", "0"], "0 is not in the range x>=1"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(words: list[str], told: str):

@@ -18,11 +18,11 @@ from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from osmosis_cli.platform import connection
 from pytest_osmosis.reports.json_writer import write
-from tests.fake_platform import FAULTS, TOKEN, FakePlatform, Request
-from tests.made_results import result_of, suite_of
-from tests.narrow_terminal import COLUMNS, NarrowTerminal
-from tests.pushed_workspace import GIT_TOKEN, make_workspace
-from tests.typed_input import Terminal
+from tests.support.fake_platform import FAULTS_OF_COMMANDS, TOKEN, FakePlatform, Request
+from tests.support.made_results import result_of, suite_of
+from tests.support.narrow_terminal import COLUMNS, NarrowTerminal
+from tests.support.pushed_workspace import GIT_TOKEN, make_workspace
+from tests.support.typed_input import Terminal
 
 LIMITS = Limits(answer_bytes=1 << 20, file_bytes=1 << 20, tries=1)
 IMPATIENT = replace(LIMITS, read_s=0.05, answer_s=0.05)
@@ -132,12 +132,12 @@ COMMANDS = {
     "the platform answers 401, 403, 404, 409, 422, 426, 429, 500, a web page, another document, "
     "a redirect; slowly, not at all, too much; or hangs up"
 )
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", FAULTS_OF_COMMANDS)
 def test_a_failure_is_one_line_or_one_json_error(
     osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch, fault: str
 ):
     platform.fault = fault
-    if fault in ("slow", "trickle", "silent"):
+    if fault in ("slow", "silent"):
         monkeypatch.setattr("osmosis_cli.platform.connection.LIMITS", IMPATIENT)
     status, out, err = osmosis("eval", "info", "x")
     assert (status, out, err.count("\n")) == (1, "", 1)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from osmosis_cli.platform import connection
-from tests.command import Osmosis, command
-from tests.fake_platform import TOKEN, FakePlatform
+from tests.support.command import Osmosis, command
+from tests.support.fake_platform import TOKEN, FakePlatform
 
 SECRETS = "/api/cli/environment-secrets"
 VALUE = "value-that-is-not-to-be-seen-31"

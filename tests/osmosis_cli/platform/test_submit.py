@@ -16,9 +16,9 @@ from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from osmosis_cli.platform.findings import Finding, Severity
 from osmosis_cli.platform.preflight import Preflight
-from tests.fake_platform import FAULTS, TOKEN, FakePlatform
-from tests.pushed_workspace import EVAL, GIT_TOKEN, TRAINING, commit, git, make_workspace
-from tests.typed_input import Terminal
+from tests.support.fake_platform import FAULTS_OF_COMMANDS, TOKEN, FakePlatform
+from tests.support.pushed_workspace import EVAL, GIT_TOKEN, TRAINING, commit, git, make_workspace
+from tests.support.typed_input import Terminal
 
 LIMITS = Limits(answer_bytes=1 << 20, tries=1)
 RUNS = "/api/cli/eval-runs"
@@ -524,7 +524,6 @@ def test_a_work_tree_that_no_platform_can_find_is_refused(
         ((), Preflight()),
         (("--no-check",), Preflight(is_off=True)),
         (("--preflight", "--strict"), Preflight(run_row=True, strict=True)),
-        (("--preflight-model", "m", "--rows", "3"), Preflight(model="m", rows=3)),
     ],
 )
 def test_options_say_what_is_tried(
@@ -630,13 +629,13 @@ def test_a_dataset_that_the_platform_does_not_list_is_said_before_the_question(
     "the platform answers 401, 403, 404, 409, 422, 426, 429, 500, a web page, another document, "
     "a redirect; slowly, not at all, too much; or hangs up"
 )
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", FAULTS_OF_COMMANDS)
 def test_a_failure_is_one_line_that_says_whether_it_may_have_been_submitted(
     osmosis: Command, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch,
     fault: str,
 ):  # fmt: skip
     platform.fault = fault
-    if fault in ("slow", "trickle", "silent"):
+    if fault in ("slow", "silent"):
         impatient = replace(LIMITS, read_s=0.05, answer_s=0.05)
         monkeypatch.setattr("osmosis_cli.platform.connection.LIMITS", impatient)
     status, out, err = osmosis("eval", "submit", CONFIG, "--yes", "--json")

@@ -10,8 +10,8 @@ import pytest
 
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
-from tests.platform_server import PlatformServer
-from tests.pushed_workspace import GIT_TOKEN, commit, git, make_workspace
+from tests.support.platform_server import PlatformServer
+from tests.support.pushed_workspace import GIT_TOKEN, commit, git, make_workspace
 
 pytest.importorskip("osmosis_platform.app", reason="the extra `platform` is not installed")
 CONFIG = "configs/eval/answers.toml"

@@ -227,7 +227,7 @@ def test_a_rollout_that_is_there_is_left_alone(osmosis: Command, pytester: pytes
     assert not (pytester.path / "rollouts" / "one").exists()
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", ".", "-x", "", "é", "a b", "a\n", "x" * 101])
+@pytest.mark.parametrize("name", ["../x", ".", "-x", "", "é", "a\n", "x" * 101])
 def test_a_name_that_is_no_folder_is_refused(osmosis: Command, name: str):
     osmosis("workspace", "init")
     status, _, err = osmosis("rollout", "init", "--", name)

@@ -12,7 +12,7 @@ import pytest
 
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
-from tests.endpoints import Ask, Endpoint
+from tests.support.endpoints import Ask, Endpoint
 
 KEY = "sk-judge-0123456789abcdef"
 FILE = """

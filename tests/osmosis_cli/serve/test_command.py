@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.rollout_server.journal import Journal
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 
@@ -374,7 +373,6 @@ def test_a_module_without_the_attribute_is_said(fails: Fails):
         (["--skip-register", "--api-key", ""], "--api-key is empty"),
         (["--skip-register", "--allow-trainer", "trainer"], "scheme://host:port"),
         (["--skip-register", "--log", "my_agent.py"], "--log"),
-        (["--skip-register", "--state-dir", "my_agent.py"], "--state-dir"),
         (["--skip-register", "-p", "70000"], "70000"),
         (["--skip-register", "--log-level", "loud"], "loud"),
         (["--skip-register", "--drain", "inf"], "--drain"),
@@ -413,18 +411,6 @@ def test_an_address_that_is_not_this_machines_is_said(fails: Fails):
     assert "choose another with -H/--host" in done.stderr
 
 
-def test_a_state_folder_of_another_server_is_said_before_anything_is_served(
-    fails: Fails, tmp_path: Path
-):
-    first = Journal(tmp_path)
-    try:
-        done = fails("-m", "my_agent:agent_loop", "--local", "--state-dir", str(tmp_path))
-    finally:
-        first.close()
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"--state-dir {tmp_path} is in use by another server" in done.stderr
-
-
 def test_a_port_that_is_taken_is_said(fails: Fails):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -450,6 +436,7 @@ def test_an_allowed_trainer_is_the_only_one(serve: Serve):
                 assert error.code == status
 
 
+@pytest.mark.slow
 def test_json_says_where_the_server_is(project: Path):
     command = [sys.executable, "-m", "osmosis_cli", "serve", "-m", "my_agent:agent_loop"]
     with subprocess.Popen(

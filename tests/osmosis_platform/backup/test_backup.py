@@ -19,14 +19,14 @@ from sqlalchemy import select
 
 from osmosis_platform.backup.archive import BackupProblem, read_backup, write_backup
 from osmosis_platform.database.connection import Database
-from osmosis_platform.database.models import Base, Run, RunLog, now
+from osmosis_platform.database.models import Base, LogLine, Run, now
 from osmosis_platform.database.schema import revision, upgrade
-from osmosis_platform.execution.room import Room
+from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.settings import Settings
 from osmosis_platform.vault.cipher import open_vault
 from osmosis_platform.vault.records import resolve
-from tests.platform_database import empty_database, new_database
-from tests.platform_server import PlatformServer
+from tests.support.platform_database import empty_database, new_database
+from tests.support.platform_server import PlatformServer
 
 VALUE = "sk-of-a-secret-0123456789"
 Rows = dict[str, list[tuple[Any, ...]]]
@@ -52,7 +52,7 @@ def platform(tmp_path: Path) -> Iterator[PlatformServer]:
     found.add_run("training", name="two", dataset_id=dataset_id)
     with database.writing() as session:
         session.add_all(
-            RunLog(run_id=run_id, message=f"line {number}", details={"number": number})
+            LogLine(run_id=run_id, message=f"line {number}", details={"number": number})
             for number in range(300)
         )
     found.add_secret("KEY", value=VALUE)
@@ -118,10 +118,10 @@ def test_a_platform_is_restored_with_all_its_rows_and_the_files_that_are_not_mad
     run_id = platform.add_run(name="three")  # rows are numbered on behind those restored
     with elsewhere.writing() as session:
         first = session.scalars(select(Run).where(Run.name == "one")).one()
-        session.add(RunLog(run_id=first.id, message="the next"))
-        assert Room.of_run(tmp_path / "other", first.id).commit is None  # cloned again
+        session.add(LogLine(run_id=first.id, message="the next"))
+        assert RunFolder.of_run(tmp_path / "other", first.id).commit is None  # cloned again
     with elsewhere.reading() as session:
-        assert session.scalars(select(RunLog).order_by(RunLog.id.desc())).first().run_id != run_id
+        assert session.scalars(select(LogLine).order_by(LogLine.id.desc())).first().run_id != run_id
 
 
 def test_a_backup_with_its_key_opens_the_secrets(
@@ -159,7 +159,7 @@ def test_the_tables_of_a_backup_are_of_one_moment_while_others_write(
         writer.join()
     read_backup(elsewhere, tmp_path / "other", file)  # a line without its run is refused there
     with elsewhere.reading() as session:
-        assert session.scalars(select(RunLog.run_id)).all()
+        assert session.scalars(select(LogLine.run_id)).all()
 
 
 @pytest.mark.slow

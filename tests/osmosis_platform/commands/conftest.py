@@ -12,10 +12,10 @@ import pytest
 
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
-from osmosis_platform.commands.place import Place
+from osmosis_platform.commands.place import DataPlace
 from osmosis_platform.database.connection import Database
 from osmosis_platform.database.schema import upgrade
-from tests.platform_server import PlatformServer
+from tests.support.platform_server import PlatformServer
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -49,7 +49,7 @@ def operator(
     """`osmosis platform` over the data of a platform that is served."""
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATA", str(platform_server.settings.data))
     url = platform_server.database.engine.url
-    monkeypatch.setattr(Place, "connect", lambda place, silence_s: Database(url))
+    monkeypatch.setattr(DataPlace, "connect", lambda place, silence_s: Database(url))
     return _command(monkeypatch, capsys)
 
 

@@ -16,13 +16,13 @@ import pytest
 from sqlalchemy import func, select
 
 from osmosis_platform.accounts import browsers
-from osmosis_platform.database.models import Base, Run, RunLog, Token, User, now
+from osmosis_platform.database.models import Base, LogLine, Run, Token, User, now
 from osmosis_platform.execution import workspace_removal
-from osmosis_platform.execution.room import Room
+from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.locks import locked
 from osmosis_platform.pages.forms import SESSION_COOKIE
-from tests.platform_server import Account, PlatformServer
-from tests.typed_input import Terminal
+from tests.support.platform_server import Account, PlatformServer
+from tests.support.typed_input import Terminal
 
 from .conftest import Command
 
@@ -251,7 +251,7 @@ def test_a_member_who_comes_back_has_no_old_tokens(
     account = platform_server.add_workspace()
     words = (account.workspace, account.user)
     status, out, err = operator("member", "remove", *words, "--yes")
-    assert (status, out) == (0, f"{account.user} is in {account.workspace} no more.\n")
+    assert (status, out) == (0, f"{account.user} is no longer in {account.workspace}.\n")
     assert "has no owner now; make one with" in err
     operator("member", "add", *words)
     assert status_of(platform_server, account, "")[0] == 401
@@ -309,7 +309,7 @@ def test_a_workspace_goes_with_all_it_holds_once_its_runs_have_ended(
     run = platform_server.add_run(account=account, dataset_id=dataset, status="running", name="a")
     platform_server.add_log(run, "something")
     platform_server.add_secret("OURS", scope="workspace", account=account)
-    room = Room.of_run(data, run)
+    room = RunFolder.of_run(data, run)
     folders = (room.folder, data / "datasets" / dataset, data / "environments/downloads")
     for folder in (*folders[:2], folders[2] / account.workspace_id):
         folder.mkdir(parents=True)
@@ -339,7 +339,7 @@ def test_the_removal_of_a_workspace_goes_on_where_it_was_ended_and_lets_others_w
     runs = [platform_server.add_run(account=account, status="finished") for _ in range(3)]
     for run in runs:
         platform_server.add_log(run, "something")
-        Room.of_run(data, run).folder.mkdir(parents=True)
+        RunFolder.of_run(data, run).folder.mkdir(parents=True)
     removed: list[Path] = []
 
     def rmtree(folder: Path) -> None:
@@ -356,10 +356,10 @@ def test_the_removal_of_a_workspace_goes_on_where_it_was_ended_and_lets_others_w
     assert (status, "is removed in part" in err) == (1, True)
     with database.reading() as session:
         (left,) = session.scalars(select(Run.id).where(Run.id.in_(runs)))
-    assert Room.of_run(data, left).folder not in removed
+    assert RunFolder.of_run(data, left).folder not in removed
     assert status_of(platform_server, account, "")[0] == 401
     monkeypatch.undo()
     assert workspace_removal.remove_workspace(database, data, account.workspace) == 1
     with database.reading() as session:
-        assert not session.scalar(select(func.count()).where(RunLog.run_id.in_(runs)))
-    assert not Room.of_run(data, left).folder.exists()
+        assert not session.scalar(select(func.count()).where(LogLine.run_id.in_(runs)))
+    assert not RunFolder.of_run(data, left).folder.exists()

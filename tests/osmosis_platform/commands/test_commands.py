@@ -20,11 +20,10 @@ import pytest
 from osmosis_platform.accounts.passwords import matches
 from osmosis_platform.accounts.tokens import find_caller
 from osmosis_platform.commands.confinement_options import program
-from osmosis_platform.database.address import parse_address, shown
-from osmosis_platform.database.connection import FILE_NAME, Database
+from osmosis_platform.database.connection import FILE_NAME, Database, parse_address, render_url
 from osmosis_platform.database.models import User
 from osmosis_platform.vault.cipher import open_vault
-from tests.typed_input import Terminal
+from tests.support.typed_input import Terminal
 
 from .conftest import Command
 
@@ -276,7 +275,7 @@ def test_the_password_of_a_database_comes_from_a_file_or_the_environment(
     assert parse_address("postgres://a:x%40y@b/c").password == "x@y"
     file.write_text("x@y\n")
     url = parse_address("postgresql://a@b:1/c", file)
-    assert (url.password, shown(url)) == ("x@y", "postgresql://a@b:1/c")
+    assert (url.password, render_url(url)) == ("x@y", "postgresql://a@b:1/c")
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE", "postgresql://a:hidden@b/c")
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE_PASSWORD_FILE", str(file))
     told = "OSMOSIS_PLATFORM_DATABASE: has a password, and there is a file with one"
@@ -343,6 +342,16 @@ def test_without_the_extra_a_command_says_how_to_install_it(
         assert (status, out) == (1, "")
         assert "pip install 'pytest-osmosis[platform]'" in err
     assert platform("--help")[0] == 0
+
+
+def test_help_of_every_command_needs_nothing_of_the_extra() -> None:
+    hide = "import sys; sys.modules.update(dict.fromkeys(['sqlalchemy', 'starlette', 'alembic']))"
+    show = "from osmosis_platform.commands.group import platform_group; platform_group(['--help'])"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{hide}; {show}"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "workspace" in done.stdout
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from osmosis_platform.accounts.tokens import find_caller
 from osmosis_platform.database.connection import Database
 from osmosis_platform.database.models import Member, User, Workspace
 from osmosis_platform.vault.key_change import serving
-from tests.pushed_workspace import GIT_TOKEN, commit, git, make_workspace
+from tests.support.pushed_workspace import GIT_TOKEN, commit, git, make_workspace
 
 from .conftest import Command
 

@@ -9,7 +9,7 @@ from sqlalchemy import delete, update
 from osmosis_platform.accounts.registry import add_user
 from osmosis_platform.database.connection import lock
 from osmosis_platform.database.models import User
-from tests.platform_database import new_database
+from tests.support.platform_database import new_database
 
 
 def test_a_row_that_is_locked_is_read_as_it_is_now_or_not_there(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from osmosis_platform.database import migrations
 from osmosis_platform.database.connection import FILE_NAME, Database
 from osmosis_platform.database.models import Base
 from osmosis_platform.database.schema import NEWEST, SchemaProblem, prepare, revision, upgrade
-from tests.platform_database import empty_database
+from tests.support.platform_database import empty_database
 
 REVISIONS = sorted(
     each.revision for each in ScriptDirectory(migrations.__path__[0]).walk_revisions()
@@ -40,7 +40,10 @@ def test_migrations_make_the_tables_of_the_models_and_can_be_repeated(empty: Dat
 
 
 @pytest.mark.fault("the database is of an older version")
-@pytest.mark.parametrize("older", REVISIONS[:-1])
+@pytest.mark.parametrize(
+    "older",
+    [*(pytest.param(each, marks=pytest.mark.slow) for each in REVISIONS[:-2]), REVISIONS[-2]],
+)
 def test_an_older_database_is_refused_until_it_is_upgraded_and_keeps_its_rows(
     empty: Database, older: str
 ) -> None:

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from osmosis_executors.job import Evaluation, Job, Running
+from osmosis_executors.job import EvaluationJob, Job, Running
 from osmosis_executors.local import LocalExecutor
 from osmosis_platform.environments.build import BuildPlace, Environments, PythonEnvironment
 from osmosis_platform.environments.project import EnvironmentProblem
 from osmosis_platform.environments.recipe import BuildSettings
 from osmosis_platform.environments.store import COMPLETE
-from tests.tiny_wheels import write_sdist_that_runs, write_wheel
+from tests.support.tiny_wheels import write_sdist_that_runs, write_wheel
 
 UV = shutil.which("uv")
 PATIENCE_S = 120.0
@@ -42,7 +42,7 @@ class Counting:
         self.jobs.append(job)
         return LocalExecutor().start(job)
 
-    def evaluate(self, evaluation: Evaluation) -> Running:
+    def evaluate(self, evaluation: EvaluationJob) -> Running:
         raise AssertionError
 
 

@@ -12,14 +12,14 @@ from sqlalchemy import update
 from osmosis_platform.database.models import Run
 from osmosis_platform.datasets.files import DatasetFiles
 from osmosis_platform.execution.claims import Claims
-from osmosis_platform.execution.room import Room
+from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.execution.services import Services
 from osmosis_platform.settings import Settings
 from osmosis_platform.vault.cipher import open_vault
-from tests.executed_runs import SECRET, Children, Submitted, report_of
-from tests.platform_database import new_database
-from tests.platform_server import PlatformServer
-from tests.submitted_runs import run_of
+from tests.support.executed_runs import SECRET, Children, Submitted, report_of
+from tests.support.platform_database import new_database
+from tests.support.platform_server import PlatformServer
+from tests.support.submitted_runs import run_of
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def submitted(platform: PlatformServer, claims: Claims, tmp_path: Path) -> Submi
     files = DatasetFiles(tmp_path, dataset_id, "jsonl")
     files.make()
     files.rows.touch()
-    room = Room.of_run(tmp_path, run_id)
+    room = RunFolder.of_run(tmp_path, run_id)
     room.make()
     (room.source / "rollouts" / "my-rollout").mkdir(parents=True)
     (room.source / "rollouts" / "my-rollout" / "main.py").touch()

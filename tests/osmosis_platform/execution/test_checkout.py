@@ -14,13 +14,13 @@ from osmosis_executors.local import LocalExecutor
 from osmosis_platform.execution.checkout import (
     CheckoutError,
     CheckoutLimits,
-    Source,
+    CloneSource,
     WorkTree,
     check_out,
 )
 from osmosis_platform.execution.git_program import GitProgram
-from osmosis_platform.execution.watch import NotToGoOn
-from tests.pushed_workspace import commit, git
+from osmosis_platform.execution.writing import NotToGoOn
+from tests.support.pushed_workspace import commit, git
 
 LIMITS = CheckoutLimits(time_s=60)
 
@@ -87,8 +87,8 @@ def program(tmp_path: Path, recorder: Recorder) -> GitProgram:
     return GitProgram(recorder, room, LIMITS.time_s, LIMITS.download_bytes, lambda: None)
 
 
-def of(origin: Path) -> Source:
-    return Source.of_workspace("acme/agents", str(origin))
+def of(origin: Path) -> CloneSource:
+    return CloneSource.of_workspace("acme/agents", str(origin))
 
 
 def files(tree: WorkTree) -> list[str]:
@@ -237,15 +237,17 @@ def test_git_is_ended_when_it_takes_too_long_and_when_the_run_is_stopped(
 def test_only_https_ssh_and_a_folder_of_the_operator_are_cloned_from(
     program: GitProgram, tmp_path: Path
 ) -> None:
-    assert Source.of_workspace("a/b", None) == Source("https://github.com/a/b.git", "https")
-    assert Source.of_workspace("a/b", "git@x.test:a/b.git").protocol == "ssh"
+    assert CloneSource.of_workspace("a/b", None) == CloneSource(
+        "https://github.com/a/b.git", "https"
+    )
+    assert CloneSource.of_workspace("a/b", "git@x.test:a/b.git").protocol == "ssh"
     for url in ("ext::sh -c x", "-oProxyCommand=x", "http://x.test/a", "ssh://-x/a", "/no/folder"):
         with pytest.raises(CheckoutError, match="the workspace's clone URL"):
-            Source.of_workspace("a/b", url)
+            CloneSource.of_workspace("a/b", url)
     ran = tmp_path / "ran"
     for url in (f"ext::touch {ran}", f"--upload-pack=touch {ran}"):
         with pytest.raises(CheckoutError):
-            check_out(program, Source(url, "https"), None, LIMITS)
+            check_out(program, CloneSource(url, "https"), None, LIMITS)
     with pytest.raises(CheckoutError, match="transport 'file' not allowed"):
-        check_out(program, Source(tmp_path.as_uri(), "https"), None, LIMITS)
+        check_out(program, CloneSource(tmp_path.as_uri(), "https"), None, LIMITS)
     assert not ran.exists()

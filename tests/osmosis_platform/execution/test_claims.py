@@ -13,10 +13,9 @@ from osmosis_ai.secret import Redactor, Secret
 from osmosis_platform.database.models import now
 from osmosis_platform.execution import writing
 from osmosis_platform.execution.claims import Claims
-from osmosis_platform.execution.watch import LOOK_S, NotToGoOn, Watch
-from osmosis_platform.execution.writing import RunRecord
-from tests.platform_server import PlatformServer
-from tests.submitted_runs import log_of, run_of
+from osmosis_platform.execution.writing import LOOK_S, NotToGoOn, RunWatch, RunWriter
+from tests.support.platform_server import PlatformServer
+from tests.support.submitted_runs import log_of, run_of
 
 SECRET = "sk-the-value-of-a-secret"
 
@@ -48,7 +47,7 @@ def test_a_run_whose_scheduler_is_gone_is_taken_again_and_no_longer_its_own(
     assert other.take() == run_id
     assert (claims.keep(run_id), claims.status(run_id)) == ("running", "running")
     assert log_of(platform, run_id)[0].startswith("warning run: interrupted: the platform was")
-    RunRecord(claims, run_id).end("failed", "too late", step="run")
+    RunWriter(claims, run_id).end("failed", "too late", step="run")
     assert run_of(platform, run_id).status == "running"
     other.give_back(run_id)
     assert claims.take() == run_id
@@ -101,16 +100,16 @@ def test_of_runs_that_may_have_ended_their_platform_one_at_a_time_is_executed(
     for number in range(2):
         scheduler = replace(claims, owner=f"scheduler {number}")
         assert scheduler.take() == first
-        assert scheduler.take(besides=[first]) == second
+        assert scheduler.take(executed=[first]) == second
         interrupt(platform, first, second)
     third = platform.add_run(created_at=moment + timedelta(seconds=2))
     assert claims.take() == first
-    assert claims.take(besides=[first]) == third
-    assert claims.take(besides=[first, third]) is None
+    assert claims.take(executed=[first]) == third
+    assert claims.take(executed=[first, third]) is None
     interrupt(platform, first, third)
     after = replace(claims, owner="after")
     assert after.take() == second
-    assert after.take(besides=[second]) == third
+    assert after.take(executed=[second]) == third
     counts = {run_of(platform, run_id).interruptions for run_id in (first, second, third)}
     statuses = [run_of(platform, run_id).status for run_id in (first, second, third)]
     assert (counts, statuses) == ({3, 2, 1}, ["failed", "running", "running"])
@@ -123,7 +122,7 @@ def test_a_watch_says_that_a_run_was_stopped_and_that_the_platform_ends(
     claims.take()
     times = iter([0.0, 0.1, LOOK_S, 1000.0, 2000.0])
     shutdown = threading.Event()
-    watch = Watch(claims, run_id, shutdown, clock=lambda: next(times))
+    watch = RunWatch(claims, run_id, shutdown, clock=lambda: next(times))
     platform.set_run(run_id, lease_until=now() - timedelta(seconds=1))
     watch.check()  # looks at nothing yet
     watch.check()
@@ -146,7 +145,7 @@ def test_nothing_that_is_written_of_a_run_has_the_value_of_a_secret(
     monkeypatch.setattr(writing, "LINES", 3)
     run_id = platform.add_run()
     claims.take()
-    record = RunRecord(claims, run_id, Redactor([Secret(SECRET, "KEY")]))
+    record = RunWriter(claims, run_id, Redactor([Secret(SECRET, "KEY")]))
     record.say(f"it is {SECRET}", step="clone")
     for _ in range(3):
         record.add_output([f"{SECRET}\0\n".encode(), b"\n", b"x" * 5000], step="run")

@@ -13,20 +13,19 @@ import pytest
 from osmosis_executors.local import LocalExecutor
 from osmosis_platform.database.models import now
 from osmosis_platform.execution.claims import Claims
-from osmosis_platform.execution.cleaning import Cleaning
-from osmosis_platform.execution.room import Room
-from osmosis_platform.execution.scheduler import Scheduler
+from osmosis_platform.execution.run_folder import RunFolder
+from osmosis_platform.execution.scheduler import Cleaning, Scheduler
 from osmosis_platform.execution.services import Services
 from osmosis_platform.locks import locked
-from tests.platform_server import PlatformServer
+from tests.support.platform_server import PlatformServer
 
 LONG_AGO = timedelta(days=8)
 PATIENCE_S = 60.0
 
 
-def room_of(platform: PlatformServer, tmp_path: Path, **values: Any) -> Room:
+def room_of(platform: PlatformServer, tmp_path: Path, **values: Any) -> RunFolder:
     """The folder of a run in some state, with everything that a run leaves."""
-    room = Room.of_run(tmp_path, platform.add_run(**values))
+    room = RunFolder.of_run(tmp_path, platform.add_run(**values))
     room.make()
     for path in (room.source / "x", room.kept / "journal", room.output, room.report):
         path.parent.mkdir(exist_ok=True)

@@ -31,15 +31,15 @@ from osmosis_platform.datasets.files import DatasetFiles
 from osmosis_platform.environments.build import Environments
 from osmosis_platform.environments.recipe import BuildSettings
 from osmosis_platform.execution.claims import Claims
-from osmosis_platform.execution.room import Room
+from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.execution.scheduler import Scheduler
-from osmosis_platform.execution.services import Services, Trainer
+from osmosis_platform.execution.services import Services, TrainerCommand
 from osmosis_platform.settings import Settings
 from osmosis_platform.vault.cipher import open_vault
-from tests.platform_server import PlatformServer, serving
-from tests.pushed_workspace import commit, git, make_workspace
-from tests.submitted_runs import log_of, run_of
-from tests.tiny_wheels import write_wheel
+from tests.support.platform_server import PlatformServer, serving
+from tests.support.pushed_workspace import commit, git, make_workspace
+from tests.support.submitted_runs import log_of, run_of
+from tests.support.tiny_wheels import write_wheel
 
 pytestmark = pytest.mark.slow
 EVALS = "/api/cli/eval-runs"
@@ -138,7 +138,7 @@ def executing(platform: PlatformServer, executor: Executor | None = None) -> Ite
         executor or LocalExecutor(),
         threading.Event(),
         Environments(data, LocalExecutor(), builds),
-        trainer=Trainer((sys.executable, str(data.parent / "trainer.py"))),
+        trainer=TrainerCommand((sys.executable, str(data.parent / "trainer.py"))),
         grace_s=PATIENCE_S,
     )
     scheduler = Scheduler(services, max_runs=1)
@@ -305,7 +305,7 @@ def test_a_platform_that_was_killed_goes_on_and_pays_nothing_twice(
 
 
 def _lock(platform: PlatformServer, run_id: str, how: int = 0) -> None:
-    with Room.of_run(platform.settings.data, run_id).lock.open() as lock:
+    with RunFolder.of_run(platform.settings.data, run_id).lock.open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | how)
 
 

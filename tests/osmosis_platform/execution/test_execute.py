@@ -14,7 +14,7 @@ from sqlalchemy.exc import DataError, OperationalError
 from sqlalchemy.orm import Session
 
 from osmosis_executors.confinement import Confinement
-from osmosis_executors.job import Evaluation, JobLimits, RunAs
+from osmosis_executors.job import EvaluationJob, JobLimits, RunAs
 from osmosis_platform.database.connection import Database
 from osmosis_platform.database.models import Workspace
 from osmosis_platform.environments.build import Environments
@@ -23,14 +23,14 @@ from osmosis_platform.execution import execute
 from osmosis_platform.execution.checkout import WorkTree
 from osmosis_platform.execution.execute import KILLED
 from osmosis_platform.execution.scheduler import Scheduler
-from osmosis_platform.execution.writing import RunRecord
-from tests.executed_runs import SECRET, Ended, Submitted, report_of
-from tests.submitted_runs import run_of
+from osmosis_platform.execution.writing import RunWriter
+from tests.support.executed_runs import SECRET, Ended, Submitted, report_of
+from tests.support.submitted_runs import run_of
 
 
 @pytest.mark.fault("the rollout prints a secret")
 def test_a_run_that_ends_has_its_figures_its_report_and_no_work_tree(submitted: Submitted) -> None:
-    submitted.children.evaluation = (1, f"printed {SECRET} of {submitted.room.folder}/x\n")
+    submitted.children.evaluation = (1, f"printed {SECRET} of {submitted.run_folder.folder}/x\n")
     submitted.children.report = report_of(SECRET)
     run = submitted.execute()
     assert (run.status, run.lease_until) == ("finished", None)
@@ -42,12 +42,15 @@ def test_a_run_that_ends_has_its_figures_its_report_and_no_work_tree(submitted: 
     assert run.metrics["pass_at_k"] == [{"k": 1, "value": 0.5}, {"k": 2, "value": 1.0}]
     assert run.metrics["reward_stats"]["median"] == 0.5
     assert "info run: printed *** of x" in submitted.log
-    assert submitted.room.output.read_text() == f"printed *** of {submitted.room.folder}/x\n"
+    assert (
+        submitted.run_folder.output.read_text()
+        == f"printed *** of {submitted.run_folder.folder}/x\n"
+    )
     for job in submitted.children.jobs:
         assert (job.environment["KEY"], job.environment["LEVEL"]) == (SECRET, "INFO")
         assert SECRET not in repr(job)
-        assert job.lock == submitted.room.lock
-    assert not submitted.room.source.exists()
+        assert job.lock == submitted.run_folder.lock
+    assert not submitted.run_folder.source.exists()
     with submitted.platform.database.reading() as session:
         raw = session.connection().exec_driver_sql("SELECT report, results, metrics FROM runs")
         assert SECRET not in repr(raw.all())
@@ -119,7 +122,7 @@ def test_log_and_report_name_the_dataset_as_users_know_it(submitted: Submitted) 
 
 @pytest.mark.fault("the model has another name, the key is wrong, the rollout is not there")
 def test_what_is_missing_is_told_before_any_child_is_started(submitted: Submitted) -> None:
-    (submitted.room.source / "rollouts" / "my-rollout" / "main.py").unlink()
+    (submitted.run_folder.source / "rollouts" / "my-rollout" / "main.py").unlink()
     run = submitted.execute()
     assert run.results["error"].startswith("experiment_config.entrypoint: there is no file")
     with submitted.platform.database.writing() as session:
@@ -136,7 +139,7 @@ def test_every_program_of_a_run_is_held_as_the_operator_wants(submitted: Submitt
     assert submitted.execute().status == "finished"
     for job in submitted.children.jobs:
         assert job.limits == JobLimits(cpu_s=9)
-        assert job.wrapper[:2] == ("box", str(submitted.room.folder))
+        assert job.wrapper[:2] == ("box", str(submitted.run_folder.folder))
     built, *_, evaluation = submitted.children.jobs
     environment = str(Path(evaluation.words[0]).parents[2])
     assert built.wrapper[2] == evaluation.wrapper[2] == environment
@@ -155,14 +158,14 @@ def test_another_user_cannot_replace_what_the_platform_writes_again(
     user = RunAs("somebody", os.getuid() + 1, os.getgid())
     submitted.services = replace(submitted.services, confinement=Confinement(user=user))
     assert submitted.execute().status == "finished"
-    room = submitted.room
+    room = submitted.run_folder
     read = (room.datasets, room.datasets / "my-dataset.jsonl")
     assert owners == dict.fromkeys(room.written, user.uid) | dict.fromkeys(read, -1)
 
 
 def build_of_its_own(submitted: Submitted) -> None:
     """Have the rollout want a package, and the platform build environments."""
-    project = submitted.room.source / "rollouts/my-rollout/pyproject.toml"
+    project = submitted.run_folder.source / "rollouts/my-rollout/pyproject.toml"
     project.write_text('[project]\ndependencies = ["tinylib"]')
     environments = Environments(submitted.services.data, submitted.children, BuildSettings(uv="uv"))
     submitted.services = replace(submitted.services, environments=environments)
@@ -189,13 +192,13 @@ def test_a_build_that_fails_fails_the_run_with_its_reason_and_its_log(submitted:
     submitted.children.build = (1, "one\ntwo\n")
     run = submitted.execute()
     assert run.status == "failed"
-    assert run.results["error"] == "the rollout's environment cannot be built: one / two"
+    assert run.results["error"] == "the rollout's environment cannot be built: two"
     assert "info build: two\nerror build: the rollout's environment" in submitted.log
     assert len(submitted.children.jobs) == 1
 
 
 def test_a_repository_that_cannot_be_cloned_fails_the_run(submitted: Submitted) -> None:
-    (submitted.room.folder / "commit").unlink()
+    (submitted.run_folder.folder / "commit").unlink()
     with submitted.platform.database.writing() as session:
         workspace = session.get_one(Workspace, submitted.platform.account.workspace_id)
         workspace.clone_url = "ext::touch x"
@@ -205,7 +208,7 @@ def test_a_repository_that_cannot_be_cloned_fails_the_run(submitted: Submitted) 
 
 
 def test_the_branch_that_a_config_names_is_cloned(submitted: Submitted) -> None:
-    (submitted.room.folder / "commit").unlink()
+    (submitted.run_folder.folder / "commit").unlink()
     submission = dict(run_of(submitted.platform, submitted.run_id).submission)
     submission["experiment_config"] = {**submission["experiment_config"], "branch": "a/b"}
     submitted.platform.set_run(submitted.run_id, submission=submission)
@@ -219,8 +222,8 @@ def test_the_branch_that_a_config_names_is_cloned(submitted: Submitted) -> None:
 def test_an_entrypoint_that_is_a_symlink_fails_the_run_and_says_so(
     submitted: Submitted, monkeypatch: pytest.MonkeyPatch, link: str
 ) -> None:
-    (submitted.room.folder / "commit").unlink()
-    tree = WorkTree(submitted.room.source, "c" * 40, symlinks=("other", link))
+    (submitted.run_folder.folder / "commit").unlink()
+    tree = WorkTree(submitted.run_folder.source, "c" * 40, symlinks=("other", link))
     monkeypatch.setattr(execute, "check_out", lambda *words, **named: tree)
     run = submitted.execute()
     assert run.results["error"] == (
@@ -245,7 +248,7 @@ def test_stopping_ends_the_child_and_keeps_its_report(submitted: Submitted) -> N
     assert run.report["summary"]["total_runs"] == 2
     assert run.lease_until is None  # it can be deleted
     assert "info stop: everything of the run was ended" in submitted.log
-    assert not submitted.room.source.exists()
+    assert not submitted.run_folder.source.exists()
 
 
 @pytest.mark.fault("the platform is ended, or killed, while it executes runs")
@@ -254,8 +257,8 @@ def test_a_platform_that_ends_leaves_the_run_to_the_next_start(submitted: Submit
     children.evaluation = (None, "")
     children.on_wait = submitted.services.shutdown.set
     assert submitted.execute().status == "running"
-    assert submitted.room.source.exists()
-    journal = submitted.room.kept / "x" / "journal.jsonl"
+    assert submitted.run_folder.source.exists()
+    journal = submitted.run_folder.kept / "x" / "journal.jsonl"
     journal.parent.mkdir(parents=True)
     journal.touch()
     submitted.services = replace(
@@ -316,7 +319,7 @@ def test_a_database_that_is_away_for_longer_than_the_lease_interrupts_the_run(
         submitted.execute()
     outage.is_over = True
     assert run_of(submitted.platform, submitted.run_id).status == "running"
-    assert submitted.room.source.exists()
+    assert submitted.run_folder.source.exists()
     submitted.children.evaluation = (0, "")
     assert submitted.execute().status == "finished"
     told = "warning run: interrupted: the platform was ended, or without its database"
@@ -329,7 +332,7 @@ def test_what_no_database_takes_fails_the_run_instead_of_repeating_it(
     def refuse(*values: object) -> None:
         raise DataError("", None, Exception("out of range"))
 
-    monkeypatch.setattr(RunRecord, "set_figures", refuse)
+    monkeypatch.setattr(RunWriter, "set_figures", refuse)
     with pytest.raises(DataError):
         submitted.execute()
     assert run_of(submitted.platform, submitted.run_id).status == "failed"
@@ -338,7 +341,7 @@ def test_what_no_database_takes_fails_the_run_instead_of_repeating_it(
 def test_an_error_of_the_platform_itself_fails_the_run_without_its_text(
     submitted: Submitted,
 ) -> None:
-    submitted.room.report.mkdir()
+    submitted.run_folder.report.mkdir()
     with pytest.raises(OSError):
         submitted.execute()
     run = run_of(submitted.platform, submitted.run_id)
@@ -363,11 +366,11 @@ def test_an_evaluation_that_was_killed_goes_on_twice(
     statuses = iter([KILLED] * kills + [0])
     evaluate = submitted.children.evaluate
 
-    def killed(evaluation: Evaluation) -> Ended:
+    def killed(evaluation: EvaluationJob) -> Ended:
         ended = evaluate(evaluation)
         ended.status = next(statuses)
         if ended.status == KILLED:
-            submitted.room.report.unlink()
+            submitted.run_folder.report.unlink()
         return ended
 
     monkeypatch.setattr(submitted.children, "evaluate", killed)

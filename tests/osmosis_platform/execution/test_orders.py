@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from osmosis_ai.secret import Secret
-from osmosis_platform.execution.growing_file import GrowingFile
 from osmosis_platform.execution.orders import Rows, child_environment, evaluation_words
-from osmosis_platform.execution.room import Room
 from osmosis_platform.execution.run_figures import Progress
+from osmosis_platform.execution.run_folder import RunFolder
+from osmosis_platform.execution.tail import TailedFile
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage.journal import FILE, end_line, session_line, worker_file
 from pytest_osmosis.storage.run_lines import run_lines
@@ -32,7 +32,7 @@ SUBMISSION: dict[str, Any] = {
 def test_the_environment_of_a_child_has_nothing_of_the_platforms_own(tmp_path: Path) -> None:
     own = {"PATH": "/bin", "LANG": "C", "https_proxy": "http://p", "OSMOSIS_TOKEN": "t", "A": "b"}
     secrets = [Secret("sk-1", "KEY"), Secret("sk-2", "OTHER")]
-    found = child_environment(Room(tmp_path), {"LEVEL": "INFO", "TMPDIR": "/x"}, secrets, own)
+    found = child_environment(RunFolder(tmp_path), {"LEVEL": "INFO", "TMPDIR": "/x"}, secrets, own)
     assert found == {
         "LANG": "C",
         "https_proxy": "http://p",
@@ -66,7 +66,7 @@ def test_what_the_config_says_becomes_options_and_an_interrupted_run_is_extended
     evaluation = {"n": 2, "limit": 3, "grader_timeout_s": 5.0}
     submission = {**SUBMISSION, "evaluation_config": evaluation}
     rows = Rows.of_run(RUN_ID, submission)
-    room = Room(Path("/room"))
+    room = RunFolder(Path("/room"))
     words = evaluation_words(submission, rows, room, Path("../d.jsonl"), resumes=False)
     assert words[words.index("--osmosis-only") :] == [
         "--osmosis-only",
@@ -90,15 +90,15 @@ def test_a_dataset_is_linked_by_a_name_that_leads_nowhere_else(tmp_path: Path) -
     (tmp_path / "room").mkdir()
     for name, linked in (("my data", "my-data"), ("../x", "-.-x"), (".", "-"), ("a", "a")):
         rows = tmp_path / "rows.jsonl"
-        link = Room(tmp_path / "room").put_dataset(rows, name, copied=False)
+        link = RunFolder(tmp_path / "room").put_dataset(rows, name, copied=False)
         assert link == Path("../datasets") / f"{linked}.jsonl"
         assert (tmp_path / "room" / "source" / link).parent.name == "datasets"
-        Room(tmp_path / "room").put_dataset(rows, name, copied=True)
+        RunFolder(tmp_path / "room").put_dataset(rows, name, copied=True)
         assert not (tmp_path / "room/datasets" / link.name).is_symlink()
 
 
 def test_a_file_that_grows_is_read_by_whole_lines(tmp_path: Path) -> None:
-    file = GrowingFile(tmp_path / "x")
+    file = TailedFile(tmp_path / "x")
     assert [*file.lines()] == []
     with (tmp_path / "x").open("wb", buffering=0) as writer:
         writer.write(b"one\ntw")
@@ -111,7 +111,7 @@ def test_a_file_that_grows_is_read_by_whole_lines(tmp_path: Path) -> None:
 def test_the_rest_of_a_file_is_read_to_its_end(tmp_path: Path) -> None:
     lines = [b"%0999d\n" % number for number in range(3_000)]
     (tmp_path / "x").write_bytes(b"".join(lines) + b"the end")
-    file = GrowingFile(tmp_path / "x")
+    file = TailedFile(tmp_path / "x")
     assert [*file.lines()] == lines[:1048]
     assert [line for block in file.rest() for line in block] == [*lines[1048:], b"the end"]
     assert [line for block in file.rest() for line in block] == []
@@ -119,7 +119,7 @@ def test_the_rest_of_a_file_is_read_to_its_end(tmp_path: Path) -> None:
 
 def line(run: int, **fields: Any) -> bytes:
     said = [{"role": "user", "content": "x" * 3_000_000}]
-    return run_lines(RolloutRecord(RunResult("d", 0, run, **fields), messages=said), str)
+    return run_lines(RolloutRecord(RunResult("d", 0, run, **fields), messages=said))
 
 
 def test_progress_counts_the_last_line_of_each_run_of_the_journal(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ from osmosis_platform.datasets.files import DatasetFiles
 from osmosis_platform.settings import Settings
 from osmosis_platform.vault.cipher import open_vault
 from tests.osmosis_platform.execution.test_end_to_end import EVALS, PATIENCE_S, served, until
-from tests.platform_server import PlatformServer, submission
-from tests.pushed_workspace import commit, git, make_workspace
-from tests.submitted_runs import log_of, run_of
+from tests.support.platform_server import PlatformServer, submission
+from tests.support.pushed_workspace import commit, git, make_workspace
+from tests.support.submitted_runs import log_of, run_of
 
 pytestmark = pytest.mark.slow
 NOBODY = pwd.getpwnam("nobody")

@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from osmosis_executors.local import LocalExecutor
-from osmosis_platform.backup.tables import dump
+from osmosis_platform.backup.archive import dump
 from osmosis_platform.database.models import Run, now
 from osmosis_platform.execution import scheduler as scheduling
 from osmosis_platform.execution.claims import Claims, finish
 from osmosis_platform.execution.execute import Services
 from osmosis_platform.execution.scheduler import Scheduler
-from tests.platform_fleet import PATIENCE_S, SECRET, Fleet, fleet, until
-from tests.platform_server import PlatformServer
-from tests.submitted_runs import run_of
+from tests.support.platform_fleet import PATIENCE_S, SECRET, Fleet, fleet, until
+from tests.support.platform_server import PlatformServer
+from tests.support.submitted_runs import run_of
 
 RUNS = 50
 AT_ONCE = 4
@@ -62,6 +62,7 @@ class Executed:
             assert self._left.acquire(timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.fault("two schedulers reach for one run")
 def test_fifty_runs_are_each_executed_once_by_two_schedulers_so_many_at_once(
     platform: PlatformServer, monkeypatch: pytest.MonkeyPatch
@@ -104,7 +105,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.fault("two schedulers reach for one run")
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(steps=STEPS)
 def test_a_run_belongs_to_one_scheduler_whatever_they_do(
     steps: list[tuple[str, int, int]], platform_of: Callable[[], PlatformServer]

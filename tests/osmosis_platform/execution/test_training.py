@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from osmosis_platform.execution.services import Trainer
-from tests.executed_runs import SECRET, Submitted
+from osmosis_platform.execution.services import TrainerCommand
+from tests.support.executed_runs import SECRET, Submitted
 
 WORDS = ("train-it", "--well")
 
@@ -19,7 +19,7 @@ def training(submitted: Submitted) -> Submitted:
     submitted.platform.set_run(submitted.run_id, kind="training")
     submitted.children.report = None
     claims = replace(submitted.services.claims, kinds=("training",))
-    submitted.services = replace(submitted.services, claims=claims, trainer=Trainer(WORDS))
+    submitted.services = replace(submitted.services, claims=claims, trainer=TrainerCommand(WORDS))
     return submitted
 
 
@@ -45,17 +45,17 @@ def test_the_trainer_gets_the_address_of_the_rollout_and_its_secrets_in_its_envi
     assert given["CUDA_VISIBLE_DEVICES"] == "0"
     assert "OSMOSIS_PLATFORM_SECRET_KEY" not in given
     assert trainer.words == WORDS
-    config = (training.room.folder / "training.json").read_text()
+    config = (training.run_folder.folder / "training.json").read_text()
     assert json.loads(config)["experiment_config"]["model_path"] == "openai/x"
-    printed = training.room.output.read_text()
-    said = (training.room.folder / "server-address").read_text()
+    printed = training.run_folder.output.read_text()
+    said = (training.run_folder.folder / "server-address").read_text()
     for text in (config, training.log, printed, said, repr(training.children.jobs)):
         assert SECRET not in text
         assert key not in text
     assert "info train: epoch 1 ***" in training.log
     assert printed == "epoch 1 ***\n"
-    assert training.room.trained.is_dir()
-    assert not training.room.source.exists()
+    assert training.run_folder.trained.is_dir()
+    assert not training.run_folder.source.exists()
 
 
 ENDS = [

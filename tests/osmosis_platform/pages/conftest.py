@@ -11,7 +11,7 @@ import pytest
 from osmosis_platform.accounts import browsers
 from osmosis_platform.database.models import User
 from osmosis_platform.pages.forms import SESSION_COOKIE, form_token
-from tests.platform_server import Account, PlatformServer
+from tests.support.platform_server import Account, PlatformServer
 
 
 class Browser:

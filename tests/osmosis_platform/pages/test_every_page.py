@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from osmosis_platform.pages.forms import SESSION_COOKIE
 from osmosis_platform.pages.routes import PAGES
-from tests.platform_server import Account, PlatformServer, serving
+from tests.support.platform_server import Account, PlatformServer, serving
 
 from .conftest import Browser
 
@@ -159,7 +159,7 @@ def test_people_see_a_page_where_programs_see_json(
     def fails(*arguments: object) -> None:
         raise ValueError("a-value-of-somebody")
 
-    monkeypatch.setattr("osmosis_platform.pages.visits.find_workspace", fails)
+    monkeypatch.setattr("osmosis_platform.pages.context.find_workspace", fails)
     failed = me.get("runs", Accept="text/html")
     assert failed.status_code == 500
     assert "The platform failed; its log has more" in failed.text

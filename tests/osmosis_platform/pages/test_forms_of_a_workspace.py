@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from osmosis_platform.database.models import Dataset, Member, StoredSecret, now
 from osmosis_platform.pages.forms import SESSION_COOKIE
-from tests.platform_server import Account, PlatformServer
+from tests.support.platform_server import Account, PlatformServer
 
 from .conftest import Browser
 

@@ -18,7 +18,7 @@ from osmosis_platform.errors import Refused
 from osmosis_platform.pages import live
 from osmosis_platform.pages.forms import SESSION_COOKIE
 from osmosis_platform.pages.live import Streams
-from tests.platform_server import PlatformServer
+from tests.support.platform_server import PlatformServer
 
 from .conftest import Browser
 

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from osmosis_platform.database.models import RunLog, now
-from osmosis_platform.execution import conversations
-from osmosis_platform.execution.room import Room
+from osmosis_platform.database.models import LogLine, now
+from osmosis_platform.execution import outcome
 from osmosis_platform.execution.run_figures import metrics_of
+from osmosis_platform.execution.run_folder import RunFolder
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.score_table import score_table_of
 from pytest_osmosis.reports.json_reader import checked
 from pytest_osmosis.reports.json_writer import document_of
-from tests.made_results import NASTY, result_of, suite_of
-from tests.platform_server import Account, PlatformServer
-from tests.submitted_runs import run_of
+from tests.support.made_results import NASTY, result_of, suite_of
+from tests.support.platform_server import Account, PlatformServer
+from tests.support.submitted_runs import run_of
 
 from .conftest import Browser
 
@@ -115,7 +115,7 @@ def test_a_long_log_is_shown_from_its_end_in_pages(
 ) -> None:
     run_id = platform_server.add_run(account=browser.account, name="long-run", status="stopped")
     with platform_server.database.writing() as session:
-        lines = (RunLog(run_id=run_id, message=f"line {number}.") for number in range(205))
+        lines = (LogLine(run_id=run_id, message=f"line {number}.") for number in range(205))
         session.add_all(lines)
     page = browser.get("runs/long-run").text
     assert "line 204." in page
@@ -166,12 +166,13 @@ def test_a_report_has_the_conversations_without_secrets_and_is_there_without_the
     beside = []
     for name in ("told-run", "odd-run", "link-run"):
         run_id = finished(platform_server, browser.account, name, 1.0, 0.0, submission=submission)
-        report = Room.of_run(platform_server.settings.data, run_id).report
+        report = RunFolder.of_run(platform_server.settings.data, run_id).report
         report.parent.mkdir(parents=True)
         beside.append(report.with_name("report.trajectories.jsonl"))
     messages = [{"role": "user", "content": "What is it? sk-0123456789abcdef"}]
-    line = {"row_index": 1, "run_index": 0, "messages": messages, "ground_truth": "7"}
-    beside[0].write_text(json.dumps(line) + "\n")
+    line = {"suite": "datasets/d.jsonl", "row_index": 1, "run_index": 0}
+    line |= {"messages": messages, "ground_truth": "7"}
+    beside[0].write_text(json.dumps({**line, "suite": "../datasets/d.jsonl"}) + "\n")
     beside[1].write_text("no line of a conversation\n")
     beside[2].symlink_to(beside[0])
     texts = [
@@ -193,7 +194,7 @@ def test_a_report_has_the_conversations_without_secrets_and_is_there_without_the
     assert (link.status_code, link.json()["code"]) == (404, "no_conversations")
     assert "told-run has" not in link.text
     beside[0].write_bytes(b"one\n" + b"sk-0123456789" * 10)
-    monkeypatch.setattr(conversations, "_LINE_BYTES", 100)
+    monkeypatch.setattr(outcome, "_LINE_BYTES", 100)
     cut = browser.client.get(
         "/api/cli/eval-runs/told-run/conversations", headers=browser.account.headers
     )
@@ -280,6 +281,7 @@ def test_the_verdict_is_that_of_the_gates(
     page = browser.get("runs/gated-run").text
     assert '<strong class="figure up">passed</strong>' in page
     assert "<dt>Passed · below</dt>" in page
+    assert '<span class="below">1</span>' in page and '<rect class="below"' in page
     assert "<code>mean &gt;= 0.5</code> 0.6667" in page
     finished(platform_server, browser.account, "plain-run", 1.0, 0.0)
     plain = browser.get("runs/plain-run").text

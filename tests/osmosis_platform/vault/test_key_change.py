@@ -19,8 +19,8 @@ from osmosis_platform.settings import Settings
 from osmosis_platform.vault import key_change
 from osmosis_platform.vault.cipher import KeyProblem, Vault, open_vault
 from osmosis_platform.vault.key_change import change_key, serving
-from tests.platform_database import is_postgres, new_database
-from tests.platform_server import PlatformServer
+from tests.support.platform_database import is_postgres, new_database
+from tests.support.platform_server import PlatformServer
 
 VALUES = {"A": "sk-value-a", "B": "sk-value-b", "server": "sk-value-of-a-server"}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.modes import each_mode
-from tests.project import AGENT, Project
+from tests.support.modes import each_mode
+from tests.support.project import AGENT, Project
 
 ROWS = [f"question {number}" for number in range(24)]
 
@@ -20,7 +20,7 @@ def slow(project: Project) -> Project:
 
 @pytest.mark.parametrize(
     ("workers", "size"),
-    [(0, 2), (0, 5), (0, 24), pytest.param(2, 5, marks=pytest.mark.slow)],
+    [(0, 5), (0, 24), pytest.param(2, 5, marks=pytest.mark.slow)],
 )
 def test_as_many_are_in_flight_and_never_more(slow: Project, workers: int, size: int) -> None:
     slow.endpoint.full_at = size
@@ -72,6 +72,7 @@ def test_one_at_a_time_is_one_after_the_other(slow: Project) -> None:
     assert [ask.row for ask in slow.endpoint.seen] == [row for row in ROWS[:6] for _ in range(2)]
 
 
+@pytest.mark.slow
 def test_a_rollout_of_many_calls_counts_once(slow: Project) -> None:
     call = "answer = await ctx.chat(messages, **ctx.request.completion_params)"
     assert call in AGENT

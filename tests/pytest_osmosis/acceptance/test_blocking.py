@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from osmosis_ai.running.isolation import Isolation
-from tests.modes import each_mode
-from tests.project import Project
+from tests.support.modes import each_mode
+from tests.support.project import Project
 
 BLOCKING = """
 import time
@@ -97,6 +97,7 @@ def test_a_rollout_that_had_to_be_made_again_says_what_both_attempts_took(
     assert project.endpoint.requests == 3
 
 
+@pytest.mark.slow
 def test_a_blocking_eval_function_is_named_too(project: Project) -> None:
     project.write("rewards.py", BLOCKING)
     project.rows(*(f"row {number}" for number in range(12)))
@@ -105,6 +106,7 @@ def test_a_blocking_eval_function_is_named_too(project: Project) -> None:
     assert "rewards:judge: `judge` (rewards.py:25)" in session.out
 
 
+@pytest.mark.slow
 def test_an_error_of_a_moved_agent_shows_its_own_frames_alone(project: Project) -> None:
     project.write("agent.py", BLOCKING.replace("ctx.complete(", "explode("))
     project.rows(*(f"row {number}" for number in range(6)))
@@ -115,6 +117,7 @@ def test_an_error_of_a_moved_agent_shows_its_own_frames_alone(project: Project) 
     assert "blocking.py" not in session.out.replace("test_blocking.py", "")
 
 
+@pytest.mark.slow
 def test_warnings_turned_into_errors_do_not_break_the_session(project: Project) -> None:
     project.write("agent.py", BLOCKING)
     project.rows(*(f"row {number}" for number in range(16)))

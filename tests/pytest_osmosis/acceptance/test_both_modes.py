@@ -16,13 +16,13 @@ from xml.etree.ElementTree import Element
 import pyarrow.parquet as parquet
 import pytest
 
-from tests import report_page
-from tests.endpoints import Ask, Endpoint, error_reply
-from tests.project import AGENT, NO_NEIGHBOURS, Folder, Session
+from tests.support import report_page
+from tests.support.endpoints import Ask, Endpoint, error_reply
+from tests.support.project import AGENT, NO_NEIGHBOURS, Folder, Session
 
 KEY = "sk-a-key-that-may-be-seen-nowhere"
 BATCH_SIZE = 6
-MODES = {"one_process": 0, "n2": 2}
+MODES = ("one_process", "n2")
 PROMPTS = {
     "right": "right", "wrong": "another answer", "raise": "x", "give up": "x", "sleep": "x",
     "refused": "x", "boom": "boom", "shout": "shout", "warn": "warn",
@@ -135,7 +135,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             with Endpoint(answer, api_key=KEY, latency_s=0.05) as endpoint:
                 folder = prepared(tmp_path_factory.mktemp(mode), endpoint)
                 args = folder.options(
-                    f"-n{MODES[mode]}", f"--batch-size={BATCH_SIZE}", "--osmosis-seed=1", "-v",
+                    f"-n{MODES.index(mode) * 2}", "-v",
+                    f"--batch-size={BATCH_SIZE}", "--osmosis-seed=1",
                     "--osmosis-eval-fn=rewards:picky", "--osmosis-agent-timeout=2",
                     "--junitxml=out.xml", "-ojunit_logging=all", "--osmosis-html=out.html",
                     "--osmosis-markdown=out.md", "--osmosis-runs-table=out.parquet",
@@ -147,7 +148,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield evaluated
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=["one_process", pytest.param("n2", marks=pytest.mark.slow)])
 def evaluated(folders: Any, request: pytest.FixtureRequest) -> tuple[Folder, Session]:
     found: tuple[Folder, Session] = folders(request.param)
     return found
@@ -183,6 +184,7 @@ def heard(folder: Folder) -> dict[str, dict[str, list[str]]]:
     return calls
 
 
+@pytest.mark.slow
 @pytest.mark.fault("no xdist, `-n 0`, `-n 1`, `-n 2`")
 def test_the_reports_of_both_modes_are_equal(folders: Any) -> None:
     texts = []
@@ -225,6 +227,7 @@ def test_every_item_is_shown_once_by_its_node_id(session: Session) -> None:
     assert sorted(shown) == sorted([*IDS, *MARKED_IDS, "test_unit.py::test_unit"])
 
 
+@pytest.mark.slow
 def test_verbose_lines_name_the_worker_where_there_are_workers(folders: Any) -> None:
     for mode, named in (("one_process", 0), ("n2", len(IDS))):
         lines = [line for line in folders(mode)[1].lines if "%] " in line and "data.jsonl" in line]
@@ -263,6 +266,7 @@ def test_a_plugin_sees_every_item_once_from_its_start_to_its_finish(folder: Fold
         assert len(set(reports)) == len(reports), nodeid
 
 
+@pytest.mark.slow
 def test_a_plugin_in_a_worker_sees_its_items(folders: Any) -> None:
     calls = heard(folders("n2")[0])
     workers = [of for of in calls.values() if "controller" not in of[""]]

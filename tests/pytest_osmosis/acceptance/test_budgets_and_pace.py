@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.endpoints import Ask, Endpoint, Step, completion, error_reply, reply
-from tests.modes import each_mode
-from tests.project import Project, Session
+from tests.support.endpoints import Ask, Endpoint, Step, completion, error_reply, reply
+from tests.support.modes import each_mode
+from tests.support.project import Project, Session
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "cost": 0.01}
 
@@ -46,41 +46,6 @@ def stopped(session: Session) -> str:
 
 
 @pytest.mark.fault("a budget of money, tokens or time is spent")
-@pytest.mark.slow
-@each_mode
-@pytest.mark.parametrize(
-    ("option", "said"),
-    [
-        ("--osmosis-max-total-tokens=60", "the budget of 60 tokens is spent ("),
-        ("--osmosis-max-cost=0.04", "the budget of $0.04 is spent ("),
-    ],
-)
-def test_a_spent_budget_starts_nothing_more_and_the_rest_can_be_run_later(
-    project: Project, endpoint: Endpoint, option: str, said: str, workers: int
-) -> None:
-    def answers(ask: Ask) -> Iterator[Step]:
-        yield 0.05 if endpoint.requests < 8 else 1.0  # time for workers to hear that it is spent
-        yield reply(200, completion(ask.row, usage=USAGE))
-
-    endpoint.answers = answers
-    project.rows(*(f"row {number}" for number in range(40)))
-    price = "--osmosis-price-per-mtok=1000,1000"
-    session = project.run(option, price, "--batch-size=2", workers=workers)
-    assert session.ret == 1
-    assert stopped(session).startswith(f"stopped: {said}")
-    summary = session.report["summary"]
-    assert (summary["complete"], summary["selected"]) == (False, 40)
-    asked = endpoint.requests
-    assert summary["total_runs"] == asked < 20
-    endpoint.answers = None
-    rest = project.run("--batch-size=2")
-    assert rest.outcomes == {"passed": 40}
-    assert f"resuming: {asked} of 40 runs done" in rest.out
-    assert endpoint.requests == 40
-    assert max(endpoint.by_row.values()) == 1
-
-
-@pytest.mark.fault("a budget of money, tokens or time is spent")
 @each_mode
 def test_a_spent_time_budget_finishes_what_is_in_flight(
     project: Project, endpoint: Endpoint, workers: int
@@ -107,35 +72,6 @@ def test_the_time_budget_begins_with_the_first_run(project: Project) -> None:
     files = ("test_ahead.py", "data.jsonl", "test_behind.py")
     session = project.run(*files, "--osmosis-max-time=3600")
     assert session.outcomes == {"passed": 4}, session.out
-
-
-@pytest.mark.fault("a budget of money where the price is not known")
-@pytest.mark.slow
-def test_a_budget_in_dollars_needs_a_price(project: Project, endpoint: Endpoint) -> None:
-    project.rows("a", "b", "c")
-    refused = project.run("--osmosis-max-cost=1")
-    assert (refused.ret, endpoint.requests) == (4, 0)
-    assert refused.mistake == (
-        f"--osmosis-max-cost: the price of 'm' at {endpoint.netloc} is not known, so the budget "
-        "would never be spent: give --osmosis-price-per-mtok IN,OUT (dollars per million tokens "
-        "of prompts and of completions), or --osmosis-max-total-tokens instead"
-    )
-    price = "--osmosis-price-per-mtok=100,1000"
-    other = project.run("--osmosis-max-cost=1", price, "--osmosis-baseline-model=other")
-    assert "the price of 'other' at" in other.mistake
-    assert "give --osmosis-baseline-price-per-mtok IN,OUT" in other.mistake
-    endpoint.answers = lambda ask: completion(ask.row, usage={**USAGE, "cost": None})
-    session = project.run("--osmosis-max-cost=0.01", price)
-    assert stopped(session) == "stopped: the budget of $0.01 is spent ($0.0120 used)"
-    assert [run["cost_usd"] for run in session.runs] == [pytest.approx(0.006)] * 2
-    endpoint.answers = lambda ask: completion(ask.row, usage=None)
-    unknown = project.run("--osmosis-max-cost=1", price, "--osmosis-fresh")
-    assert stopped(unknown) == (
-        "stopped: the cost of a run is not known: --osmosis-max-cost cannot be kept"
-    )
-    free = project.run("--osmosis-max-cost=1", "--osmosis-fresh", model="embedded", base_url=None)
-    assert "stopped: " not in free.out
-    assert "expected IN,OUT" in project.run("--osmosis-price-per-mtok=1").mistake
 
 
 @pytest.mark.fault("a budget of money, tokens or time is spent")
@@ -165,6 +101,7 @@ def test_the_cost_that_is_shown_is_the_one_that_was_used_and_a_last_run_stops_no
     assert endpoint.requests == 12
 
 
+@pytest.mark.slow
 @pytest.mark.fault("it says how long to wait (Retry-After in seconds, milliseconds, as a date)")
 @each_mode
 def test_no_worker_sends_a_request_before_another_ones_retry_after(

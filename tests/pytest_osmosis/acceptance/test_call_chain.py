@@ -15,8 +15,8 @@ from typing import Any
 
 import osmosis_ai
 import pytest_osmosis
-from tests.endpoints import Ask
-from tests.project import Project
+from tests.support.endpoints import Ask
+from tests.support.project import Project
 
 MOST = 12
 """Coroutines of ours and the agent's; this number only falls."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.modes import each_mode
-from tests.project import NO_NEIGHBOURS, Project, Session
+from tests.support.modes import each_mode
+from tests.support.project import Project, Session
 
 IDS = [f"data.jsonl::row-{row}[run-{run}]" for row in range(3) for run in range(2)]
 
@@ -31,17 +29,6 @@ def chosen(session: Session) -> list[tuple[int, int]]:
     """Row and run of each run in the report."""
     rows = session.report["rows"]
     return [(row["row_index"], run["run_index"]) for row in rows for run in row["runs"]]
-
-
-@pytest.mark.fault("`--lf`, `--ff`, `--sw`")
-@pytest.mark.slow
-def test_node_ids_are_stable_and_select_what_failed(three: Project) -> None:
-    collected = three.run("--collect-only", "-q", n="2")
-    assert collected.lines[: len(IDS)] == IDS
-    session = three.run("-v", n="2")
-    assert reported(session) == IDS
-    assert session.outcomes == {"passed": 4, "failed": 2}
-    assert chosen(three.run("--lf", n="2")) == [(1, 0), (1, 1)]
 
 
 @pytest.mark.parametrize("folder", ["[b]", "a::b"])
@@ -104,7 +91,7 @@ def pytest_collection_modifyitems(items):
 
 
 @each_mode
-def test_a_marked_function_with_several_tests_for_a_run_is_refused(
+def test_a_marked_function_with_several_tests_for_a_run_pays_for_it_once(
     three: Project, workers: int
 ) -> None:
     three.write(
@@ -121,9 +108,8 @@ class TestIt:
 """,
     )
     session = three.run(workers=workers, agent=None, data=None, eval_fn=None)
-    assert session.ret != 0
-    assert "test_it: @pytest.mark.osmosis does not go with a fixture that has" in session.out
-    assert three.endpoint.requests == 0
+    assert session.outcomes == {"passed": 6}, session.out
+    assert three.endpoint.requests == 3
 
 
 ASYNC_TEST = """
@@ -143,32 +129,15 @@ def pytest_pyfunc_call(pyfuncitem):
 
 
 @each_mode
-def test_an_async_test_that_nothing_would_call_is_refused_before_its_rollout(
-    three: Project, workers: int
-) -> None:
+def test_an_async_test_is_called_where_no_plugin_does(three: Project, workers: int) -> None:
     three.write("test_it.py", ASYNC_TEST)
     session = three.run(workers=workers, agent=None, data=None, eval_fn=None)
-    assert session.ret != 0
-    assert "test_it: an `async def` test needs a plugin that calls it" in session.out
-    assert three.endpoint.requests == 0
+    assert session.outcomes == {"passed": 3}, session.out
 
 
 def test_an_async_test_is_run_where_a_plugin_calls_it(three: Project) -> None:
     three.write("test_it.py", ASYNC_TEST)
     three.write("conftest.py", CALLED)
-    session = three.run(agent=None, data=None, eval_fn=None)
-    assert session.outcomes == {"passed": 3}
-
-
-def test_an_async_test_with_anyio_s_fixture_needs_no_marker(
-    three: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTEST_ADDOPTS", NO_NEIGHBOURS.replace("-p no:anyio", ""))
-    three.write("test_it.py", ASYNC_TEST.replace("(rollout)", "(rollout, anyio_backend)"))
-    three.write(
-        "conftest.py",
-        "import pytest\n\n@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n",
-    )
     session = three.run(agent=None, data=None, eval_fn=None)
     assert session.outcomes == {"passed": 3}
 
@@ -208,21 +177,6 @@ def test_node_ids_do_not_depend_on_where_the_session_starts(
     ]
 
 
-@pytest.mark.slow
-def test_a_unique_id_column_names_the_rows(project: Project) -> None:
-    project.rows(
-        {"user_prompt": "a", "ground_truth": "a", "id": "easy one"},
-        {"user_prompt": "b", "ground_truth": "b", "id": "x[1]/y::z\n"},
-    )
-    session = project.run("--collect-only", "-q")
-    first, second = (line for line in session.lines if "::" in line)
-    assert first == "data.jsonl::easy one[run-0]"
-    assert second.startswith("data.jsonl::x(1)_y:.z")
-    for name in (first, second):
-        assert project.plain(*project.options("-n0"), name).outcomes == {"passed": 1}
-    assert [row["row_id"] for row in project.run().report["rows"]] == ["easy one", "x[1]/y::z\n"]
-
-
 def test_rows_keep_their_number_whatever_part_of_the_file_is_taken(three: Project) -> None:
     session = three.run("-v", offset="1", limit="1")
     assert reported(session) == ["data.jsonl::row-1[run-0]"]
@@ -253,14 +207,18 @@ def test_items_are_selected_as_any_other_and_the_rest_is_told_as_missing(
     assert f"partial: {len(runs)} of 6 runs selected" in session.lines
 
 
-@pytest.mark.fault("`-k`, `--deselect`, a node id")
-@pytest.mark.slow
-def test_a_selection_means_the_same_under_xdist(three: Project) -> None:
-    session = three.run("-k", "row-0 or run-1", workers=2, n="2")
-    assert chosen(session) == [(0, 0), (0, 1), (1, 1), (2, 1)]
-    summary = session.report["summary"]
-    assert (summary["selected"], summary["total"], summary["complete"]) == (4, 6, False)
-    assert "partial: 4 of 6 runs selected" in session.lines
+@each_mode
+def test_a_selection_says_what_it_runs_and_shows_no_suite_that_it_leaves_out(
+    three: Project, workers: int | None
+) -> None:
+    three.write("other.jsonl", (three.path / "data.jsonl").read_text())
+    more = ["--osmosis-data=other.jsonl", "--osmosis-markdown=o.md"]
+    session = three.run("-k", "other.jsonl and row-0", *more, workers=workers, n="2")
+    assert "on other.jsonl (3 rows), a selection of 3 x 2 = 6 rollouts" in session.out
+    assert "other.jsonl: 2 of 6 rollouts (3 rows x 2 runs x 1 eval function)" in session.lines
+    assert "data.jsonl" not in session.lines
+    assert session.report["config"]["name"] == "other.jsonl"
+    assert "data.jsonl" not in (three.path / "o.md").read_text().split("Environment")[0]
 
 
 def test_a_whole_evaluation_is_not_told_as_partial(three: Project) -> None:
@@ -270,14 +228,29 @@ def test_a_whole_evaluation_is_not_told_as_partial(three: Project) -> None:
     assert not [line for line in session.lines if line.startswith("partial")]
 
 
-def test_a_row_with_fewer_runs_uses_those_that_it_has_and_the_report_says_so(
+def test_a_row_with_fewer_than_k_runs_has_no_pass_at_k_and_the_report_says_so(
     three: Project,
 ) -> None:
     session = three.run("--deselect", "data.jsonl::row-0[run-0]", n="3")
     summary = session.report["summary"]
     assert summary["incomplete_rows"] == 1
-    assert summary["eval_fns"]["rewards:exact"]["pass_at_3"] == pytest.approx(2 / 3)
-    assert "1 row has fewer than 3 runs: pass@k uses the runs that are there" in session.lines
+    figures = summary["eval_fns"]["rewards:exact"]
+    assert (figures["pass_at_1"], figures["pass_at_3"]) == (pytest.approx(2 / 3), 1 / 2)
+    assert "1 row has fewer than 3 runs: pass@k leaves out rows with fewer than k" in session.lines
+
+
+def test_the_pass_at_k_of_a_single_run_is_a_dash(three: Project) -> None:
+    session = three.run("data.jsonl::row-0[run-1]", "--osmosis-html", "o.html", n="3")
+    figures = session.report["summary"]["eval_fns"]["rewards:exact"]
+    assert figures["pass_at_1"] == figures["pass_hat_1"] == 1.0
+    assert figures["pass_at_3"] is figures["pass_hat_3"] is None
+    assert "pass_at_3" not in figures["intervals"]
+    line = next(line for line in session.lines if line.startswith("rewards:exact"))
+    assert line.split()[-4:] == ["1.000", "-", "-", "1/1"]
+    assert (
+        '<td class="num">1.000</td>' + '<td class="num">-</td>' * 2
+        in (three.path / "o.html").read_text()
+    )
 
 
 @pytest.mark.fault("`--lf`, `--ff`, `--sw`")
@@ -290,22 +263,6 @@ def test_the_last_failures_are_run_again(three: Project) -> None:
     assert first.report["summary"]["complete"] is True
 
 
-@pytest.mark.slow
-def test_runs_are_not_kept_for_nf_unless_it_is_asked_for(three: Project) -> None:
-    """Later sessions would read and write a name of every run that there ever was."""
-    three.write("test_other.py", "def test_other(): pass\n")
-    three.write("pytest.ini", "[pytest]\nosmosis_data = data.jsonl\n")
-    names = three.path / ".pytest_cache/v/cache/nodeids"
-
-    def kept(*more: str) -> set[str]:
-        assert len(three.run(*more, data=None).runs) == 3
-        return {name.partition("::")[0] for name in json.loads(names.read_text())}
-
-    assert kept() == {"test_other.py"}
-    assert kept("--nf") == {"test_other.py", "data.jsonl"}
-    assert kept() == {"test_other.py"}
-
-
 @pytest.mark.fault("`-x`, `--maxfail`")
 def test_it_stops_at_the_first_failure_and_cancels_what_is_in_flight(three: Project) -> None:
     three.endpoint.answers = lambda ask: ["hang"] if ask.row == "gamma" else ask.row
@@ -315,36 +272,6 @@ def test_it_stops_at_the_first_failure_and_cancels_what_is_in_flight(three: Proj
     assert session.report["summary"]["complete"] is False
     assert chosen(session) == [(0, 0), (1, 0)]
     assert three.endpoint.wait_until(lambda endpoint: endpoint.in_flight == 0)
-
-
-def test_what_is_in_flight_is_cancelled_before_anything_else_ends(three: Project) -> None:
-    three.rows({"user_prompt": "beta", "ground_truth": "B"}, "gamma")
-    three.write(
-        "waiting.py",
-        "import asyncio, threading\n"
-        "waits, is_cancelled = threading.Event(), threading.Event()\n"
-        "async def agent(ctx):\n"
-        "    if ctx.request.messages[-1]['content'] == 'beta':\n"
-        "        await asyncio.to_thread(waits.wait)\n"
-        "        return {'role': 'assistant', 'content': 'A'}\n"
-        "    try:\n"
-        "        waits.set()\n"
-        "        await asyncio.Event().wait()\n"
-        "    finally:\n"
-        "        is_cancelled.set()\n",
-    )
-    three.write(
-        "conftest.py",
-        "from pathlib import Path\n"
-        "import pytest\n"
-        "@pytest.hookimpl(tryfirst=True)\n"
-        "def pytest_sessionfinish():\n"
-        "    from waiting import is_cancelled\n"
-        "    Path('seen.txt').write_text(str(is_cancelled.wait(10)))\n",
-    )
-    session = three.run("-x", "--batch-size=2", agent="waiting:agent")
-    assert session.outcomes == {"failed": 1}
-    assert (three.path / "seen.txt").read_text() == "True"
 
 
 @pytest.mark.slow
@@ -386,22 +313,6 @@ class TestPlan:
         assert three.endpoint.connections == 0
         assert not (three.path / "out.json").exists()
         assert "osmosis summary" not in session.out
-
-    @pytest.mark.parametrize(
-        ("options", "sentence"),
-        [
-            ({"agent": "agent:agnt"}, "module 'agent' has no 'agnt'"),
-            ({"eval_fn": "rewards:exat"}, "module 'rewards' has no 'exat'"),
-            ({"data": "wrong.jsonl"}, "wrong.jsonl:1: "),
-        ],
-    )
-    def test_what_it_names_is_checked(
-        self, three: Project, options: dict[str, Any], sentence: str
-    ) -> None:
-        three.write("wrong.jsonl", "{}\n")
-        session = three.run("--collect-only", **options)
-        assert session.ret == 4
-        assert sentence in session.mistake
 
     def test_it_is_the_same_under_xdist_and_starts_no_worker(self, three: Project) -> None:
         session = three.run("--collect-only", "--batch-size=8", workers=2)
@@ -520,37 +431,6 @@ def test_two_data_files_are_two_evaluations_of_one_report(project: Project) -> N
     }
     assert means == {"one.jsonl": 1.0, "two.jsonl": 0.5}
     assert report["summary"]["total_runs"] == 4
-
-
-@pytest.mark.parametrize("suffix", ["json", "parquet"])
-def test_every_format_gives_the_same_runs(three: Project, suffix: str) -> None:
-    rows = [json.loads(line) for line in (three.path / "data.jsonl").read_text().splitlines()]
-    name = f"data.{suffix}"
-    if suffix == "json":
-        three.write(name, json.dumps(rows))
-    else:
-        write_parquet(three.path / name, rows)
-    other = three.run(data=name).report["rows"]
-    usual = three.run().report["rows"]
-    scores = [[[run["scores"] for run in row["runs"]] for row in rows] for rows in (other, usual)]
-    assert scores[0] == scores[1]
-
-
-def write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
-    import pyarrow
-    import pyarrow.parquet
-
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-
-
-@pytest.mark.fault("no xdist, `-n 0`, `-n 1`, `-n 2`")
-@pytest.mark.parametrize(
-    "options", [["-p", "no:xdist"], ["-p", "no:cacheprovider"], ["-p", "no:logging"]]
-)
-def test_it_works_without_other_parts_of_pytest(three: Project, options: list[str]) -> None:
-    session = three.plain(*options, *three.options("-Werror"))
-    assert session.outcomes == {"passed": 2, "failed": 1}
-    assert len(session.runs) == 3
 
 
 KEEPER = """

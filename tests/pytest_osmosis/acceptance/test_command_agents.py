@@ -18,9 +18,9 @@ import pytest
 from pytest_osmosis.user_code.agent import AgentFailed
 from pytest_osmosis.user_code.child_process import MAX_STDOUT, Program, TooMuchOutput
 from pytest_osmosis.user_code.command import read_printed
-from tests.endpoints import error_reply
-from tests.modes import each_mode
-from tests.project import Project, Session
+from tests.support.endpoints import error_reply
+from tests.support.modes import each_mode
+from tests.support.project import Project, Session
 
 KEY = "sk-provider/0123456789+abcdef"
 CLIENT = """
@@ -60,16 +60,6 @@ CHILD = """subprocess.Popen([sys.executable, "-S", "-c", "import time; time.slee
 ANSWER = 'print(asked(request["messages"])["content"])'
 
 
-@pytest.mark.slow
-@each_mode
-def test_plain_text_is_the_last_assistant_message(project: Project, workers: int) -> None:
-    project.rows("a", {"user_prompt": "b", "ground_truth": "c"})
-    session = run(project, ANSWER, workers=workers)
-    assert session.outcomes == {"passed": 1, "failed": 1}
-    assert [(each["tokens"], each["llm_calls"]) for each in session.runs] == [(15, 1)] * 2
-    assert set(project.endpoint.by_model) == {"m"}
-
-
 def test_the_request_comes_on_standard_input(project: Project) -> None:
     project.rows({"user_prompt": "a", "ground_truth": "g", "topic": "sums", "id": "first"})
     body = 'open("seen.json", "w").write(json.dumps([request, os.environ["OSMOSIS_ROLLOUT_ID"]]))'
@@ -93,19 +83,6 @@ def test_the_request_comes_on_standard_input(project: Project) -> None:
         "max_turns": 10,
     }
     assert rollout_id == "eval-0-run-0"
-
-
-@pytest.mark.slow
-def test_messages_and_a_reward_may_be_printed_as_json(project: Project) -> None:
-    project.rows("a")
-    body = (
-        'said = [*request["messages"], asked(request["messages"])]\n'
-        'print(json.dumps({"messages": said, "reward": 0.75}))'
-    )
-    session = run(project, body, "--pass-threshold=0.5", eval_fn=None)
-    assert session.outcomes == {"passed": 1}
-    assert session.runs[0]["scores"] == {"reward": 0.75}
-    assert run(project, body).outcomes == {"passed": 1}
 
 
 def test_a_grader_judges_a_program_too(project: Project) -> None:

@@ -84,6 +84,7 @@ def pytest_runtest_logreport(report):
 """
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_was_cut_short_goes_on_with_the_same_values_of_env_alone(
     session: Session, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ):

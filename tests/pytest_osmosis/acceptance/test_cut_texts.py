@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import report_page
-from tests.endpoints import Endpoint
-from tests.project import Project, Session
+from tests.support import report_page
+from tests.support.endpoints import Endpoint
+from tests.support.project import Project, Session
 
 KEY = "key-0123456789-abcdefghij-ABCDEFGHIJ-xyz"
 PIECES = [KEY[at : at + 8] for at in range(len(KEY) - 8)]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.embedded import EmbeddedEndpoint, start_embedded
-from tests.modes import each_mode
+from tests.support.modes import each_mode
 
 PROJECT = Path(__file__).parents[2] / "existing_project"
 EVAL_FNS = [f"rewards:{name}" for name in ("compute_reward", "exact_match", "conversation_quality")]

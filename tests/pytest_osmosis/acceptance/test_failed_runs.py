@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from osmosis_cli.main import cli
-from tests import report_page
-from tests.endpoints import error_reply, refusing_address
-from tests.modes import each_mode
-from tests.project import Project, Session
+from tests.support import report_page
+from tests.support.endpoints import error_reply, refusing_address
+from tests.support.modes import each_mode
+from tests.support.project import Project, Session
 
 
 @pytest.fixture
@@ -111,12 +111,8 @@ def refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key-that-nobody-may-see")
 
 
-def unknown(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.endpoint.models = {"another"}
-
-
 @each_mode
-@pytest.mark.parametrize("spoil", [gone, refused, unknown])
+@pytest.mark.parametrize("spoil", [gone, refused])
 def test_what_no_run_survives_is_said_once_in_few_lines(
     wrong: Project, monkeypatch: pytest.MonkeyPatch, nowhere: str, spoil: Any, workers: int
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
-from tests.project import Project
+from tests.support.project import Project
 
 AGENTS = """
 async def agent(ctx):
@@ -37,10 +37,9 @@ def test_an_async_function_is_evaluated(project: Project) -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("plain", "is the function plain; expected a RolloutAgentLoop, as an instance or a class, "
-         "or `async def plain(ctx)`"),
-        ("judge", "the function judge is no agent: missing a required argument: 'ground_truth'; "
-         "expected `async def judge(ctx)`"),
+        ("plain", "plain takes a context: declare it `async def`"),
+        ("judge", "judge takes (messages, ground_truth, metadata); an agent takes one required "
+         "parameter: "),
     ],
 )  # fmt: skip
 def test_another_function_is_refused(project: Project, name: str, told: str) -> None:
@@ -60,7 +59,7 @@ def test_the_commands_take_an_async_function(
     told = capsys.readouterr().out
     assert "functions2:agent" in told and "'agent'" in told
     assert run(cli, ["validate", "-m", "functions2:judge"]) == 1
-    assert "the function judge is no agent" in capsys.readouterr().out
+    assert "judge takes (messages, ground_truth, metadata)" in capsys.readouterr().out
     url = project.endpoint.base_url
     words = ["-m", "functions2:agent", "-d", "data.jsonl", "--model", "echo", "--base-url", url]
     assert run(cli, ["test", *words]) == 0

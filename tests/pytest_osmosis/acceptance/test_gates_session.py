@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Iterator
-from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import pytest
 
-from tests.endpoints import Ask, error_reply
-from tests.modes import each_mode
-from tests.project import Project, Session
+from tests.support.endpoints import Ask, error_reply
+from tests.support.modes import each_mode
+from tests.support.project import Project, Session
 
-COMPARE = {
-    ">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "==": operator.eq,
-}  # fmt: skip
 PASSES, BETWEEN, FAILS = "mean >= 0.5", "mean > 0.6", "mean > 0.8"
 """Gates on `partly_known`, by what becomes of them."""
 NAMED = "mean[rewards:exact] > 0.8"
@@ -55,57 +47,6 @@ def cases(session: Session) -> dict[str, Any]:
     return {case.attrib["name"]: case for case in found if case.attrib["classname"] == "gates"}
 
 
-@dataclass(frozen=True)
-class Bounds:
-    low: float
-    high: float
-
-    def around(self) -> Iterator[float]:
-        """Thresholds below, at, between and above the bounds."""
-        middle = (self.low + self.high) / 2
-        yield from (self.low - 0.1, self.low, middle, self.high, self.high + 0.1)
-
-    def verdict(self, compare: str, threshold: float) -> str:
-        held = {COMPARE[compare](bound, threshold) for bound in (self.low, self.high)}
-        if compare == "==" and self.low < threshold < self.high:
-            return "inconclusive"
-        return "inconclusive" if len(held) == 2 else "passed" if held == {True} else "failed"
-
-
-def agresti_coull(passes: int, rows: int, confidence: float) -> tuple[float, float]:
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    more = z**2
-    share = (passes + more / 2) / (rows + more)
-    error = math.sqrt(share * (1 - share) / (rows + more))
-    return max(0.0, share - z * error), min(1.0, share + z * error)
-
-
-@pytest.mark.slow
-@each_mode
-@pytest.mark.parametrize("confidence", [None, "0.9"])
-def test_every_operator_around_the_bounds_gives_its_verdict(
-    partly_known: Project, workers: int, confidence: str | None
-) -> None:
-    bounds = Bounds(0.5, 0.75)
-    if confidence is not None:
-        bounds = Bounds(agresti_coull(2, 4, 0.9)[0], agresti_coull(3, 4, 0.9)[1])
-    expected = {
-        f"mean {compare} {threshold!r}": bounds.verdict(compare, threshold)
-        for compare in COMPARE
-        for threshold in bounds.around()
-    }
-    statuses = [
-        ({"passed"}, 0), ({"passed", "inconclusive", "failed"}, 1),
-        ({"passed", "inconclusive"}, 8), ({"inconclusive"}, 8), ({"failed"}, 1),
-    ]  # fmt: skip
-    for together, status in statuses[: 2 if workers else None]:
-        given = {gate: outcome for gate, outcome in expected.items() if outcome in together}
-        assert set(given.values()) == together
-        session = gated(partly_known, *given, workers=workers, confidence=confidence, baseline=None)
-        assert outcomes(session) == given
-        assert session.ret == status
-
-
 @pytest.mark.parametrize(
     ("gates", "status", "workers"),
     [
@@ -124,24 +65,6 @@ def test_the_exit_status_is_that_of_the_gates_alone(
     assert session.outcomes["below"] == 1
     assert session.outcomes.get("error", session.outcomes.get("errors")) == 1
     assert session.outcomes.get("failed", 0) == (FAILS in gates)
-
-
-def test_without_a_gate_a_low_run_fails_as_it_always_did(partly_known: Project) -> None:
-    session = partly_known.run()
-    assert session.ret == 1
-    assert session.outcomes["failed"] == 1
-    assert session.report["gates"] == []
-
-
-def test_where_nothing_is_known_everything_but_the_counts_is_open(project: Project) -> None:
-    project.rows("a", "b")
-    open_ = ["mean >= 0.5", "pass@2 < 1", "min == 0", "rows@0 <= 1"]
-    exact = ["errors == 4", "scored == 0"]
-    session = gated(project, *open_, *exact, model="fault-500-no-retry", n="2")
-    told = outcomes(session)
-    assert session.ret == 8
-    assert {told[gate] for gate in open_} == {"inconclusive"}
-    assert {told[gate] for gate in exact} == {"passed"}
 
 
 def test_a_session_of_passed_gates_does_not_end_in_red(partly_known: Project) -> None:
@@ -293,18 +216,6 @@ def test_an_unknown_gate_is_named_with_those_that_there_are(partly_known: Projec
     )
 
 
-def test_a_gate_on_each_row_fails_with_the_rows_that_are_below(partly_known: Project) -> None:
-    session = gated(
-        partly_known, "each row >= 8/10", "each row >= 8/10 where kind = easy", baseline=None
-    )
-    assert list(outcomes(session).values()) == ["failed", "passed"]
-    assert session.ret == 1
-    below = "2 of 4 rows below: row-2 0/1, row-3 0/1"
-    assert any(below in line for line in session.section("osmosis summary"))
-    assert any(f"the lowest row is 0; {below}" in line for line in session.lines)
-    assert session.report["gates"][0]["detail"] == below
-
-
 def test_gates_may_stand_in_the_ini_file(partly_known: Project) -> None:
     partly_known.pytester.makeini(f"[pytest]\nosmosis_gates =\n  {PASSES}\n  {BETWEEN}\n")
     session = partly_known.run()
@@ -376,71 +287,21 @@ class TestMistakes:
     """Every one is told before anything runs."""
 
     @pytest.mark.parametrize(
-        ("gates", "said"),
+        ("gate", "said"),
         [
-            (["pass@3 >= 0.9"], "'pass@3 >= 0.9': pass@3 needs --n 3 or more, and n is 1"),
-            (["men >= 0.9"], "'men >= 0.9': 'men' is not a metric; did you mean 'mean'?"),
-            (["mean[nobody] > 0"], "'nobody' is not an eval function here, only rewards:exact"),
-            (["mean > 0 where size = 1"], "the data have no column 'size', only ground_truth"),
-            (["mean > 0 where knid = x"], "system_prompt, user_prompt; did you mean 'kind'?"),
-            (["mean > 0 where kind = odd"], "no row has kind = odd; there are easy, hard"),
-            (["mean - baseline > 0"], "there is no baseline: name one with --osmosis-baseline"),
-            (["mean > 0", "mean  >  0"], "--osmosis-gate 'mean > 0' is given twice"),
+            ("mean > 0 where knid = x", "system_prompt, user_prompt; did you mean 'kind'?"),
+            ("mean - baseline > 0", "there is no baseline: name one with --osmosis-baseline"),
         ],
     )
     def test_a_gate_that_cannot_be_used_is_told(
-        self, partly_known: Project, gates: list[str], said: str
+        self, partly_known: Project, gate: str, said: str
     ) -> None:
-        session = gated(partly_known, *gates)
+        session = gated(partly_known, gate)
         assert session.ret == 4
-        assert said in session.mistake + session.out
+        assert said in session.mistake
         assert partly_known.endpoint.requests == 0
 
-    @pytest.mark.parametrize("option", ["--osmosis-confidence=95", "--osmosis-confidence=0"])
-    def test_a_confidence_is_between_0_and_1(self, partly_known: Project, option: str) -> None:
-        session = partly_known.run(option)
+    def test_a_confidence_is_between_0_and_1(self, partly_known: Project) -> None:
+        session = partly_known.run("--osmosis-confidence=95")
         assert session.ret == 4
         assert "expected a number between 0 and 1, such as 0.95" in session.mistake
-
-
-def test_the_table_has_intervals_and_so_has_the_report(partly_known: Project) -> None:
-    session = gated(partly_known, PASSES, n="2")
-    told = session.report["summary"]["eval_fns"]["rewards:exact"]
-    low, high = agresti_coull(2, 4, 0.95)
-    assert told["intervals"]["mean"] == {
-        "value": 0.5,
-        "low": pytest.approx(low),
-        "high": pytest.approx(high),
-        "method": "agresti-coull",
-        "confidence": 0.95,
-    }
-    assert set(told["intervals"]) == {
-        "mean", "pass_at_1", "pass_at_2", "pass_hat_1", "pass_hat_2",
-    }  # fmt: skip
-    [header, line, *_] = [line for line in session.section("osmosis summary") if line]
-    assert header.split("  ")[0] == "eval function"
-    assert "95% interval" in header
-    assert f"{low:.3f} .. {high:.3f}" in line
-
-
-HUGE = """
-def huge(solution_str):
-    return {"a": 1.7e308, "b": -1.7e308}.get(solution_str, 0.5)
-"""
-
-
-def test_huge_scores_have_figures_and_verdicts_as_others_have(project: Project) -> None:
-    project.write("rewards.py", HUGE)
-    project.rows("a", "b", "c")
-    first = project.run(eval_fn="rewards:huge", output="first.json")
-    assert first.ret == 1
-    gates = ["mean > -1", "min < 0", "mean - baseline >= 0"]
-    session = project.run(
-        *(f"--osmosis-gate={gate}" for gate in gates), "--osmosis-baseline=first.json",
-        "--osmosis-confidence=0.95", "--osmosis-html=out.html", eval_fn="rewards:huge",
-    )  # fmt: skip
-    assert outcomes(session) == {
-        "mean > -1": "inconclusive", "min < 0": "passed", "mean - baseline >= 0": "inconclusive",
-    }  # fmt: skip
-    assert session.ret == 8
-    assert max(map(len, session.section("osmosis summary"))) <= 80

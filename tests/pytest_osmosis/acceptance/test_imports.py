@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.project import Project
+from tests.support.project import Project
 
 TELLS_MODULES = """
 import os
@@ -138,6 +138,7 @@ def test_a_plain_evaluation_imports_no_more_than_it_uses(project: Project, worke
         assert loaded & REPORTING == (REPORTING if process == "main" else set())
 
 
+@pytest.mark.slow
 def test_numpy_is_imported_in_a_thread_when_the_first_run_has_ended(project: Project) -> None:
     project.write("agent.py", WAITS_FOR_NUMPY)
     project.rows("first", "last")

@@ -6,8 +6,8 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from tests.endpoints import completion, error_reply
-from tests.project import AGENT, Project
+from tests.support.endpoints import completion, error_reply
+from tests.support.project import AGENT, Project
 
 
 def properties(element: Element) -> list[tuple[str, str]]:
@@ -79,15 +79,6 @@ def test_failures_and_errors_are_told_apart_with_their_message(project: Project)
     assert f'400 from {project.endpoint.netloc} ("no")' in error.attrib["message"]
 
 
-def test_what_a_rollout_printed_is_in_its_own_case(project: Project) -> None:
-    project.write("agent.py", AGENT.replace("answer = ", 'print(f"<{wish}>")\n        answer = '))
-    project.rows(*"abcd")
-    session = project.run("--junitxml=out.xml", "-ojunit_logging=all", "--batch-size=4")
-    for letter, case in zip("abcd", cases(session.junit).values(), strict=True):
-        assert (case.findtext("system-out") or "").count("<") == 1
-        assert f"<{letter}>" in (case.findtext("system-out") or "")
-
-
 def test_so_it_is_for_a_marked_test(project: Project) -> None:
     project.write("agent.py", AGENT.replace("answer = ", "print(wish)\n        answer = "))
     project.rows("said by the rollout")
@@ -111,7 +102,7 @@ def test_answer(rollout):
     assert printed.count("said by the test") == 1
 
 
-@pytest.mark.parametrize("family", ["xunit1", "xunit2", "legacy"])
+@pytest.mark.parametrize("family", ["xunit1", "legacy"])
 def test_every_family_is_written_without_a_warning(project: Project, family: str) -> None:
     project.rows("a")
     session = project.run("--junitxml=out.xml", f"-ojunit_family={family}", "-Werror")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from osmosis_ai.models.litellm.library import load
-from tests.endpoints import Endpoint, completion, error_reply
-from tests.project import Project, Session
+from tests.support.endpoints import Endpoint
+from tests.support.project import Project, Session
 
 KEY = "sk-provider/0123456789+abcdef"
 WORKFLOW = """
@@ -146,29 +146,6 @@ def test_a_warning_of_litellm_is_no_error_of_a_session_that_asks_an_endpoint_fir
             )
         )  # fmt: skip
     assert session.outcomes == {"passed": 4}, session.out + session.err
-
-
-@pytest.mark.slow
-def test_a_refused_key_ends_the_session_without_quoting_it(provider: Project) -> None:
-    said = f"Incorrect API key provided: {KEY}."
-    provider.endpoint.answers = lambda ask: [error_reply(401, said, code="invalid_api_key")]
-    provider.rows(*"abcdef")
-    session = run(provider, "openai/gpt-4o-mini")
-    assert session.ret == 1
-    assert provider.endpoint.requests == 1
-    assert session.refusal.startswith("ERROR: 401")
-    assert "OPENAI_API_KEY" in session.out
-    check_artefacts(provider, session)
-
-
-@pytest.mark.usefixtures("litellm")
-@pytest.mark.slow
-def test_tokens_that_are_not_told_have_no_cost(provider: Project) -> None:
-    provider.endpoint.answers = completion("a", usage=None)
-    provider.rows("a")
-    session = provider.run(model="gpt-4o-mini", base_url=None)
-    [found] = session.runs
-    assert (found["tokens"], found["cost_usd"]) == (None, None)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from osmosis_cli.eval.viewer.library import Library
 from osmosis_cli.main import cli
 from pytest_osmosis.reports.charts import charts_of
 from pytest_osmosis.reports.view import view_of
-from tests.project import Project
+from tests.support.project import Project
 
 
 def runs(project: Project, *words: str) -> str:

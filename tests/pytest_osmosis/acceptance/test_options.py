@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import Any
 
 import pytest
 
-from pytest_osmosis.options.groups import GROUPS
-from pytest_osmosis.options.table import OPTIONS
-from tests.endpoints import Endpoint
-from tests.project import AGENT, Project, Session
+from pytest_osmosis.options.table import GROUPS, OPTIONS
+from tests.support.endpoints import Endpoint
+from tests.support.project import AGENT, Project, Session
 
 KEY = "sk-a-key-that-nobody-may-see"
 
 WRONG: list[tuple[dict[str, str | None], str]] = [
     # What belongs together.
     ({"agent": None}, "--osmosis-data needs --osmosis-agent too: module:attribute"),
-    ({"model": None}, "--osmosis-data needs --osmosis-model too: a name at --osmosis-base-url"),
+    ({"model": None}, "--osmosis-model is needed: a name at --osmosis-base-url"),
     (
         {"data": None},
         "--osmosis-agent needs --osmosis-data too: a .jsonl, .json, .csv or .parquet file",
@@ -27,25 +27,14 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"agent": "x"}, "--osmosis-agent 'x': expected module:attribute"),
     ({"agent": ""}, "--osmosis-agent '': expected a value"),
     (
-        {"agent": "agent:agnet_loop"},
-        "--osmosis-agent 'agent:agnet_loop': module 'agent' has no 'agnet_loop'. "
-        "Did you mean 'agent_loop'?",
+        {"agent": "agent:__name__"},
+        "--osmosis-agent 'agent:__name__': is a str; expected a function",
     ),
-    ({"agent": "agnt:agent_loop"}, "--osmosis-agent 'agnt:agent_loop': no module 'agnt' (searched"),
-    ({"agent": "agent:explode"}, "--osmosis-agent 'agent:explode': is the function explode;"),
-    ({"agent": "agent.pi:x.py:loop"}, "expected module:attribute"),
-    ({"agent": "agnt.py:loop"}, "--osmosis-agent 'agnt.py:loop': no file 'agnt.py' (looked in"),
-    ({"agent": "broken:loop"}, "--osmosis-agent 'broken:loop': 'broken' imports 'not_there'"),
-    ({"eval_fn": "rewards:exat"}, "--osmosis-eval-fn 'rewards:exat': module 'rewards' has no"),
-    ({"eval_fn": "broken:f"}, "--osmosis-eval-fn 'broken:f': 'broken' imports 'not_there'"),
     ({"eval_fn": "agent:explode"}, "--osmosis-eval-fn 'agent:explode'"),
     # Rows.
     ({"data": "no.jsonl"}, "/no.jsonl: no such file"),
     ({"data": "."}, ": is a directory; give a .jsonl, .json, .csv or .parquet file"),
-    ({"data": "agent.py"}, "agent.py: the name ends in '.py'; expected a .jsonl, .json, .csv or"),
     ({"data": "torn.jsonl"}, "torn.jsonl:3: not JSON"),
-    ({"data": "number.jsonl"}, "number.jsonl:1: "),
-    ({"data": "column.jsonl"}, "'user_prompt' is missing"),
     # The endpoint.
     ({"model": ""}, "--osmosis-model '': expected a value"),
     (
@@ -53,9 +42,7 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
         "--osmosis-model: the embedded endpoint has no persona 'nobody': known are default,",
     ),
     ({"base_url": "localhost:8000"}, "has no scheme: write http://localhost:8000"),
-    ({"base_url": "ftp://h"}, "--osmosis-base-url: the base URL 'ftp://h' is neither http:// nor"),
     ({"base_url": f"http://u:{KEY}@h/v1"}, "--osmosis-base-url: the base URL holds a user name"),
-    ({"base_url": f"http://h/v1?key={KEY}"}, "--osmosis-base-url: the base URL holds a query"),
     (
         {"api_key_env": "NOT_SET"},
         "NOT_SET is not set: export it, or name another variable with --osmosis-api-key-env",
@@ -67,33 +54,26 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ),
     ({"api_key_env": KEY}, "--osmosis-api-key-env must be the name of an environment variable"),
     ({"api_key_env": "PASTED"}, "PASTED holds a non-ASCII character at position 4: copy the key"),
-    ({"api_key_env": "EMPTY"}, "EMPTY"),
     ({"api_key": ""}, "--osmosis-api-key '': expected a value"),
     ({"api_key": f"{KEY}\n{KEY}"}, "--osmosis-api-key"),
     # Numbers.
     ({"n": "0"}, "--osmosis-n '0': expected a whole number of at least 1"),
-    ({"n": "1.5"}, "--osmosis-n '1.5': expected a whole number of at least 1"),
-    ({"n": ""}, "--osmosis-n '': expected a whole number of at least 1"),
     ({"pass_threshold": "nan"}, "--osmosis-pass-threshold 'nan': expected a number"),
-    ({"pass_threshold": "high"}, "--osmosis-pass-threshold 'high': expected a number"),
     ({"max_turns": "0"}, "--osmosis-max-turns '0': expected a whole number of at least 1"),
     ({"temperature": "-1"}, "--osmosis-temperature '-1': expected a number of at least 0"),
     ({"max_tokens": "0"}, "--osmosis-max-tokens '0': expected a whole number of at least 1"),
     ({"top_p": "0"}, "--osmosis-top-p '0': expected a number above 0 and at most 1"),
-    ({"top_p": "1.1"}, "--osmosis-top-p '1.1': expected a number above 0 and at most 1"),
     ({"seed": "-1"}, "--osmosis-seed '-1': expected a whole number of at least 0"),
     ({"batch_size": "0"}, "--osmosis-batch-size '0': expected a whole number of at least 1"),
     ({"limit": "0"}, "--osmosis-limit '0': expected a whole number of at least 1"),
     ({"offset": "-1"}, "--osmosis-offset '-1': expected a whole number of at least 0"),
     ({"sample": "0%"}, "--osmosis-sample '0%': expected a share like 10% or a number of rows"),
-    ({"sample": "some"}, "--osmosis-sample 'some': expected a share like 10% or a number of rows"),
     ({"sample_seed": "x"}, "--osmosis-sample-seed 'x': expected a whole number of at least 0"),
     ({"agent_timeout": "0"}, "--osmosis-agent-timeout '0': expected a number of seconds above 0"),
     ({"grader_timeout": "inf"}, "--osmosis-grader-timeout 'inf': expected a number of seconds"),
     # What is written.
     ({"output": "no/such/folder/out.json"}, "cannot be written: No such file or directory"),
     ({"output": "."}, "is a directory; name a file"),
-    ({"output": ""}, "--osmosis-output '': expected a value"),
     ({"debug_dir": "agent.py"}, "agent.py': cannot be made: File exists"),
 ]
 
@@ -102,12 +82,8 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
 def wrong(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project with files and variables that cannot be used."""
     project.rows("a", "b")
-    project.write("broken.py", "import not_there\n")
     project.write("torn.jsonl", (project.path / "data.jsonl").read_text() + '{"user_')
-    project.write("number.jsonl", '{"system_prompt": "s", "user_prompt": 3}\n')
-    project.write("column.jsonl", '{"system_prompt": "s", "prompt": "u"}\n')
     monkeypatch.setenv("PASTED", f"sk-\N{EN DASH}{KEY}")
-    monkeypatch.setenv("EMPTY", "")
     return project
 
 
@@ -151,6 +127,18 @@ def test_what_does_not_go_together_is_one_sentence(
     assert sentence in session.mistake
 
 
+SENDER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+
+
+def test_an_extra_that_is_missing_is_named(wrong: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, SENDER, None)
+    session = wrong.run("--osmosis-otel")
+    assert (session.ret, wrong.endpoint.requests) == (4, 0)
+    assert session.mistake == (
+        "--osmosis-otel needs the extra otel: pip install 'pytest-osmosis[otel]'"
+    )
+
+
 def test_a_mistake_is_told_by_the_controller_alone(wrong: Project) -> None:
     session = wrong.run(workers=2, data="torn.jsonl")
     assert (session.ret, wrong.endpoint.requests) == (4, 0)
@@ -158,17 +146,7 @@ def test_a_mistake_is_told_by_the_controller_alone(wrong: Project) -> None:
     assert session.out == ""
 
 
-def test_wrong_rows_are_listed_at_once(project: Project) -> None:
-    lines = ['{"system_prompt": "s", "user_prompt": ""}'] * 22
-    project.write("data.jsonl", "\n".join(lines) + "\n")
-    session = project.run()
-    assert session.mistake.splitlines()[0].endswith("data.jsonl: 22 rows cannot be used")
-    assert [line.split()[1] for line in session.mistake.splitlines()[1:21]] == [
-        f"{number}:" for number in range(1, 21)
-    ]
-    assert session.mistake.splitlines()[21:] == ["  and 2 more"]
-
-
+@pytest.mark.fault("no row is selected")
 @pytest.mark.parametrize("options", [{"offset": "7"}, {"data": "none.jsonl"}])
 def test_nothing_to_run_is_said_and_exits_with_5(project: Project, options: Any) -> None:
     project.rows("a", "b")
@@ -177,17 +155,6 @@ def test_nothing_to_run_is_said_and_exits_with_5(project: Project, options: Any)
     assert session.ret == 5
     said = "has 2 rows; an offset of 7 is past the last one" if "offset" in options else "no rows"
     assert session.out.count(said) == 1
-
-
-@pytest.mark.fault("a report cannot be written where it should be")
-def test_a_report_that_cannot_be_written_is_refused_before_the_first_request(
-    project: Project,
-) -> None:
-    project.rows("a")
-    session = project.run(output="missing/out.json")
-    assert project.endpoint.requests == 0
-    assert "--osmosis-output" in session.mistake
-    assert "missing/out.json" in session.mistake
 
 
 @pytest.mark.fault("the key is given on the command line")
@@ -201,16 +168,6 @@ def test_a_key_on_the_command_line_works_and_is_warned_about_once(project: Proje
     strict = project.run("-Werror", api_key=KEY)
     assert strict.ret == 4
     assert "every user of this machine can read a command line" in strict.mistake
-
-
-def test_a_key_in_the_ini_file_works_and_is_warned_about(project: Project) -> None:
-    project.rows("a")
-    project.endpoint.api_key = KEY
-    project.write("pytest.ini", f"[pytest]\nosmosis_api_key = {KEY}\n")
-    session = project.run()
-    assert session.outcomes == {"passed": 1, "warnings": 1}
-    assert session.out.count("osmosis_api_key: everyone who gets the file gets the key") == 1
-    assert KEY not in session.out
 
 
 def test_a_key_comes_from_the_variable_that_is_named(
@@ -244,6 +201,7 @@ def test_over_plain_http_a_key_goes_to_another_machine_only_when_its_variable_is
     assert "none was sent: over plain http it is sent only from a variable that" in refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["http", "HTTP"])
 def test_an_address_of_a_provider_over_plain_http_takes_no_key_that_is_not_named(
     project: Project, monkeypatch: pytest.MonkeyPatch, scheme: str
@@ -558,10 +516,9 @@ def test_answer(rollout):
         [
             ('data="data.jsonl"', "@pytest.mark.osmosis needs agent=..., or --osmosis-agent"),
             ('agent="agent:agent_loop"', "@pytest.mark.osmosis needs data=..., or --osmosis-data"),
-            ("agent=len", "osmosis(agent=...): expected text, such as 'server:agent_loop', not"),
-            ('data=["data.jsonl"]', "osmosis(data=...): expected text, such as 'data.jsonl', not"),
+            ('data=["data.jsonl"]', "osmosis(data=...): expected a path, rows (dicts), or a fu"),
             ('"agent:agent_loop"', "@pytest.mark.osmosis takes keyword arguments alone"),
-            ("agnet=1", "@pytest.mark.osmosis has no argument 'agnet'; it has agent, data, n"),
+            ("agnet=1", "@pytest.mark.osmosis has no argument 'agnet'; it has agent, data, mo"),
             ('agent="agent:agent_loop", data="data.jsonl", n=0', "expected a whole number of at"),
             (
                 'agent="agent:agent_loop", data="data.jsonl", pass_threshold="1"',
@@ -595,10 +552,11 @@ def test_answer(rollout):
 
     def test_a_mark_without_a_model_is_told(self, project: Project) -> None:
         project.rows("a")
-        project.write("test_it.py", self.TEST.format(arguments='agent="agent:agent_loop"'))
+        arguments = 'agent="agent:agent_loop", data="data.jsonl"'
+        project.write("test_it.py", self.TEST.format(arguments=arguments))
         session = project.plain()
         assert session.ret == 2
-        assert "@pytest.mark.osmosis needs a model: give --osmosis-model" in session.out
+        assert "test_it.py::test_answer: --osmosis-model is needed: a name at" in session.out
 
 
 def test_a_base_url_of_the_right_endpoint_is_used_whatever_its_slashes(
@@ -630,3 +588,13 @@ def test_a_report_takes_the_place_of_nothing_else(
     assert words in session.mistake
     assert {name: (project.path / name).read_bytes() for name in before} == before
     assert project.endpoint.requests == 0
+
+
+def test_a_key_in_the_ini_file_works_and_is_warned_about(project: Project) -> None:
+    project.rows("a")
+    project.endpoint.api_key = KEY
+    project.write("pytest.ini", f"[pytest]\nosmosis_api_key = {KEY}\n")
+    session = project.run()
+    assert session.outcomes == {"passed": 1, "warnings": 1}
+    assert session.out.count("osmosis_api_key: everyone who gets the file gets the key") == 1
+    assert KEY not in session.out

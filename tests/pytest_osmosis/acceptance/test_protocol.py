@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.modes import each_mode
-from tests.project import Project
+from tests.support.modes import each_mode
+from tests.support.project import Project
 
 IDS = [f"data.jsonl::row-{row}[run-0]" for row in range(4)]
 WARNING = """

@@ -6,11 +6,10 @@ import gc
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pytest
 
-from tests.project import Project
+from tests.support.project import Project
 
 OBSERVER = """
 import gc
@@ -46,14 +45,6 @@ TEST = f"""{OBSERVER}
 
 def test_it():
     note("test")
-"""
-MARKED = f"""{OBSERVER}
-import pytest
-
-
-@pytest.mark.osmosis
-def test_answer(rollout):
-    note("marked")
 """
 RARE = "10000 10 10"
 
@@ -111,27 +102,7 @@ def test_a_collector_that_is_off_or_slower_is_left_alone(
     assert seen(observed, "collected") == {" ".join(map(str, gc.get_threshold()))}
 
 
-def test_a_threshold_that_other_code_sets_meanwhile_stays(observed: Project) -> None:
-    observed.write("rewards.py", f"{EVAL.replace('    return', '    gc.set_threshold(9); return')}")
-    observed.run()
-    assert gc.get_threshold()[0] == 9
-
-
-def test_a_session_that_only_lists_leaves_the_collector_alone(observed: Project) -> None:
-    observed.run("--collect-only", output=None)
-    assert seen(observed, "end") == {"700 10 10"}
-
-
-@pytest.mark.parametrize("broken", ["KeyboardInterrupt", "RuntimeError"])
-def test_a_session_that_breaks_off_puts_the_threshold_back(observed: Project, broken: str) -> None:
-    told = CONFTEST.replace('note("report")', f'note("report")\n    raise {broken}')
-    observed.write("conftest.py", told)
-    with suppress(KeyboardInterrupt):  # pytester hands it on
-        assert observed.run().ret == pytest.ExitCode.INTERNAL_ERROR
-    assert seen(observed, "report") == seen(observed, "end") == {RARE}
-    assert gc.get_threshold() == (700, 10, 10)
-
-
+@pytest.mark.slow
 def test_ordinary_tests_keep_the_collector_and_runs_behind_them_do_not(observed: Project) -> None:
     observed.write("test_one.py", TEST)
     session = observed.run("test_one.py", "data.jsonl")
@@ -140,6 +111,7 @@ def test_ordinary_tests_keep_the_collector_and_runs_behind_them_do_not(observed:
     assert seen(observed, "eval") == {RARE}
 
 
+@pytest.mark.slow
 def test_runs_ahead_of_an_ordinary_test_leave_the_collector_alone(observed: Project) -> None:
     observed.write("test_one.py", TEST)
     session = observed.run("data.jsonl", "test_one.py")
@@ -147,6 +119,7 @@ def test_runs_ahead_of_an_ordinary_test_leave_the_collector_alone(observed: Proj
     assert seen(observed, "eval") == seen(observed, "test") == {"700 10 10"}
 
 
+@pytest.mark.slow
 def test_a_test_that_comes_late_after_all_has_the_collector_as_it_was(observed: Project) -> None:
     observed.write("test_one.py", TEST)
     observed.write(
@@ -159,12 +132,6 @@ def test_a_test_that_comes_late_after_all_has_the_collector_as_it_was(observed: 
     assert observed.run("test_one.py", "data.jsonl").outcomes == {"passed": 3}
     assert seen(observed, "eval") == {RARE}
     assert seen(observed, "test") == {"700 10 10"}
-
-
-def test_marked_functions_are_part_of_the_evaluation(observed: Project) -> None:
-    observed.write("test_marked.py", MARKED)
-    observed.run("test_marked.py", "--osmosis-only", eval_fn=None)
-    assert seen(observed, "marked") == {RARE}
 
 
 TWICE = """
@@ -191,3 +158,11 @@ def test_what_exists_is_frozen_once_in_a_process_with_two_evaluations(observed: 
     done = subprocess.run(command, cwd=observed.path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert seen(observed, "eval") == {RARE}
+
+
+def test_a_session_that_breaks_off_puts_the_threshold_back(observed: Project) -> None:
+    told = CONFTEST.replace('note("report")', 'note("report")\n    raise RuntimeError')
+    observed.write("conftest.py", told)
+    assert observed.run().ret == pytest.ExitCode.INTERNAL_ERROR
+    assert seen(observed, "report") == seen(observed, "end") == {RARE}
+    assert gc.get_threshold() == (700, 10, 10)

@@ -7,24 +7,20 @@ import json
 
 import pytest
 
-from tests import report_page
-from tests.modes import each_mode
-from tests.project import Project
+from tests.support import report_page
+from tests.support.modes import each_mode
+from tests.support.project import Project
 
-KEY = "sk-a-key-that-nobody-may-see"
-REASONED = f"""
+REASONED = """
 def exact(solution_str, ground_truth, extra_info):
     right = solution_str == ground_truth
-    return {{"score": right, "reason": "it is right" if right else "<b>wrong</b>, says {KEY}"}}
+    return {"score": right, "reason": "it is right" if right else "<b>wrong</b>, says no"}
 """
 FILES = ("out.json", "out.md", "out.html", "out.csv", "out.xml", "out.trajectories.jsonl")
 
 
 @each_mode
-def test_reports_show_the_reason_beside_the_score(
-    project: Project, workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+def test_reports_show_the_reason_beside_the_score(project: Project, workers: int) -> None:
     project.write("reasoned.py", REASONED)
     project.rows("a", {"user_prompt": "b", "ground_truth": "c"})
     options = [
@@ -42,21 +38,18 @@ def test_reports_show_the_reason_beside_the_score(
         assert told[1].startswith("<b>wrong</b>, says ")
         assert any("  reason        reasoned:exact: <b>wrong</b>" in line for line in session.lines)
         written = {name: report_page.text_of(project.path / name) for name in FILES}
-        assert all(KEY not in text for text in (session.out, *written.values()))
         assert "&#60;b&#62;wrong" in written["out.md"] or "<b>wrong</b>" in written["out.md"]
         assert "it is right" in written["out.html"] and "<b>wrong</b>, says" in written["out.html"]
         assert "<b>wrong" not in (project.path / "out.html").read_text("utf-8")
         lines = list(csv.DictReader(written["out.csv"].splitlines()))
         assert lines[0]["reason[reasoned:exact]"] == "it is right"
         assert 'name="osmosis_reason[reasoned:exact]" value="it is right"' in written["out.xml"]
-    journals = [path.read_text() for path in project.path.glob(".osmosis/runs/*/*.jsonl")]
-    assert journals and all(KEY not in text for text in journals)
     first = json.loads(written["out.trajectories.jsonl"].splitlines()[0])
     assert first["reasons"] == {"reasoned:exact": ["it is right"]}
 
 
 BESIDE_OTHERS = """
-from osmosis_ai.rubric.reasons import tell
+from osmosis_ai.rubric.reasons import add_reason
 
 def low(solution_str, ground_truth, extra_info):
     return {"score": 0.2, "reason": "it is rude"}
@@ -65,7 +58,7 @@ def undecided(solution_str, ground_truth, extra_info):
     return {"score": None, "reason": "there is no answer to judge"}
 
 def broken(solution_str, ground_truth, extra_info):
-    tell("the judge liked it")
+    add_reason("the judge liked it")
     raise LookupError("no such drawer")
 """
 SAID = {

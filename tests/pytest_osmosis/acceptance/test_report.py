@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import stat
@@ -15,14 +14,11 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.reports.json_models import Report, schema
-from tests import report_page
-from tests.endpoints import Ask, completion, reply
-from tests.modes import each_mode
-from tests.project import Project, Session
-
-TIMES = ("duration_ms", "total_duration_ms", "started_at", "llm_ms")
-ABOUT_THE_SESSION = ("environment",)
+from pytest_osmosis.reports.json_models import Report
+from tests.support import report_page
+from tests.support.endpoints import Ask, completion, reply
+from tests.support.modes import each_mode
+from tests.support.project import Project, Session
 
 
 def answers(ask: Ask) -> Any:
@@ -52,13 +48,6 @@ def evaluated(project: Project, *args: str) -> Session:
         n="5",
         eval_fn="rewards:exact",
     )
-
-
-def without_times(value: Any) -> Any:
-    if isinstance(value, dict):
-        left_out = (*TIMES, *ABOUT_THE_SESSION)
-        return {key: without_times(item) for key, item in value.items() if key not in left_out}
-    return [without_times(item) for item in value] if isinstance(value, list) else value
 
 
 def scores(report: dict[str, Any], name: str) -> Iterator[list[float | None]]:
@@ -113,25 +102,6 @@ def test_every_number_can_be_counted_again_from_the_rows(mixed: Project) -> None
     assert 0 < summary["eval_fns"]["rewards:exact"]["mean"] < 1
 
 
-@pytest.mark.slow
-def test_the_report_does_not_depend_on_the_batch_size(mixed: Project) -> None:
-    texts = []
-    for size in (1, 7):
-        report = evaluated(mixed, f"--batch-size={size}").report
-        texts.append(json.dumps(without_times(report)))  # order matters too
-    assert texts[0] == texts[1]
-
-
-@pytest.mark.parametrize(
-    ("n", "ks"), [(1, []), (2, [1, 2]), (4, [1, 3, 4]), (5, [1, 3, 5]), (12, [1, 3, 5, 10, 12])]
-)
-def test_pass_at_k_is_given_for_the_usual_k_and_n(project: Project, n: int, ks: list[int]) -> None:
-    project.rows("a")
-    figures = project.run(n=str(n)).report["summary"]["eval_fns"]["rewards:exact"]
-    told = [int(key.rpartition("_")[2]) for key in figures if key.startswith("pass_at_")]
-    assert told == ks
-
-
 def test_it_has_the_core_that_tools_read(project: Project) -> None:
     project.rows("a", "b")
     report = project.run(n="3").report
@@ -168,16 +138,6 @@ def test_it_is_what_its_models_define(mixed: Project) -> None:
     assert text.endswith("}\n")
 
 
-def test_the_published_schema_demands_the_core() -> None:
-    published = schema()
-    required = {name: set(model["required"]) for name, model in published["$defs"].items()}
-    assert {"config", "summary", "rows"} <= set(published["required"])
-    assert {"model", "n_runs", "pass_threshold", "eval_fns"} <= required["Config"]
-    assert {"mean", "std", "min", "max"} <= required["EvalFnSummary"]
-    assert {"run_index", "success", "scores", "duration_ms", "tokens"} <= required["Run"]
-    assert json.loads(json.dumps(published)) == published
-
-
 def test_rows_and_runs_are_sorted_whatever_order_they_finished_in(project: Project) -> None:
     project.endpoint.answers = lambda ask: [
         0.02 * (5 - int(ask.row)),
@@ -211,39 +171,8 @@ class TestAnswers:
         assert (page.runs[0].get("answer"), page.conversations) == (None, [])
         assert '"not to be kept"' not in (project.path / "out.json").read_text()
 
-    @pytest.mark.parametrize(
-        ("said", "kept"),
-        [
-            ("\ud800 lone", "\N{REPLACEMENT CHARACTER} lone"),
-            ("nul \x00 esc \x1b[31m", None),
-            ("\u2028 \U0001f600 \u0663", None),
-        ],
-        ids=["surrogate", "control", "separator"],
-    )
-    def test_any_text_can_be_reported(self, project: Project, said: str, kept: str | None) -> None:
-        project.endpoint.answers = said
-        project.rows("a")
-        session = project.run("--junitxml=out.xml")
-        [run] = session.runs
-        assert run["outcome"] == "failed"
-        assert run["answer"] == (kept or said)
-        assert session.junit is not None
-        assert "\x1b" not in session.out
-
 
 class TestWriting:
-    def test_the_file_is_replaced_as_a_whole(self, project: Project) -> None:
-        project.rows("a")
-        project.write("out.json", "what was there")
-        before = (project.path / "out.json").stat().st_ino
-        assert project.run().ret == 0
-        after = project.path / "out.json"
-        assert after.stat().st_ino != before
-        assert json.loads(after.read_text())
-        left = [file.name for file in project.path.iterdir() if "osmosis-probe" in file.name]
-        assert left == []
-        assert [file.name for file in project.path.glob(".out.json*")] == []
-
     @pytest.mark.fault("others can read the files")
     def test_its_mode_is_the_umasks_or_that_of_the_file_before(self, project: Project) -> None:
         project.rows("a")
@@ -261,34 +190,11 @@ class TestWriting:
         finally:
             os.umask(umask)
 
-    @pytest.mark.fault("the disk is full")
-    def test_what_cannot_be_written_in_the_end_is_told_and_fails_the_session(
-        self, project: Project
-    ) -> None:
-        project.rows("a")
-        folder = project.path / "reports"
-        folder.mkdir()
-        project.write("conftest.py", REMOVES_THE_FOLDER)
-        session = project.run(output="reports/out.json")
-        assert session.outcomes == {"passed": 1}
-        assert session.ret == 1
-        assert "ERROR: cannot write reports/out.json: No such file or directory" in session.lines
-        assert "rewards:exact" in "\n".join(session.section("osmosis summary"))
-
     def test_a_session_without_a_run_leaves_the_old_report_alone(self, project: Project) -> None:
         project.rows("a")
         project.write("out.json", "what was there")
         assert project.run("-k", "nothing").ret == 5
         assert (project.path / "out.json").read_text() == "what was there"
-
-
-REMOVES_THE_FOLDER = """
-import shutil
-
-
-def pytest_runtest_logreport(report):
-    shutil.rmtree("reports", ignore_errors=True)
-"""
 
 
 def test_the_report_says_what_was_asked(project: Project) -> None:
@@ -301,16 +207,6 @@ def test_the_report_says_what_was_asked(project: Project) -> None:
     settings = config["settings"]
     assert (settings["temperature"], settings["seed"]) == (0.5, 3)
     assert (settings["max_turns"], settings["limit"], settings["offset"]) == (4, 2, 1)
-
-
-@pytest.mark.slow
-def test_the_same_rows_have_the_same_digest_and_others_another(project: Project) -> None:
-    project.rows("a", "b")
-    first = project.run().report["config"]["data_sha256"]
-    assert project.run().report["config"]["data_sha256"] == first
-    assert project.run(limit="1").report["config"]["data_sha256"] != first
-    project.rows("a", "c")
-    assert project.run().report["config"]["data_sha256"] != first
 
 
 COUNTS_REPORTS = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.project import Project
+from tests.support.project import Project
 
 ROWS = [f"row {number}" for number in range(7)]
 IDS = [f"data.jsonl::row-{number}[run-0]" for number in range(len(ROWS))]

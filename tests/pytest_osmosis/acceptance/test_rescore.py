@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from pytest_osmosis.storage import run_lines
-from tests.endpoints import Ask, Endpoint, error_reply
-from tests.modes import each_mode
-from tests.project import Project
+from tests.support.endpoints import Ask, Endpoint, error_reply
+from tests.support.modes import each_mode
+from tests.support.project import Project
 
 OTHER = """
 def shout(solution_str, ground_truth, extra_info):
@@ -77,11 +77,6 @@ def test_the_same_functions_give_the_same_scores(recorded: Project):
     after = rescore(recorded).report
     assert after["rows"] == before["rows"]
     assert after["summary"]["eval_fns"] == before["summary"]["eval_fns"]
-
-
-def test_no_model_is_made_ready(recorded: Project, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delattr("osmosis_ai.models.litellm.library.import_ahead")
-    assert rescore(recorded, "-k", "row-0").outcomes == {"passed": 2, "deselected": 6}
 
 
 def test_another_threshold_decides(recorded: Project):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,9 +11,9 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.storage import run_directory
-from tests.endpoints import Ask, Endpoint, error_reply
-from tests.modes import each_mode
-from tests.project import Project, Session
+from tests.support.endpoints import Ask, Endpoint, error_reply
+from tests.support.modes import each_mode
+from tests.support.project import Project, Session
 
 ROWS = ["a", "b", "c", "wrong", "d", "e"]
 
@@ -136,20 +133,6 @@ def test_a_kept_run_is_reported_as_it_was(project: Project, model: Flaky, worker
         )
 
 
-def test_errors_of_the_users_code_are_done_and_the_endpoints_are_not(project, model):
-    project.rows("a", "raise", "b")
-    model.down = {"b"}
-    session = project.run()
-    assert "1 run has no score (provider 1): run the same command again to fill it in" in (
-        session.lines
-    )
-    model.down = set()
-    session = project.run()
-    assert [run["cached"] for run in session.runs] == [True, True, False]
-    assert model.asked == {"a": 1, "b": 1}
-    assert "fill it in" not in session.out
-
-
 JUDGED = """
 from pathlib import Path
 
@@ -224,68 +207,6 @@ class Judging(Grader):
     assert (project.path / "begun").read_text() == "xx"
 
 
-@each_mode
-def test_after_a_complete_evaluation_a_new_one_starts(project, model, workers):
-    project.rows(*ROWS)
-    project.run()
-    session = project.run(workers=workers)
-    assert set(model.asked.values()) == {2}
-    assert "resuming" not in session.out
-    archived, current = sorted(folders(project), reverse=True)
-    assert current == "data-m"
-    assert re.fullmatch(r"data-m@\d{8}-\d{6}", archived)
-
-
-CHANGES = {
-    "sampling": (["--osmosis-temperature=0.5"], "temperature was not given and is 0.5"),
-    "seed": (["--osmosis-seed=3"], "seed was not given and is 3"),
-    "threshold": (["--pass-threshold=0.5"], "pass threshold was 1.0 and is 0.5"),
-    "turns": (["--osmosis-max-turns=3"], "max turns was 10 and is 3"),
-    "timeout": (["--osmosis-agent-timeout=9"], "agent timeout was 450.0 and is 9.0"),
-    "eval function": (
-        ["--eval-fn=rewards:length"],
-        "eval functions was rewards:exact and is rewards:exact, rewards:length",
-    ),
-}
-
-
-@pytest.mark.fault("the journal is that of another dataset, agent or model, or of another version")
-@pytest.mark.slow
-@pytest.mark.parametrize(("options", "told"), CHANGES.values(), ids=CHANGES)
-def test_a_changed_option_starts_anew_and_is_named(unfinished, model, options, told):
-    refused = unfinished.run("--osmosis-resume", *options)
-    assert refused.ret == 4
-    assert refused.mistake.startswith(f"--osmosis-resume: data-m cannot be resumed: {told};")
-    assert not model.asked
-    session = unfinished.run(*options)
-    [line] = [line for line in session.lines if "starting anew" in line]
-    [aside] = [name for name in folders(unfinished) if "@" in name]
-    assert line == f"osmosis: starting anew: {told}; the unfinished one is kept as {aside}"
-    assert len(model.asked) == len(ROWS)
-
-
-def test_a_changed_endpoint_starts_anew_and_is_named(unfinished, model):
-    with Endpoint(model) as other:
-        session = unfinished.run(base_url=other.base_url)
-        assert f"endpoint was {unfinished.endpoint.base_url} and is {other.base_url}" in session.out
-    assert len(model.asked) == len(ROWS)
-
-
-@pytest.mark.fault("the journal is that of another dataset, agent or model, or of another version")
-@pytest.mark.slow
-def test_another_model_starts_anew_and_the_unfinished_one_stays(unfinished, model):
-    refused = unfinished.run("--osmosis-resume", model="n")
-    assert refused.ret == 4
-    assert refused.mistake == (
-        "--osmosis-resume: nothing to resume: model was m and is n in data-m"
-    )
-    session = unfinished.run(model="n")
-    assert "starting anew: model was m and is n in data-m, which stays unfinished" in session.out
-    assert len(model.asked) == len(ROWS)
-    assert folders(unfinished) == ["data-m", "data-n"]
-    assert "resuming: 4 of 6 runs done" in unfinished.run().out
-
-
 @pytest.mark.fault("the agent's source changed")
 @pytest.mark.parametrize(
     ("file", "text"), [("agent.py", "# newer\n"), ("rewards.py", "# newer\n"), ("deep.py", "X = 2")]
@@ -322,18 +243,6 @@ def test_a_changed_file_that_the_agent_reads_starts_anew_and_is_named(unfinished
     assert wrong.ret == 4
     assert wrong.mistake.startswith("--osmosis-inputs '")
     assert wrong.mistake.endswith("promts/*.txt': no file matches")
-
-
-@pytest.mark.fault("it changes between a session and the next, or under one")
-@pytest.mark.slow
-def test_changed_rows_start_anew_and_are_counted(unfinished, model):
-    unfinished.rows("a", "B", "C", *ROWS[3:])
-    told = "dataset changed since (2 of 6 rows differ)"
-    refused = unfinished.run("--osmosis-resume")
-    assert refused.ret == 4 and told in refused.mistake
-    session = unfinished.run()
-    assert f"starting anew: {told}" in session.out
-    assert len(model.asked) == len(ROWS)
 
 
 @pytest.mark.slow
@@ -443,35 +352,6 @@ def test_nothing_is_kept_and_nothing_begun_when_nothing_is_selected(project, mod
     assert journal_of(project).read_bytes() == before
 
 
-def test_fresh_starts_anew_in_any_case(unfinished, model):
-    session = unfinished.run("--osmosis-fresh")
-    assert "osmosis: --osmosis-fresh: the unfinished one is kept as" in session.out
-    assert set(model.asked.values()) == {1} and len(model.asked) == len(ROWS)
-
-
-@pytest.mark.slow
-@each_mode
-@pytest.mark.parametrize(
-    ("option", "again"),
-    [("--osmosis-retry-failed", {"e"}), ("--osmosis-retry-failed=all", {"e", "wrong"})],
-)
-def test_what_failed_is_run_again_when_asked(project, model, workers, option, again):
-    project.write(
-        "rewards.py",
-        "def exact(solution_str, ground_truth, extra_info):\n"
-        "    if solution_str == 'e': raise ValueError('no e')\n"
-        "    return float(solution_str == ground_truth)\n",
-    )
-    project.rows("a", "wrong", "e")
-    project.run()
-    model.asked.clear()
-    session = project.run(option, workers=workers)
-    assert set(model.asked) == again
-    assert {run["answer"] for run in session.runs if not run["cached"]} == {
-        "right" if row == "wrong" else row for row in again
-    }
-
-
 def test_resume_reports_a_complete_evaluation_without_any_call(project, model):
     project.rows(*ROWS)
     project.run()
@@ -535,6 +415,31 @@ def test_another_place_can_be_named(project, model, tmp_path):
     assert "resuming: 1 of 2 runs done" in session.out
 
 
+MARKED = """
+import pytest
+
+@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
+def test_it(rollout):
+    assert rollout.solution_str == rollout.ground_truth
+    assert rollout.messages[-1]["content"] == rollout.metadata["user_prompt"]
+"""
+
+
+@each_mode
+def test_a_kept_rollout_is_found_where_node_ids_name_more_than_a_run(project, model, workers):
+    project.rows("a", "b", "c")
+    fixture = '\n@pytest.fixture(params=["backend"])\ndef backend(request): ...\n'
+    project.write("test_marked.py", MARKED.replace("(rollout)", "(rollout, backend)") + fixture)
+    model.down = {"c"}
+    usual = project.options(f"-n{workers}", "-v", agent=None, data=None, eval_fn=None)
+    first = project.plain(*usual, "test_marked.py")
+    assert "test_marked.py::test_it[backend-row-0-run-0]" in first.out
+    model.down = set()
+    second = project.plain(*usual, "test_marked.py")
+    assert second.outcomes == {"passed": 3}
+    assert model.asked == {"a": 1, "b": 1, "c": 1}
+
+
 def test_a_place_that_cannot_be_written_is_refused_before_any_request(project, model):
     project.rows("a")
     session = project.run("--osmosis-run-dir=agent.py/x")
@@ -555,251 +460,3 @@ def test_a_read_only_project_is_evaluated_without_a_journal_and_warned(project, 
     assert session.ret == 0
     [warning] = [line for line in session.lines if "warning: no journal" in line]
     assert "--osmosis-run-dir PATH" in warning
-
-
-LOCKED = """
-import sys
-from pathlib import Path
-from pytest_osmosis.storage import run_directory
-run_directory.make_private(Path(sys.argv[1]).parent)
-lock = run_directory.lock(Path(sys.argv[1]))
-print("held", flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.mark.fault("two sessions have one report or one evaluation")
-@pytest.mark.slow
-def test_an_evaluation_that_goes_on_elsewhere_is_refused(project, model):
-    project.rows("a")
-    folder = project.path / ".osmosis" / "runs" / "data-m"
-    with subprocess.Popen(
-        [sys.executable, "-c", LOCKED, str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "held\n"
-        session = project.run()
-        other.kill()
-    assert session.ret == 4
-    assert session.mistake.startswith(f".osmosis/runs/data-m is in use by pid {other.pid}: wait")
-    assert not model.asked
-    assert project.run().ret == 0
-
-
-@pytest.mark.fault("two sessions have one report or one evaluation")
-@pytest.mark.slow
-def test_a_report_that_another_session_writes_is_refused(project, model):
-    project.rows("a", "b")
-    project.rows("a", name="other.jsonl")
-    refused: list[Session] = []
-
-    def answer(ask: Ask) -> str:
-        if not refused:
-            refused.append(project.apart(*project.options("-n0", data="other.jsonl")))
-        return ask.row
-
-    project.endpoint.answers = answer
-    assert project.run().ret == 0
-    assert refused[0].ret == 4
-    assert f"out.json' is in use by pid {os.getpid()}: wait for it" in refused[0].mistake
-
-
-@pytest.mark.fault("the journal is torn, or damaged in the middle")
-def test_a_torn_line_is_dropped_and_said(unfinished, model):
-    path = journal_of(unfinished)
-    path.write_bytes(path.read_bytes()[:-30])
-    session = unfinished.run()
-    assert "osmosis: 1 unfinished line dropped from the end of the journal" in session.lines
-    assert "resuming: 4 of 6 runs done" in session.out
-    assert model.asked == {"c": 1, "e": 1}
-
-
-@pytest.mark.fault("the journal is torn, or damaged in the middle")
-@pytest.mark.slow
-def test_a_damaged_journal_is_refused_by_its_line(unfinished, model):
-    path = journal_of(unfinished)
-    path.write_bytes(path.read_bytes().replace(b'"answer":"b"', b'"answer":"x"'))
-    session = unfinished.run()
-    assert session.ret == 4
-    assert session.mistake == (
-        f"{path}:5: this line is damaged, and others follow it; move it away, or give "
-        "--osmosis-fresh to keep it aside and start anew"
-    )
-    assert not model.asked
-    assert unfinished.run("--osmosis-fresh").ret == 1
-    assert len(model.asked) == len(ROWS)
-
-
-@pytest.mark.slow
-def test_a_run_that_the_controller_never_heard_of_is_not_lost(project, model):
-    project.rows(*ROWS)
-    model.down = {"c", "e"}
-    project.run(workers=2)
-    path = journal_of(project)
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:2]))  # as if killed before it heard of any
-    model.down = set()
-    model.asked.clear()
-    session = project.run()
-    assert "resuming: 4 of 6 runs done" in session.out
-    assert model.asked == {"c": 1, "e": 1}
-
-
-WITNESS = """
-import json
-from pathlib import Path
-from pytest_osmosis.storage.group_sync import AppendFile
-
-class Witness:
-    synced = {}
-
-    def sync(self, file):
-        self.original(file)
-        self.synced[file.path.name] = file.path.read_bytes()
-
-    def pytest_runtest_logreport(self, report):
-        run = getattr(report, "osmosis", None)
-        if run is not None:
-            lines = b"".join(self.synced.values()).splitlines()
-            on_disk = [json.loads(line)["run"] for line in lines if line.startswith(b'{"run":')]
-            assert run.row_index in [each["row_index"] for each in on_disk], on_disk
-
-def pytest_configure(config):
-    if config.getoption("numprocesses") and not hasattr(config, "workerinput"):
-        return  # its workers keep the runs, before they report them
-    witness = Witness()
-    witness.original = AppendFile.sync
-    AppendFile.sync = lambda file: witness.sync(file)
-    config.add_cleanup(lambda: setattr(AppendFile, "sync", witness.original))
-    config.pluginmanager.register(witness)
-"""
-
-
-@each_mode
-def test_a_run_is_on_disk_before_pytest_hears_of_it(project, model, workers):
-    project.rows(*ROWS)
-    project.write("conftest.py", WITNESS)
-    session = project.run("--batch-size=3", workers=workers)
-    assert session.outcomes == {"passed": 5, "failed": 1}
-
-
-FULL_DISK = """
-import os
-from pytest_osmosis.storage.group_sync import AppendFile
-
-def pytest_configure(config):
-    write, room = AppendFile.write, [int(os.environ["ROOM"])]
-
-    def full(self, data):
-        room[0] -= len(data)
-        if room[0] < 0:
-            raise OSError(28, "No space left on device")
-        write(self, data)
-
-    AppendFile.write = full
-    config.add_cleanup(lambda: setattr(AppendFile, "write", write))
-"""
-
-
-@pytest.mark.fault("the disk is full")
-@pytest.mark.slow
-@each_mode
-def test_a_full_disk_stops_the_run_and_what_is_done_is_reported(
-    project, model, workers, monkeypatch
-):
-    project.write("conftest.py", FULL_DISK)
-    monkeypatch.setenv("ROOM", "20000")
-    project.rows(*(f"row {number}" for number in range(300)))
-    session = project.run(workers=workers)
-    assert session.ret == 1
-    file = "workers/0001-gw" if workers else "journal.jsonl"
-    assert f"cannot write the journal .osmosis/runs/data-m/{file}" in session.out
-    assert "No space left on device; nothing more is started" in session.out
-    assert "stopped: " in session.out
-    done = len(session.runs)
-    assert 0 < done < 300
-    assert sum(model.asked.values()) == done
-    monkeypatch.setenv("ROOM", str(10**9))
-    session = project.run()
-    assert session.ret == 0
-    assert set(model.asked.values()) <= {1, 2}
-    assert len(session.runs) == 300
-
-
-MARKED = """
-import pytest
-
-@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
-def test_it(rollout):
-    assert rollout.solution_str == rollout.ground_truth
-    assert rollout.messages[-1]["content"] == rollout.metadata["user_prompt"]
-"""
-
-
-@pytest.mark.slow
-@each_mode
-def test_the_test_of_a_kept_rollout_runs_again_and_the_rollout_does_not(project, model, workers):
-    project.rows(*ROWS)
-    project.write("test_marked.py", MARKED)
-    model.down = {"c", "e"}
-    usual = project.options(f"-n{workers}", agent=None, data=None, eval_fn=None)
-    first = project.plain(*usual, "-n0", "test_marked.py")
-    assert first.outcomes == {"passed": 3, "failed": 1, "errors": 2}
-    model.down = set()
-    second = project.plain(*usual, "test_marked.py")
-    assert "journal .osmosis/runs/test_marked.py-test_it-m, resuming: 4 of 6 runs done" in (
-        second.out
-    )
-    assert second.outcomes == {"passed": 5, "failed": 1}
-    assert set(model.asked.values()) == {1}
-    assert [run["cached"] for run in second.runs] == [True, True, False, True, True, False]
-    project.write("test_marked.py", MARKED.replace("[-1]", "[2]"))
-    third = project.plain(*usual, "test_marked.py", "--osmosis-retry-failed")
-    assert third.ret == 4
-    assert "the source of test_marked.py has changed" in third.mistake
-
-
-@each_mode
-def test_a_kept_rollout_is_found_where_node_ids_name_more_than_a_run(project, model, workers):
-    project.rows("a", "b", "c")
-    fixture = '\n@pytest.fixture(params=["backend"])\ndef backend(request): ...\n'
-    project.write("test_marked.py", MARKED.replace("(rollout)", "(rollout, backend)") + fixture)
-    model.down = {"c"}
-    usual = project.options(f"-n{workers}", "-v", agent=None, data=None, eval_fn=None)
-    first = project.plain(*usual, "test_marked.py")
-    assert "test_marked.py::test_it[backend-row-0-run-0]" in first.out
-    model.down = set()
-    second = project.plain(*usual, "test_marked.py")
-    assert second.outcomes == {"passed": 3}
-    assert model.asked == {"a": 1, "b": 1, "c": 1}
-
-
-def test_two_suites_are_kept_apart(project, model):
-    project.rows("a", "b")
-    project.rows("c", "d", name="other.jsonl")
-    model.down = {"b", "c"}
-    both = ["--osmosis-data=other.jsonl"]
-    project.run(*both)
-    model.down = set()
-    session: Session = project.run(*both)
-    assert folders(project) == ["data-m", "other-m"]
-    assert model.asked == {"a": 1, "b": 1, "c": 1, "d": 1}
-    assert session.outcomes == {"passed": 4}
-
-
-@pytest.mark.fault("a key finds its way into an answer, an error, a log or the output")
-@each_mode
-def test_a_key_is_in_nothing_that_is_kept(project, model, endpoint, monkeypatch, workers):
-    key = "sk-a-key-that-nobody-may-see"
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-    endpoint.answers = lambda ask: f"your key is {key}"
-    project.rows("a", "b")
-    project.run(workers=workers)
-    kept = [path for path in (project.path / ".osmosis").rglob("*") if path.is_file()]
-    assert len(kept) >= 4
-    for path in kept:
-        assert key.encode() not in path.read_bytes()
-    assert any(b"your key is ***" in path.read_bytes() for path in kept)

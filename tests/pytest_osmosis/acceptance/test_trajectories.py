@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from osmosis_ai.secret import Redactor, Secret
+from osmosis_ai.secret import Secret, mask_everywhere
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage import excerpt, journal
 from pytest_osmosis.storage.run_lines import read_record
 from pytest_osmosis.storage.run_log import RunFolder, RunLog
 from pytest_osmosis.storage.trajectories import export
-from tests import report_page
-from tests.endpoints import Ask, error_reply
-from tests.modes import each_mode
-from tests.project import Project
+from tests.support import report_page
+from tests.support.endpoints import error_reply
+from tests.support.modes import each_mode
+from tests.support.project import Project
 
 RUN = RunResult("data.jsonl", 3, 1, scores={"exact": 1.0}, passed=True, success=True)
 
@@ -40,9 +40,9 @@ def log_in(folder: Path, process: str = "main", fail=pytest.fail) -> RunLog:
     return log
 
 
-def exported(folder: Path, *messages: dict, redact=str) -> dict:
+def exported(folder: Path, *messages: dict) -> dict:
     log = log_in(folder)
-    log.keep(RUN.run_id, record(*messages), redact=redact)
+    log.keep(RUN.run_id, record(*messages))
     export(folder / "t.jsonl", [RUN], log.said)
     return read(folder / "t.jsonl")[-1]
 
@@ -141,25 +141,10 @@ agent_loop = Agent()
     assert "  all of it: out.trajectories.jsonl" in session.lines
 
 
-def test_no_key_is_in_it_and_it_stays_json(project: Project, monkeypatch: pytest.MonkeyPatch):
-    key = 'sk-key"with\\quotes-12345678'
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-
-    def quoting(ask: Ask) -> object:
-        return f"your key is {ask.headers['authorization']}"
-
-    project.endpoint.answers = quoting
-    project.rows("one")
-    project.run()
-    text = (project.path / "out.trajectories.jsonl").read_text()
-    assert "12345678" not in text
-    assert json.loads(text)["messages"][-1]["content"] == "your key is Bearer ***"
-
-
 def test_a_secret_that_looks_like_a_number_or_a_name_leaves_json_too(tmp_path):
-    redact = Redactor([Secret("1795231441"), Secret("tool_calls")])
+    mask_everywhere(Secret("1795231441"), Secret("tool_calls"))
     message = {"role": "user", "tool_calls": [1795231441, 1795231441.5, "x1795231441"]}
-    found = exported(tmp_path, message, redact=redact)
+    found = exported(tmp_path, message)
     assert found["messages"] == [{"role": "user", "***": ["***", "***.5", "x***"]}]
 
 
@@ -191,7 +176,7 @@ def test_what_was_said_is_copied_as_it_was_written(tmp_path):
         RUN, "frames", [{"role": "user", "content": "木"}], "truth", reward=0.5,
         calls=[{"tokens": 3}], reasons={"exact": ["so"]},
     )  # fmt: skip
-    log.keep(said.result.run_id, said, redact=str)
+    log.keep(said.result.run_id, said)
     changed = replace(RUN, scores={"exact": 0.0}, passed=False)
     log.report(changed.run_id, changed)
     export(tmp_path / "t.jsonl", [changed], log.said)
@@ -209,7 +194,7 @@ def _write_for_ever(folder: Path, process: str) -> None:
     for run_index in itertools.count():
         result = RunResult("data.jsonl", 3, run_index)
         said = RolloutRecord(result, messages=[{"content": "x" * 50_000}])
-        log.keep(said.result.run_id, said, redact=str)
+        log.keep(said.result.run_id, said)
 
 
 @pytest.mark.slow
@@ -242,7 +227,7 @@ def test_a_full_disk_is_told_once_and_ends_the_writing(tmp_path):
     told: list[str] = []
     log = log_in(tmp_path, "gw0", told.append)
     for _ in range(3):
-        log.keep(RUN.run_id, record(), redact=str)
+        log.keep(RUN.run_id, record())
     [reason] = told
     assert reason.startswith(
         "cannot write the journal workers/0001-gw0.jsonl: No space left on device; nothing more is"
@@ -280,10 +265,10 @@ def test_what_a_judge_said_is_in_the_section_and_in_the_line(project: Project):
     project.write(
         "judged.py",
         """
-from osmosis_ai.rubric.reasons import tell
+from osmosis_ai.rubric.reasons import add_reason
 
 def judge(solution_str, ground_truth, extra_info):
-    tell("It is polite,\\nbut wrong.")
+    add_reason("It is polite,\\nbut wrong.")
     return 0.25
 """,
     )

@@ -9,7 +9,7 @@ HEAVY = (
     *("concurrent.futures", "http.client", "ssl", "click"),
 )
 OURS = (
-    *("plugin", "options", "options.groups", "options.reader", "options.registration"),
+    *("plugin", "options", "options.reader", "options.registration"),
     *("options.table", "options.values", "compat", "hookspecs"),
     *("dataset", "dataset.formats", "reports", "reports.formats"),
 )

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tests.endpoints import Endpoint
-from tests.project import Project, Session
+from tests.support.endpoints import Endpoint
+from tests.support.project import Project, Session
 
 INI = """
 [pytest]
@@ -70,12 +70,10 @@ def is_left_alone(session: Session, endpoint: Endpoint) -> bool:
 @pytest.mark.parametrize(
     ("args", "passed"),
     [
-        (["tests/test_unit.py"], 2),
         (["tests"], 2),
         (["tests/test_unit.py::test_unit"], 1),
         (["-m", "not osmosis"], 2),
         (["-m", "slow"], 1),
-        (["-k", "test_unit"], 2),
         (["-k", "test_slow and not row-0"], 1),
         ([".", "-m", "not osmosis"], 2),
         (["tests", "--dist=loadfile"], 2),
@@ -94,10 +92,8 @@ def test_sessions_without_its_items_are_left_alone(
     ("args", "passed"),
     [
         ([], 4),
-        (["-m", "osmosis"], 2),
         (["-k", "row-1"], 1),
         (["data.jsonl"], 2),
-        (["."], 4),
         (["data.jsonl::row-1[run-0]", "tests"], 3),
         (["tests", "--osmosis-agent=agent:agent_loop"], 4),
     ],
@@ -113,7 +109,13 @@ def test_sessions_with_its_items_evaluate(
 
 
 @pytest.mark.fault("`--dist loadgroup`, `loadscope`, `loadfile`")
-@pytest.mark.parametrize("mode", ["loadfile", "loadscope", "loadgroup"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("loadfile", "loadscope")),
+        "loadgroup",
+    ],
+)
 def test_a_dist_of_addopts_that_groups_tests_is_taken_as_load_for_runs_alone(
     with_ini: Project, endpoint: Endpoint, mode: str
 ) -> None:
@@ -124,17 +126,22 @@ def test_a_dist_of_addopts_that_groups_tests_is_taken_as_load_for_runs_alone(
     said = f"--dist {mode} of addopts is taken as --dist load for an evaluation"
     assert session.out.count(said) == 1
     assert "2 workers" in session.out
-    if mode == "loadfile":
-        assert with_ini.plain("data.jsonl", "--osmosis-fresh").outcomes["passed"] == 2
-        refused = with_ini.plain()
-        assert (refused.ret, endpoint.requests) == (4, 4)
-        assert refused.mistake == (
-            "--dist loadfile of addopts does not go with an evaluation beside other tests: give "
-            '--dist load, or run them by themselves with -m "not osmosis", and the evaluation '
-            "with -m osmosis"
-        )
-        assert with_ini.plain("-n0", "--osmosis-fresh").outcomes == {"passed": 4}
-        assert with_ini.plain("-m", "osmosis", "--dist=loadfile").ret == 4
+
+
+def test_a_dist_that_groups_tests_is_refused_beside_other_tests(
+    with_ini: Project, endpoint: Endpoint
+) -> None:
+    ini = with_ini.path / "pytest.ini"
+    ini.write_text(f"{ini.read_text()}addopts = -n2 --dist=loadfile\n")
+    refused = with_ini.plain()
+    assert refused.mistake == (
+        "--dist loadfile of addopts does not go with an evaluation beside other tests: give "
+        '--dist load, or run them by themselves with -m "not osmosis", and the evaluation '
+        "with -m osmosis"
+    )
+    assert with_ini.plain("-m", "osmosis", "--dist=loadfile").ret == 4
+    assert endpoint.requests == 0
+    assert with_ini.plain("-n0").outcomes == {"passed": 4}
 
 
 def test_what_cannot_be_used_is_no_matter_of_other_sessions(with_ini, endpoint, monkeypatch):
@@ -205,7 +212,7 @@ class TestExplicit:
         with_ini.write("tests/test_marked.py", MARKED)
         return with_ini
 
-    @pytest.mark.parametrize("args", [[], ["tests"], ["."], ["-k", "test_unit"]], ids=str)
+    @pytest.mark.parametrize("args", [["."], ["-k", "test_unit"]], ids=str)
     def test_it_waits_to_be_asked(self, explicit: Project, endpoint: Endpoint, args) -> None:
         session = explicit.plain(*args)
         assert session.outcomes["passed"] == 2
@@ -216,7 +223,6 @@ class TestExplicit:
         ("args", "passed"),
         [
             (["-m", "osmosis"], 4),
-            (["data.jsonl"], 2),
             (["data.jsonl::row-0[run-0]"], 1),
             (["tests/test_marked.py"], 2),
             (["--osmosis-agent=agent:agent_loop", "tests/test_unit.py"], 4),
@@ -243,13 +249,8 @@ class TestMarkedFunctions:
         assert endpoint.requests == 2
         assert "osmosis: agent:agent_loop on data.jsonl" not in session.out
 
-    @pytest.mark.parametrize(
-        "args",
-        [["tests/test_unit.py"], ["-m", "not osmosis"], ["-k", "test_unit"]],
-        ids=str,
-    )
-    def test_sessions_without_them_are_left_alone(self, marked, endpoint, args) -> None:
-        session = marked.plain(*args)
+    def test_sessions_without_them_are_left_alone(self, marked: Project, endpoint: Endpoint):
+        session = marked.plain("-k", "test_unit")
         assert session.outcomes["passed"] == 2
         assert is_left_alone(session, endpoint), session.out
 

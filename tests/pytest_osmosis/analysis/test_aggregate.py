@@ -24,7 +24,7 @@ from pytest_osmosis.reports.json_writer import document_of
 from pytest_osmosis.reports.markdown import render as render_markdown
 from pytest_osmosis.reports.terminal import summary
 from pytest_osmosis.suite_results import SuiteResult, Usage
-from tests.made_results import EXACT, info, result_of, suite_of
+from tests.support.made_results import EXACT, info, result_of, suite_of
 
 SUITES = {
     "complete": [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]],
@@ -44,7 +44,7 @@ def test_a_gate_is_held_at_the_value_that_the_summary_shows(rows):
         if metric.definition.in_gates:
             found = evaluate(parse_gate(f"{metric.label} >= 0"), table)
             assert found.figure == function[metric.label]
-            assert found.low <= found.figure <= found.high
+            assert found.figure is None or found.low <= found.figure <= found.high
 
 
 @pytest.mark.parametrize("rows", [*SUITES.values(), [[1e300, -1e300], [1e300, 1.0]]])
@@ -86,8 +86,8 @@ def test_runs_that_were_never_started_are_left_out_of_every_figure():
     suite = suite_of(SUITES["cut short"])
     [function] = suite.functions
     assert function.mean == function["pass@1"] == pytest.approx(2 / 3)
-    assert function["pass@5"] == 1.0
-    assert function["pass^5"] == 0.5
+    assert function["pass@3"] == 1.0
+    assert function["pass@5"] is function["pass^5"] is None
     assert (function["min"], function["max"]) == (0.0, 1.0)
     assert (function.scored, function.missing) == (4, 0)
 
@@ -156,7 +156,8 @@ def test_where_no_run_has_a_score_there_are_no_figures():
     fields = document_of(result_of(suite))["summary"]["eval_fns"][EXACT]
     assert fields["mean"] is fields["pass_at_3"] is None
     assert fields["intervals"] == {}
-    header, cells, *_ = summary(result_of(suite))
+    header, cells, *notes = summary(result_of(suite))
+    assert "6 runs ended in an error; no run has a score, so there are no figures" in notes
     assert header.split()[-1] == "scored"
     assert cells.split() == [EXACT, *"-----", "0/6"]
     page = re.sub(r"(?s)<script.*?</script>", "", render_html(result_of(suite)))
@@ -164,6 +165,14 @@ def test_where_no_run_has_a_score_there_are_no_figures():
         assert "0.000" not in text and "Lowest" not in text
     found = evaluate(parse_gate("pass@1 >= 0.5"), score_table_of(suite))
     assert (found.outcome, found.figure, found.low, found.high) == ("inconclusive", None, 0.0, 1.0)
+
+
+def test_a_gate_on_more_runs_than_any_row_has_says_that_there_is_no_figure():
+    suite = replace(suite_of([[1.0], [0.0]]), info=info(n=3))
+    table = score_table_of(aggregate(suite.info, suite.runs, selected=6))
+    found = evaluate(parse_gate("pass@3 >= 0.6"), table)
+    assert (found.outcome, found.figure, found.unknown) == ("inconclusive", None, 4)
+    assert found.sentence().startswith("unknown: no row has 3 runs with a score; repeat 4 runs")
 
 
 def test_agents_that_failed_fail_a_gate_but_are_no_figure():

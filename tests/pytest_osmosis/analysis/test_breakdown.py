@@ -16,7 +16,7 @@ from pytest_osmosis.reports.saved_report import read_saved
 from pytest_osmosis.reports.tables import VALUES_SHOWN, by_columns
 from pytest_osmosis.reports.terminal import summary
 from pytest_osmosis.suite_results import RowData, SuiteResult
-from tests.made_results import EXACT, RunSpec, result_of, suite_of
+from tests.support.made_results import EXACT, RunSpec, result_of, suite_of
 
 
 def by_level(rows: Sequence[Sequence[RunSpec]], levels: Sequence[object]) -> SuiteResult:

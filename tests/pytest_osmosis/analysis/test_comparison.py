@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 
@@ -11,9 +12,14 @@ import pytest
 from pytest_osmosis.analysis.comparison import compare
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
+from pytest_osmosis.analysis.planned_rows import planned
 from pytest_osmosis.analysis.row_matching import match_rows
+from pytest_osmosis.analysis.statistics import student_t
 from pytest_osmosis.analysis.statistics.paired import paired as paired_rows
-from tests.score_tables import empty_table, run_of, table_of
+from pytest_osmosis.dataset.dataset import load_dataset
+from pytest_osmosis.escaping import number_text
+from pytest_osmosis.reports.highlights import figure_text
+from tests.support.score_tables import LOST, empty_table, run_of, table_of
 
 
 def tally_of(rows, *, name="f", **settings):
@@ -33,6 +39,22 @@ def test_rows_are_matched_by_key_and_content():
     found = match_rows(here.rows, there.rows)
     assert found.pairs == ((1, 2), (3, 0))
     assert (found.changed, found.added, found.removed) == (("row-2",), ("row-0",), ("row-3",))
+
+
+def test_rows_without_ids_are_matched_by_content_wherever_they_stand():
+    there = tally_of([[1.0]] * 5, keys=["#0", "#1", "#2", "#3", "#4"], digests=list("abbcd"))
+    here = tally_of([[1.0]] * 5, keys=["#0", "#1", "#2", "#3", "#4"], digests=list("bbxcn"))
+    found = match_rows(here.rows, there.rows)
+    assert found.pairs == ((0, 2), (1, 1), (3, 3))
+    assert (found.changed, found.added, found.removed) == (("row-4",), ("row-2",), ("row-0",))
+
+
+def test_a_row_is_called_by_its_id_where_node_ids_spell_it_otherwise(tmp_path):
+    data = tmp_path / "data.jsonl"
+    row = {"system_prompt": "", "user_prompt": "?", "ground_truth": "42", "id": "math/1"}
+    data.write_text(json.dumps(row))
+    dataset = load_dataset(data)
+    assert planned(dataset).names == ["math/1"] != [dataset.row_name(0)]
 
 
 def test_without_keys_the_names_match():
@@ -98,6 +120,14 @@ def test_the_baseline_is_held_to_this_sessions_threshold():
 # --- what changed -------------------------------------------------------------------------------
 
 
+def test_a_pass_at_k_of_more_runs_than_any_row_has_is_not_compared():
+    [found] = compare(tally_of([[1.0, LOST], [0.0, LOST]]), tally_of([[1.0, 1.0]] * 2)).comparisons
+    assert [each.metric for each in found.differences] == ["mean", "pass@1", "pass^1"]
+    short = tally_of([[1.0, LOST], [0.0, 0.0]])
+    [found] = compare(short, tally_of([[1.0, 1.0]] * 2)).comparisons
+    assert {each.metric: each.current for each in found.differences}["pass@2"] == 0.0
+
+
 def changes_of(here, there):
     (found,) = compare(tally_of(here), tally_of(there)).comparisons
     return found
@@ -137,6 +167,20 @@ def test_with_fewer_than_three_runs_a_row_is_never_more_than_changed(n):
     assert changes_of([[0.0] * 3], [[1.0] * 3]).counts == "1 regressed"
 
 
+def test_runs_that_never_ended_are_no_part_of_a_rows_count():
+    [found] = compare(tally_of([[1.0, 1.0, 0.0]]), tally_of([[1.0, LOST, LOST]])).comparisons
+    assert [change.figures for change in found.changes] == ["1/1 → 2/3"]
+
+
+def test_a_difference_that_rounding_alone_makes_reads_as_none():
+    thirds = tally_of([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.7, 0.0, 0.0]])
+    moved = tally_of([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.7, 0.0, 0.0]])
+    for gate in ("mean - baseline >= -0.02", "mean - baseline <= 0.02"):
+        found = evaluate(parse_gate(gate), thirds, baseline=moved)
+        assert found.sentence().startswith("0 (")
+    assert figure_text(-1e-17, "+") == "+0.000" and number_text(-2.8e-18) == "0"
+
+
 def test_scores_between_0_and_1_show_their_means():
     found = changes_of([[0.2, 0.25, 0.3, 0.2]], [[0.9, 0.8, 0.85, 0.95]])
     assert [change.figures for change in found.changes] == ["0.875 → 0.2375, p 0.029"]
@@ -174,7 +218,7 @@ def test_the_figures_are_those_of_the_matched_rows():
 # --- how sure -----------------------------------------------------------------------------------
 
 
-def test_few_changed_rows_get_the_published_interval_with_t_for_z(stats):
+def test_few_changed_rows_get_the_published_interval_with_t_for_z():
     # Agresti and Min 2005: (c - b) / M -+ z sqrt((b + c + 1) - (c - b)^2 / M) / M with M = N + 2,
     # there after 2 rows were added, here after 8 / (D + 4).
     for broken, fixed, rows in ((0, 0, 40), (4, 9, 40), (12, 3, 40), (1, 0, 2)):
@@ -183,20 +227,18 @@ def test_few_changed_rows_get_the_published_interval_with_t_for_z(stats):
         centre = (fixed - broken) / (rows + added)
         squares = broken + fixed + added / 2 - (fixed - broken) ** 2 / (rows + added)
         error = squares**0.5 / (rows + added)
-        t = stats.t.ppf(0.975, rows - 1)
+        t = student_t.quantile(0.975, rows - 1)
         assert found.interval.low == pytest.approx(max(-1, centre - t * error))
         assert found.interval.high == pytest.approx(min(1, centre + t * error))
-        assert found.p == pytest.approx(2 * stats.t.sf(abs(centre) / error, rows - 1))
+        assert found.p == pytest.approx(2 * student_t.tail(abs(centre) / error, rows - 1))
         assert found.interval.method == found.p_method == "agresti-min"
 
 
-def test_many_differing_rows_get_students_t(stats):
-    differences = list(np.random.default_rng(3).normal(0.02, 0.2, size=400))
-    found = paired(differences)
-    truth = stats.ttest_1samp(differences, 0.0)
-    low, high = truth.confidence_interval()
-    assert found.p == pytest.approx(truth.pvalue, abs=0.01)
-    assert (found.interval.low, found.interval.high) == pytest.approx((low, high), abs=0.001)
+def test_many_differing_rows_get_students_t():
+    found = paired(np.random.default_rng(3).normal(0.02, 0.2, size=400))
+    limits = (found.interval.low, found.interval.high)
+    assert found.p == pytest.approx(0.00826, abs=0.01)  # scipy.stats.ttest_1samp
+    assert limits == pytest.approx((0.00695, 0.04663), abs=0.001)
 
 
 def test_p_and_interval_never_contradict_each_other():

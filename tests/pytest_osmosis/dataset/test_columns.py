@@ -127,7 +127,8 @@ class TestMap:
     def test_a_dataset_with_other_names_is_told_the_way_out(self, tmp_path):
         assert refusal(tmp_path, RECORD) == (
             "'system_prompt' and 'user_prompt' are missing (columns: Question, answer, steps); "
-            "try --osmosis-map none=system_prompt --osmosis-map Question=user_prompt"
+            "try --osmosis-map none=system_prompt --osmosis-map Question=user_prompt "
+            "--osmosis-map answer=ground_truth"
         )
 
     @pytest.mark.parametrize(
@@ -143,3 +144,19 @@ class TestMap:
     def test_a_map_that_cannot_be_is_told(self, texts, sentence):
         with pytest.raises(ValueError, match=sentence):
             mapping_of(texts)
+
+
+def test_rows_without_a_system_prompt_have_the_one_that_is_given(tmp_path: Path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"user_prompt": "u"}\n{"user_prompt": "u", "system_prompt": "own"}\n')
+    dataset = load_dataset(path, system_prompt="Be brief.")
+    assert [dataset.row(index).system_prompt for index in (0, 1)] == ["Be brief.", "own"]
+    assert load_dataset(path, limit=1, system_prompt="").row(0).system_prompt == ""
+
+
+@pytest.mark.parametrize("number", ["7.50", "-0.0", "1E5", "12345678901234567890", "0.1"])
+def test_a_number_as_ground_truth_is_text_as_it_is_written(tmp_path: Path, number: str):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f'{{"system_prompt": "", "user_prompt": "u", "ground_truth": {number}}}\n')
+    row = load_dataset(path).row(0)
+    assert row.ground_truth == number and row.metadata()["ground_truth"] == number

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_osmosis.distributed import compat
-from tests.project import Project
+from tests.support.project import Project
 
 
 class Gateway:

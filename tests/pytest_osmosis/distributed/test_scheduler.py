@@ -53,9 +53,13 @@ class Listener:
     reported: set[str] = field(default_factory=set)
     collections: list[list[str]] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
+    followed: dict[int, list[int]] = field(default_factory=dict)
 
     def collected(self, nodeids: Sequence[str]) -> None:
         self.collections.append(list(nodeids))
+
+    def followers(self, nodeids: Sequence[str]) -> dict[int, list[int]]:
+        return self.followed
 
     def other_items(self, worker: str) -> None:
         self.others.append(worker)
@@ -393,3 +397,10 @@ def test_a_channel_that_is_closed_does_not_stop_the_others() -> None:
     bench.workers[0].send = closed  # type: ignore[method-assign]
     bench.scheduling.halt("enough")
     assert bench.workers[1].told("halt") == ["enough"]
+
+
+def test_items_with_one_rollout_are_given_to_one_worker_and_take_one_place() -> None:
+    listener = Listener(followed={index: [index + 4] for index in range(4)})
+    bench = Bench(8, batch_size=2, workers=2, listener=listener)
+    assert [set(worker.given) for worker in bench.workers] == [{0, 4, 1, 5}, {2, 6, 3, 7}]
+    assert sorted(bench.run_all(0)) == list(range(8))

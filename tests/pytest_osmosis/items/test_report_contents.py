@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from tests.endpoints import Ask
-from tests.modes import each_mode
-from tests.project import Project
+from tests.support.endpoints import Ask
+from tests.support.modes import each_mode
+from tests.support.project import Project
 
 LOG = """
 import json

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.secret import Redactor
 from pytest_osmosis.items.gates import GateItem
 from pytest_osmosis.items.report_contents import FailureSections
 from pytest_osmosis.items.runner import ItemRunner
@@ -47,7 +46,6 @@ def runner(
     runner = ItemRunner(
         request.config,
         rollouts,
-        redact=Redactor(),
         indifferent=(),
         sections=FailureSections({}, lambda run: None),
         on_begin=lambda: begun.append(len(offered.runs)),

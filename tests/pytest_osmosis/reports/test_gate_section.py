@@ -15,7 +15,7 @@ from pytest_osmosis.verdicts import (
     Interval,
     Paired,
 )
-from tests.made_results import EXACT, suite_of
+from tests.support.made_results import EXACT, suite_of
 
 SUITE = suite_of([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0], ["503"] * 2, [0.0, 0.0], [0.0, 0.0]])
 FAILED = GateResult(

@@ -12,8 +12,8 @@ from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.score_table import score_table_of
 from pytest_osmosis.escaping import escape_workflow_commands
 from pytest_osmosis.reports import github
-from tests.made_results import NASTY, result_of, suite_of
-from tests.project import Project
+from tests.support.made_results import NASTY, result_of, suite_of
+from tests.support.project import Project
 
 COMMAND = re.compile(r"::(error|warning) title=[^,:]+(,file=[^,:]+)?::.+")
 

@@ -16,7 +16,7 @@ from pytest_osmosis.reports.highlights import (
 from pytest_osmosis.reports.markdown import render
 from pytest_osmosis.reports.terminal import summary
 from pytest_osmosis.run_result import RunResult
-from tests.made_results import EXACT, result_of, suite_of
+from tests.support.made_results import EXACT, result_of, suite_of
 
 
 def test_the_lowest_rows_are_those_with_the_fewest_passes_then_the_lowest_scores():
@@ -103,7 +103,7 @@ def test_errors_have_kinds_and_the_rare_ones_are_summed_up():
     ]
     suite = suite_of([[1.0]] * 8)
     told = some_error_kinds(aggregate(replace(suite.info, name="s"), runs, selected=8))
-    assert told[0] == "agent KindAError 2"
+    assert told[0] == "raised KindAError 2"
     assert told[-1] == "others 2"
     assert len(told) == 6
 
@@ -117,7 +117,7 @@ def test_what_an_error_is_called():
     assert error_kind(run(error_type="eval_fn", error="`m:f` raised KeyError: 'x'")) == (
         "eval_fn KeyError"
     )
-    assert error_kind(run(error_type="agent", error="there was no way")) == "agent"
+    assert error_kind(run(error_type="agent", error="there was no way")) == "raised"
 
 
 def test_a_budget_that_is_spent_before_any_run_has_ended_shows_no_figures():

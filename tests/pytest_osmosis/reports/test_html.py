@@ -16,12 +16,12 @@ from osmosis_cli.eval.viewer.pages import beside
 from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.reports import html, page_assets
 from pytest_osmosis.reports.charts import charts_of
-from pytest_osmosis.reports.packed_conversations import packed
+from pytest_osmosis.reports.page_data import packed
 from pytest_osmosis.run_result import RolloutRecord, RunId
 from pytest_osmosis.suite_results import EvalResult, RowData
-from tests.made_results import EXACT, NASTY, info, result_of, suite_of
 from tests.pytest_osmosis.reports.test_gate_section import FAILED
-from tests.report_page import ReportPage, page_of
+from tests.support.made_results import EXACT, NASTY, info, result_of, suite_of
+from tests.support.report_page import ReportPage, page_of
 
 
 def rendered(*args, **kwargs) -> ReportPage:
@@ -104,16 +104,21 @@ def test_the_summary_can_be_read_without_a_script():
         assert part in page.text
 
 
-def test_a_low_score_is_below_where_gates_decide_and_an_agents_error_is_failed():
-    suite = suite_of([[1.0], [0.0], [0.0]])
-    [low] = suite.rows[2].runs
-    crashed = replace(low, success=False, scores={}, error="boom", error_type="agent")
-    rows = (*suite.rows[:2], replace(suite.rows[2], runs=(crashed,)))
+def test_a_low_score_is_below_where_gates_decide_and_an_agents_error_is_its_own_outcome():
+    suite = suite_of([[1.0], [0.0], [0.0], [0.0]])
+    crashed = [
+        replace(row.runs[0], success=False, scores={}, error="boom", error_type=error_type)
+        for row, error_type in zip(suite.rows[2:], ("agent", "timeout"), strict=True)
+    ]
+    rows = (
+        *suite.rows[:2],
+        *(replace(row, runs=(run,)) for row, run in zip(suite.rows[2:], crashed, strict=True)),
+    )
     gated = replace(suite, rows=rows, verdicts=(FAILED,))
     page = rendered(result_of(gated))
     outcomes = [run["outcome"] for row in page.suites[0]["rows"] for run in row["runs"]]
-    assert outcomes == ["passed", "below", "failed"]
-    for part in ("1 passed", "1 below", "1 failed"):
+    assert outcomes == ["passed", "below", "raised", "timeout"]
+    for part in ("1 passed", "1 below", "1 raised", "1 timeout"):
         assert part in page.text
 
 

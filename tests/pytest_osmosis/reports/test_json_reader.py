@@ -23,7 +23,7 @@ from pytest_osmosis.verdicts import (
     Interval,
     Paired,
 )
-from tests.made_results import EXACT, NASTY, result_of, suite_of
+from tests.support.made_results import EXACT, NASTY, result_of, suite_of
 
 CORE = {
     "config": {"model": "m", "n_runs": 2, "pass_threshold": 0.5, "eval_fns": [EXACT]},

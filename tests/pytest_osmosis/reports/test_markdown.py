@@ -16,7 +16,7 @@ from pytest_osmosis.analysis.score_table import score_table_of
 from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.reports import markdown
 from pytest_osmosis.run_result import EMBEDDED_ENDPOINT, RunId
-from tests.made_results import NASTY, result_of, suite_of
+from tests.support.made_results import NASTY, result_of, suite_of
 
 
 def test_verdicts_come_first_then_figures_then_changes_then_the_lowest_rows():

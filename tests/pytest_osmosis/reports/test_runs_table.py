@@ -11,9 +11,9 @@ import pytest
 
 from pytest_osmosis.reports import runs_table
 from pytest_osmosis.suite_results import RowData
-from tests.made_results import EXACT, NASTY, result_of, suite_of
-from tests.modes import each_mode
-from tests.project import Project
+from tests.support.made_results import EXACT, NASTY, result_of, suite_of
+from tests.support.modes import each_mode
+from tests.support.project import Project
 
 RESULT = result_of(suite_of([[1.0, 0.25], ["503, overloaded"]], answer=NASTY))
 

@@ -15,7 +15,7 @@ from pytest_osmosis.reports.saved_report import SavedReport, read_saved
 from pytest_osmosis.reports.view import view_of
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.suite_results import SuiteResult
-from tests.made_results import result_of, suite_of
+from tests.support.made_results import result_of, suite_of
 
 NAME, OTHER = "data.jsonl", "data.jsonl (calc-1b)"
 

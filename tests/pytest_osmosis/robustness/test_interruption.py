@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.endpoints import Ask, Endpoint
-from tests.project import Project
+from tests.support.endpoints import Ask, Endpoint
+from tests.support.project import Project
 
 SLOW = pytest.mark.slow
 ONE_PROCESS, N2 = pytest.param(0, id="one_process"), pytest.param(2, id="n2", marks=SLOW)
@@ -82,6 +82,35 @@ def ended(process: subprocess.Popen[str]) -> str:
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.fault("Ctrl-C")
+@pytest.mark.slow
+def test_an_interrupt_while_workers_start_ends_with_one_sentence(project: Project) -> None:
+    project.rows("alpha")
+    project.write(
+        "conftest.py",
+        "import os, signal\ndef pytest_xdist_newgateway(): os.killpg(0, signal.SIGINT)\n",
+    )
+    process = started(project, workers=2)
+    out = ended(process)
+    assert process.returncode == 2
+    assert "!! interrupted by SIGINT !!" in out
+    assert "Traceback" not in out and "signals.py" not in out
+
+
+@pytest.mark.fault("Ctrl-C")
+def test_an_interrupt_while_the_agent_is_imported_ends_with_one_sentence(project: Project) -> None:
+    project.rows("alpha")
+    project.write(
+        "interrupted.py",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nfrom agent import agent_loop\n",
+    )
+    process = started(project, workers=0, agent="interrupted:agent_loop")
+    out = ended(process)
+    assert process.returncode == 2, out
+    assert "!! interrupted by SIGINT !!" in out
+    assert "Traceback" not in out and "KeyboardInterrupt" not in out
 
 
 def nobody_left(group: int) -> bool:

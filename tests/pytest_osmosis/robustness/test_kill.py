@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from tests.endpoints import Endpoint
-from tests.project import Project
 from tests.pytest_osmosis.acceptance.test_resume import steady
+from tests.support.endpoints import Endpoint
+from tests.support.project import Project
 
 ROWS, BATCH = 40, 4
 LATENCY_S = 0.03
@@ -36,7 +36,9 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 def command(project: Project, workers: int) -> list[str]:
-    options = project.options(f"-n{workers}", f"--batch-size={BATCH}", "-pno:cacheprovider")
+    options = project.options(
+        f"-n{workers}", f"--batch-size={BATCH}", "-pno:cacheprovider", "--osmosis-record=taped"
+    )
     return [sys.executable, "-m", "pytest", *options]
 
 
@@ -89,11 +91,18 @@ def reported(project: Project) -> dict[str, Any]:
 
 
 def check(project: Project, endpoint: Endpoint) -> None:
-    """The report is that of an undisturbed evaluation, and hardly anything was asked twice."""
+    """The report is that of an undisturbed evaluation, and hardly anything was asked twice.
+
+    All calls were recorded: a session that replays them asks nothing.
+    """
     report = reported(project)
     repeated = endpoint.requests - ROWS
     assert 0 <= repeated <= BATCH
     assert max(endpoint.by_row.values()) <= 2
+    assert [path.name for path in (project.path / "taped").iterdir()] == ["calls.jsonl"]
+    replayed = project.run("--osmosis-replay=taped", "--osmosis-no-journal").report
+    assert endpoint.requests == ROWS + repeated
+    assert steady(replayed)["rows"] == steady(report)["rows"]
     (project.path / "out.json").unlink()
     undisturbed = project.run("--osmosis-no-journal", f"--batch-size={BATCH}").report
     assert steady(report) == steady(undisturbed)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.endpoints import Endpoint
-from tests.project import Project
+from tests.support.endpoints import Endpoint
+from tests.support.project import Project
 
 AGENT = """
 import os

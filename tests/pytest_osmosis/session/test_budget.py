@@ -48,6 +48,9 @@ def test_a_fatal_error_ends_the_session_with_its_own_sentence_once():
     assert runs.reasons == ["401 from x"]
 
 
+@pytest.mark.fault(
+    "nothing scores: `--eval-fn` was forgotten, a judge has no key, `get_tools` gives no tools"
+)
 @pytest.mark.parametrize("kind", ["no_reward", "wrong_tools"])
 def test_a_rollout_that_nothing_scores_ends_a_session_in_which_none_was_scored(kind: str):
     unscored = {"error_type": "eval_fn", "error_kind": kind, "error": "nothing scores it"}
@@ -109,6 +112,7 @@ def test_a_connection_that_breaks_ends_the_session_only_where_there_was_never_a_
     assert later.reasons == within.reasons == []
 
 
+@pytest.mark.fault("a budget of money where the price is not known")
 @pytest.mark.parametrize(
     ("budget", "reason"),
     [

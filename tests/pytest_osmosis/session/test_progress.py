@@ -22,8 +22,8 @@ import pytest
 from pytest_osmosis.run_result import RunResult
 from pytest_osmosis.session import progress
 from pytest_osmosis.session.progress import LiveProgress, ProgressCounter, clock_time, short
-from tests.endpoints import Ask, completion, reply
-from tests.project import Project
+from tests.support.endpoints import Ask, completion, reply
+from tests.support.project import Project
 
 RUN = RunResult("s", 0, 0, passed=True, tokens=500, cost_usd=0.02)
 

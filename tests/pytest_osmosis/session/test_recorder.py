@@ -17,7 +17,7 @@ from pytest_osmosis.run_result import DECIDED, REPORT_FIELD, RunResult
 from pytest_osmosis.session.recorder import Recorder
 from pytest_osmosis.spec import SessionSpec
 from pytest_osmosis.suite_results import EvalResult, SuiteResult
-from tests.made_results import EXACT, info
+from tests.support.made_results import EXACT, info
 
 SUITE = "data.jsonl"
 

@@ -8,7 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_osmosis.session.signals import CancelOnInterrupt, SignalHandlers, leave_to_controller
+from pytest_osmosis.session.signals import (
+    CancelOnInterrupt,
+    SignalHandlers,
+    interrupts_held,
+    leave_to_controller,
+)
 
 NAMES = ["SIGINT", "SIGTERM", "SIGHUP"]
 
@@ -137,3 +142,24 @@ def test_a_worker_takes_no_sigint_and_programs_it_starts_still_do(handlers: Hand
     leave_to_controller()
     signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+def test_a_signal_amid_an_import_waits_until_the_import_system_has_returned(
+    handlers: Handlers,
+) -> None:
+    handlers.install()
+    amid = compile("signal.raise_signal(signal.SIGINT)", "<frozen importlib._bootstrap>", "exec")
+    exec(amid, {"signal": signal})
+    with pytest.raises(KeyboardInterrupt, match="by SIGINT"):
+        threading.Event().wait(60)
+    assert handlers.reported == ["SIGINT"]
+
+
+def test_an_interrupt_waits_until_processes_are_started(handlers: Handlers) -> None:
+    handlers.install()
+    reached = []
+    with pytest.raises(KeyboardInterrupt, match="by SIGINT"), interrupts_held():
+        signal.raise_signal(signal.SIGINT)
+        reached.append(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))
+    assert reached == [True]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -8,7 +8,7 @@ from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.spec import Keeping
 from pytest_osmosis.storage.fingerprint import DIGEST_LENGTH, EvalFingerprint, RunPlan
 from pytest_osmosis.storage.run_store import RunStore
-from tests.made_results import info
+from tests.support.made_results import info
 
 SUITE = "data.jsonl"
 ROWS, N = 3, 2
@@ -57,7 +57,7 @@ def keep(
     store.open([identity or evaluation()])
     store.begin([SUITE])
     for run in runs:
-        store.log.keep(run.run_id, RolloutRecord(run), redact=str)
+        store.log.keep(run.run_id, RolloutRecord(run))
         store.log.report(run.run_id, run)
     folder = Path(store.places()[SUITE].folder)
     if is_ended:

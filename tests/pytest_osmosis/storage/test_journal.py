@@ -38,7 +38,7 @@ SAID = [{"role": "user", "content": 'what "said":99 is\n'}]
 
 
 def line(row: int, run: int = 0, **fields: Any) -> bytes:
-    return run_lines(RolloutRecord(RunResult("d", row, run, **fields), messages=SAID), str)
+    return run_lines(RolloutRecord(RunResult("d", row, run, **fields), messages=SAID))
 
 
 def add(path: Path, *lines: bytes) -> None:
@@ -58,7 +58,7 @@ def path(tmp_path: Path) -> Path:
 
 def attempts(operation: str, fault: str, folder: Path) -> list[dict[str, int]]:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.failing_calls", operation, fault, str(folder)],
+        [sys.executable, "-m", "tests.support.failing_calls", operation, fault, str(folder)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -67,8 +67,9 @@ def attempts(operation: str, fault: str, folder: Path) -> list[dict[str, int]]:
     return [json.loads(text) for text in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.fault("`fsync` fails")
-@pytest.mark.parametrize("fault", ["ENOSPC", pytest.param("EIO", marks=pytest.mark.slow), "exit"])
+@pytest.mark.parametrize("fault", ["ENOSPC", "EIO", "exit"])
 def test_whatever_call_fails_the_journal_holds_what_was_acknowledged(tmp_path, fault):
     tried = attempts("journal", fault, tmp_path)
     assert len(tried) > 10

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from osmosis_ai import osmosis_reward
-from osmosis_ai.rubric.reasons import heard
+from osmosis_ai.rubric.reasons import collect_reasons
 from osmosis_ai.running.thread_calls import CallThreads
 from pytest_osmosis.user_code.eval_function import (
     EvalFn,
@@ -109,6 +109,7 @@ class TestWhatIsGiven:
         assert score(lambda solution_str, **rest: sorted(rest) == ["extra_info", "ground_truth"])
         assert score(lambda messages, metadata, **rest: sorted(rest) == ["ground_truth"])
 
+    @pytest.mark.fault("an eval function has positional-only parameters or `**kwargs`")
     def test_positional_only_parameters_are_given_by_place(self):
         def f(solution_str, weight=0.5, ground_truth=None, /, *rest, extra_info):
             return weight * (ground_truth == "5") * (rest == ()) * len(extra_info)
@@ -257,6 +258,7 @@ class TestCallables:
 
 
 class TestRefusedFunctions:
+    @pytest.mark.fault("something is not callable, or its first parameter fits nothing")
     @pytest.mark.parametrize(
         ("function", "sentence"),
         [
@@ -296,6 +298,7 @@ class TestRefusedFunctions:
     def test_a_builtin_without_signature_is_refused(self):
         assert "no signature to read" in refusal(iter)
 
+    @pytest.mark.fault("a plain function returns an awaitable, or a generator")
     def test_generators_are_refused_before_they_run(self):
         def gen(solution_str):
             yield 1.0
@@ -309,7 +312,8 @@ class TestRefusedFunctions:
 
 class TestScores:
     @pytest.mark.fault(
-        "an eval function returns a bool, a numpy number, a mapping, None, text or a Decimal"
+        "an eval function returns a bool, a numpy number, a mapping, None, text or a Decimal",
+        "a score is outside 0 … 1",
     )
     @pytest.mark.parametrize(
         ("value", "expected"),
@@ -429,6 +433,7 @@ class TestLoading:
             ("graders_one:a", "simple"),
         ]
 
+    @pytest.mark.fault("an eval function is given twice")
     def test_a_function_given_twice_is_refused_by_name(self):
         with pytest.raises(ImportingError) as caught:
             load_eval_fns(["r:a", "r:b", "r:a"], option="--eval-fn", roots=[Path()])
@@ -439,7 +444,7 @@ class TestReasons:
     """A mapping with a score, and why."""
 
     def said(self, returned: object) -> tuple[float, list[str]]:
-        with heard() as reasons:
+        with collect_reasons() as reasons:
             found = score(lambda solution_str: returned)
         return found, reasons
 
@@ -452,7 +457,7 @@ class TestReasons:
         async def judge(messages):
             return {"score": 1, "reason": "right"}
 
-        with heard() as reasons:
+        with collect_reasons() as reasons:
             assert score(judge) == 1.0
         assert reasons == ["right"]
 

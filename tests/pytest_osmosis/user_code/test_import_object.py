@@ -19,8 +19,12 @@ import pytest
 
 from osmosis_ai.running import thread_frames
 from pytest_osmosis.user_code.classify_agent import as_agent_loop, classify_agent, instantiated
-from pytest_osmosis.user_code.import_object import ImportingError, load_object
-from pytest_osmosis.user_code.import_timeout import ImportDeadline, watched
+from pytest_osmosis.user_code.import_object import (
+    ImportDeadline,
+    ImportingError,
+    load_object,
+    watched,
+)
 
 OPTION = "--osmosis-agent"
 
@@ -124,6 +128,7 @@ class TestNames:
         gc.collect()
         assert not ours.buffer.closed
 
+    @pytest.mark.fault("a name is not `module:attribute`")
     @pytest.mark.parametrize(
         "spec",
         ["server", "server:", ":loop", "a:b:c", "", ":", "server:agent_loop()", "server:a-b"],
@@ -137,6 +142,7 @@ class TestNames:
     def test_what_is_neither_a_module_nor_a_file_is_refused(self, spec):
         assert "is neither a module's name nor a .py file" in refusal(spec)
 
+    @pytest.mark.fault("an attribute is missing")
     def test_a_missing_attribute_is_told_with_close_ones(self, project):
         project(server="agent_loop = 1\nother = 2")
         assert refusal("server:agnet_loop") == (
@@ -236,6 +242,7 @@ class TestMistakesInModules:
         assert "Traceback" not in message
         assert "importlib" not in message and "pytest_osmosis" not in message
 
+    @pytest.mark.fault("a module has a syntax error, raises or exits while it is imported")
     @pytest.mark.parametrize("spec", ["broken:x", "broken.py:x", "json.py:x"])
     def test_an_exception_shows_the_users_frames_and_its_causes_alone(
         self, project, tmp_path, spec
@@ -276,6 +283,12 @@ class TestMistakesInModules:
         assert len(message.splitlines()) < 70
         assert message.endswith("maximum recursion depth exceeded")
 
+    def test_an_exit_of_an_attribute_is_caught(self, project):
+        project(attribute="def __getattr__(name):\n    raise SystemExit(7)\n")
+        message = refusal("attribute:f")
+        assert message.startswith("module 'attribute' gives no 'f'\n")
+        assert "SystemExit: 7" in message
+
     @pytest.mark.parametrize("code", ["import sys; sys.exit(3)", "raise SystemExit(3)", "exit(3)"])
     def test_an_exit_is_caught(self, project, code):
         project(leaving=code)
@@ -298,6 +311,7 @@ class TestMistakesInModules:
         for name in ("server.py", "json.py"):
             assert load(f"{name}:x") == "right"
 
+    @pytest.mark.fault("an import never ends")
     @pytest.mark.parametrize(
         "code", ["import threading; threading.Event().wait()", "while True: 1"]
     )
@@ -318,7 +332,7 @@ class TestMistakesInModules:
     def test_an_import_that_cannot_be_interrupted_ends_the_process(self, project):
         code = """
             import signal, threading
-            from pytest_osmosis.user_code.import_timeout import watched
+            from pytest_osmosis.user_code.import_object import watched
 
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             with watched("deaf", deadline_s=0.05, grace_s=0.05):
@@ -358,6 +372,7 @@ class TestAgents:
         project(server=LOOP)
         assert self.as_loop("server:agent_loop") is load("server:agent_loop")
 
+    @pytest.mark.fault("a class is named where an instance is needed")
     def test_a_class_without_arguments_is_instantiated(self, project):
         project(server=LOOP)
         assert isinstance(self.as_loop("server:Loop"), load("server:Loop"))
@@ -409,12 +424,13 @@ class TestAgents:
 
     @pytest.mark.parametrize(
         ("name", "kind"),
-        [("run", "the function run"), ("app", "an object"), ("Other", "the class Other")],
+        [("app", "an object"), ("Other", "the class Other")],
     )
     def test_something_else_is_refused_with_the_loops_there_are(self, project, name, kind):
-        project(server=LOOP + "\n    def run(): ...\n    app = object()\n    class Other: ...\n")
+        project(server=LOOP + "\n    app = object()\n    class Other: ...\n")
         assert self.refusal(f"server:{name}") == (
-            f"is {kind}; expected a RolloutAgentLoop, as an instance or a class; "
+            f"is {kind}; expected a function, another callable, or a RolloutAgentLoop as an "
+            "instance or a class; "
             "the module has 'agent_loop'"
         )
 

@@ -14,7 +14,7 @@ from pytest_osmosis.user_code.user_hooks import UserHooks
 HEAD = """
 from abc import abstractmethod
 from osmosis_ai.rollout import AgentWorkflow, Grader, RolloutAgentLoop
-async def helper(ctx): ...
+def helper(messages, ground_truth): ...
 """
 WORKFLOW = """
 class {name}(AgentWorkflow):
@@ -67,7 +67,7 @@ def test_a_file_alone_is_the_agent_that_it_defines(tmp_path: Path, text: str):
     [
         (
             "",
-            "--osmosis-agent 'rollout.py': defines no agent loop and no workflow; "
+            "--osmosis-agent 'rollout.py': defines no agent loop, no workflow and no function; "
             "name what is to run: rollout.py:NAME",
         ),
         (

@@ -17,7 +17,7 @@ from osmosis_ai.models.base import ChatCompletion, ProviderError
 from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
-from tests.endpoints import EXPIRED, SELF_SIGNED, Endpoint, reply
+from tests.support.endpoints import EXPIRED, SELF_SIGNED, Endpoint, reply
 
 # Python 3.10's server side forgets to close what failed its handshake; the client is ours.
 pytestmark = pytest.mark.filterwarnings(

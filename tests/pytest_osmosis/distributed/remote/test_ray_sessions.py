@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from osmosis_executors.ray import cluster, connection
-from tests.project import Project
+from tests.support.project import Project
 
 KEY = "sk-not-for-a-cluster"
 CLUSTER = """

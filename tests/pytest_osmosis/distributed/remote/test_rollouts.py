@@ -71,9 +71,6 @@ class FakeSuite:
     class spec:
         marked = False
 
-    def redact(self, text: str) -> str:
-        return text
-
     def lost(self, run: RunId, *, error: str, error_type: Any) -> RunResult:
         return RunResult("data", run.row_index, 0, error=error, error_type=error_type)
 
@@ -86,7 +83,7 @@ class Driver:
         suites: Any = {"data": FakeSuite()}
         cache = ResultCache(suites)
         if known is not None:
-            cache.add(RunId("data", known, 0), RunResult("data", known, 0))
+            cache.runs[RunId("data", known, 0)] = RunResult("data", known, 0)
         plan = ShardPlan(2, 4, lambda run: run.row_index % 2)
         fleet, sink = self.fleet, self.sink
         self.rollouts = self.sink.rollouts = RemoteRollouts(
@@ -106,7 +103,7 @@ class Driver:
 
     def finish(self, row: int, *, shard: int | None = None) -> None:
         record = RolloutRecord(RunResult("data", row, 0, success=True, passed=True))
-        values = [run_lines(record, str).decode(), [["Captured stdout", "said"]]]
+        values = [run_lines(record).decode(), [["Captured stdout", "said"]]]
         self.rollouts.heard(row % 2 if shard is None else shard, messages.FINISHED, values)
 
     def result(self, row: int) -> RolloutRecord:

@@ -14,8 +14,8 @@ import pytest
 from pytest_osmosis.distributed import messages
 from pytest_osmosis.distributed.remote import driver_evaluation
 from pytest_osmosis.distributed.remote.fleet import Listener
-from tests.project import Project, Session
-from tests.shard_processes import ProcessFleet
+from tests.support.project import Project, Session
+from tests.support.shard_processes import ProcessFleet
 
 ROWS = ["one", "two", "three", "raise", "five", "give up", "seven"]
 WRONG = {"user_prompt": "eight", "ground_truth": "8"}
@@ -176,7 +176,7 @@ def test_what_shards_finished_before_an_interrupt_is_reported_though_it_comes_la
         ),
         (
             ["--osmosis-ray", "--osmosis-rescore=data"],
-            "--osmosis-rescore does not go with --osmosis-ray: leave one out",
+            "--osmosis-rescore and --osmosis-ray contradict each other: give one of them",
         ),
         (
             ["--osmosis-ray", "--osmosis-ray-env=KEY=sk-1"],

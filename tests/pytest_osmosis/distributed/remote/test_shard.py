@@ -6,11 +6,12 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+from osmosis_ai.running.code_warning import CodeWarning
 from osmosis_ai.running.engine import EngineClosed
 from pytest_osmosis.distributed import messages
 from pytest_osmosis.distributed.remote.shard import ShardRuns
@@ -56,14 +57,12 @@ class FakePool:
         self.offered = threading.Event()
         self.cancelled: Callable[[], None] = lambda: None
         self.asked: deque[RunId] = deque()
+        self.warnings: deque[CodeWarning] = deque()
 
     def resize(self, window: int) -> None: ...
 
     def coming(self, runs: Sequence[RunId]) -> None:
         self.offered.set()
-
-    def warnings(self) -> Iterator[Any]:
-        return iter(())
 
     def result(self, run: RunId) -> RolloutRecord:
         raise EngineClosed
@@ -78,7 +77,7 @@ class Shard:
 
     def __init__(self) -> None:
         self.link, self.pool = FakeLink(), FakePool()
-        self.runs = ShardRuns(self.link, {"data": str})
+        self.runs = ShardRuns(self.link, ["data"])
         self.thread = threading.Thread(target=self._serve)
         self.thread.start()
         assert self.pool.offered.wait(PATIENCE_S)
@@ -90,7 +89,7 @@ class Shard:
 
     def end(self, row: int) -> None:
         record = RolloutRecord(RunResult("data", row, 0, success=True, passed=True))
-        self.runs.ended(record.result.run_id, record, decided=True, redact=str)
+        self.runs.ended(record.result.run_id, record, decided=True)
 
     def cancel(self) -> None:
         assert self.link.heard is not None

@@ -1,0 +1,182 @@
+"""A small HTTP server for loopback: that of the embedded endpoint and the bridge.
+
+aiohttp speaks HTTP, in a thread with its own event loop, so code that blocks another loop of the
+process delays no answer; it is imported there, while the caller goes on. Knows no chat, no keys and
+no routes: a `Handler` turns a request into a `Response`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import logging
+import socket
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+MAX_BODY = 8 * 1024 * 1024
+BACKLOG = 1024
+GRACE_S = 2.0
+"""How long a cancelled answer may take to clean up."""
+LAST_MOMENT_S = 0.1
+"""How long a request that comes while the server closes may take."""
+KEEP_ALIVE_S = 3600.0
+ACCEPTING_STEPS = 3
+"""Passes of the event loop from an accepted socket to a connection that can be closed."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A status and a body."""
+
+    status: int
+    body: Mapping[str, Any] | bytes
+    """An object that is sent as JSON, or bytes as they are."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "application/json"
+
+
+Handler = Callable[["web.Request"], Coroutine[Any, Any, Response]]
+"""Answers a request; it is cancelled when the client hangs up first."""
+
+
+def event_stream(body: bytes) -> Response:
+    """A response with the server-sent events in a body."""
+    kind = "text/event-stream; charset=utf-8"
+    return Response(200, body, headers={"Cache-Control": "no-cache"}, content_type=kind)
+
+
+def problem(status: int, message: str, **more: Any) -> Response:
+    """A response with OpenAI's error object."""
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+    return Response(status, {"error": {**error, **more}})
+
+
+class ThreadedServer:
+    """Serves from its creation to `close()`.
+
+    `resources` are entered in the server's loop before it listens and left after the last client
+    is gone; what entering them raises is raised here.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        name: str,
+        host: str = "127.0.0.1",
+        max_body: int = MAX_BODY,
+        resources: AbstractAsyncContextManager[Any] | None = None,
+    ) -> None:
+        self._handler = handler
+        self._max_body = max_body
+        self._resources = resources
+        self._answering: set[asyncio.Task[Any]] = set()
+        self._socket = _listen(host)
+        self.url: str = _url(self._socket)
+        "`http://127.0.0.1:PORT`."
+        self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        self.closed = False
+        self._thread = threading.Thread(target=self._live, name=name, daemon=True)
+        self._thread.start()
+        self.loop, self._stop = self._started.result()
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Stop listening, drop every client and wait for the thread; harmless when repeated."""
+        if self.closed:
+            return
+        self.closed = True
+        atexit.unregister(self.close)
+        self.loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def _live(self) -> None:
+        try:
+            with self._socket:
+                asyncio.run(self._serve())
+        except BaseException as error:
+            if self._started.done():
+                raise
+            self._started.set_exception(error)  # the thread that starts us raises it
+
+    async def _serve(self) -> None:
+        async with self._resources or nullcontext():
+            stop = asyncio.Event()
+            self._started.set_result((asyncio.get_running_loop(), stop))
+            await self._serve_clients(stop)
+
+    async def _serve_clients(self, stop: asyncio.Event) -> None:
+        from aiohttp import web
+
+        app = web.Application(client_max_size=self._max_body)
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        runner = web.AppRunner(
+            app,
+            access_log=None,
+            handler_cancellation=True,
+            keepalive_timeout=KEEP_ALIVE_S,
+            shutdown_timeout=LAST_MOMENT_S,
+        )
+        await runner.setup()
+        site = web.SockSite(runner, self._socket, backlog=BACKLOG)
+        await site.start()
+        await stop.wait()
+        # asyncio loses a client that it is accepting while its server closes: let those in first.
+        asyncio.get_running_loop().remove_reader(self._socket)
+        for _ in range(ACCEPTING_STEPS):
+            await asyncio.sleep(0)
+        await site.stop()
+        for task in self._answering:
+            task.cancel()
+        if self._answering:
+            await asyncio.wait(self._answering, timeout=GRACE_S)
+        await runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        from aiohttp import web
+
+        task = asyncio.current_task()
+        assert task is not None
+        self._answering.add(task)
+        try:
+            response = await self._handler(request)
+        except web.HTTPRequestEntityTooLarge:
+            response = problem(413, f"The request's body is longer than {self._max_body} bytes.")
+        except Exception:  # a handler's mistake must not leave its client waiting
+            logger.exception("a request could not be answered")
+            response = problem(500, "The request could not be answered.", type="server_error")
+        finally:
+            self._answering.discard(task)
+        body = response.body
+        if not isinstance(body, bytes):
+            body = json.dumps(body, ensure_ascii=True).encode("ascii")
+        headers = {"Content-Type": response.content_type, **response.headers}
+        return web.Response(status=response.status, body=body, headers=headers)
+
+
+def _listen(host: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.bind((host, 0))
+        listening.listen(BACKLOG)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def _url(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

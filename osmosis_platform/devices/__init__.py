@@ -1,1 +1,0 @@
-"""Logging in on a device by a code that a user confirms in a browser."""

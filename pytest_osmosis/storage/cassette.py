@@ -1,0 +1,159 @@
+"""The cassette of a process: records the calls of its runs, or answers them.
+
+An answer belongs to its request, its run, and how often the run has made that request before. Where
+the row has moved, or the data file has another name, the nearest row's answer of the same run
+counts. Never gives one answer to two runs of a row: that would make one sample two.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from contextlib import ExitStack
+from typing import Any
+
+from osmosis_ai.models.base import CallFault
+from osmosis_ai.models.errors import UNSUPPORTED
+from osmosis_ai.models.transport import cassettes
+from osmosis_ai.models.transport.cassettes import Caller
+from osmosis_ai.models.transport.exchange import Reply
+
+from ..errors import ConfigurationError
+from ..escaping import shown_path
+from ..run_result import RunId
+from ..spec import CassetteSpec
+from . import cassette_folder
+from .cassette_lines import NO_RUN, Request, RunKey, as_line, call_value, reply_of
+from .group_sync import AppendFile
+
+_OF_THE_REQUEST = frozenset({400, 413, 422})
+"""Statuses that the request itself has caused; others may have passed at the next try."""
+
+
+class FolderCassette:
+    """`osmosis_ai.models.transport.cassettes.Cassette` over a folder."""
+
+    def __init__(self, spec: CassetteSpec) -> None:
+        self.is_complete = spec.replays and not spec.asks_missing
+        self._folder = spec.folder
+        self._replaces = not spec.replays
+        self._callers: dict[RunId, Caller] = {}
+        self._outside = Caller()
+        """Of all calls that no run makes."""
+        self._calls = cassette_folder.read(spec.folder) if spec.replays else cassette_folder.Calls()
+        self._places: defaultdict[tuple[str, int, int], list[RunKey]] = defaultdict(list)
+        """The runs that have a reply to a request, by request, run index and number."""
+        for run, replies in self._calls.of_run.items():
+            for request, number in replies:
+                self._places[request, run[2], number].append(run)
+        self._part: AppendFile | None = None
+        self._written: set[str] = set()
+        self._lock = threading.Lock()
+
+    def begin(self, run: RunId, *, again: bool = False) -> None:
+        """Have the calls of the running task belong to a run; `again`: beside its earlier ones."""
+        caller = self._callers.get(run) if again else None
+        if caller is None:
+            began = time.time_ns() if self._replaces and not again else 0
+            caller = self._callers[run] = Caller(run, began)
+        cassettes.current.set(caller)
+
+    def answer(self, method: str, path: str, body: bytes) -> Reply | None:
+        """Return the recorded reply; without one None, or raise CallFault if nothing is sent."""
+        if self._replaces:
+            return None
+        request, caller = Request(method, path, body), self._caller()
+        with self._lock:
+            value = self._find(request.id, _key_of(caller), caller.asked[request.id])
+            if value is not None:
+                caller.asked[request.id] += 1
+                return reply_of(value)
+        if not self.is_complete:
+            return None
+        from .nearest_call import explain
+
+        detail = f"{shown_path(self._folder)}: {explain(request, _key_of(caller), self._calls)}"
+        raise CallFault("not_recorded", detail)
+
+    def keep(self, method: str, path: str, body: bytes, reply: Reply) -> None:
+        """Write the reply down, unless the request is about to be sent again for it."""
+        if not (200 <= reply.status < 300 or reply.status in _OF_THE_REQUEST):
+            return
+        request, caller = Request(method, path, body), self._caller()
+        with self._lock:
+            number = caller.asked[request.id]
+            caller.asked[request.id] += 1
+            value = call_value(request, _key_of(caller), number, reply)
+            if caller.attempt:
+                value["attempt"] = caller.attempt
+            new = dict(request.lines()) if request.id not in self._written else {}
+            lines = [line for name, line in new.items() if name not in self._written]
+            try:
+                self._part = self._part or cassette_folder.new_part(self._folder)
+                self._part.write(b"".join([*lines, as_line(value)]))
+            except OSError as error:
+                reason = f"{shown_path(self._folder)}: calls cannot be recorded: {error.strerror}"
+                raise CallFault("bad_request", reason, reason=UNSUPPORTED) from None
+            self._written.update(new)
+
+    def close(self) -> None:
+        """Take it out of the process; harmless when repeated."""
+        if cassettes.inserted is self:
+            cassettes.inserted = None
+        if self._part is not None:
+            self._part.close()
+
+    def _caller(self) -> Caller:
+        return cassettes.current.get() or self._outside
+
+    def _find(self, request: str, run: RunKey, number: int) -> dict[str, Any] | None:
+        """Return the reply of the run itself, else of the nearest row's same run."""
+        runs = self._places.get((request, run[2], number))
+        if not runs:
+            return None
+        nearest = min(runs, key=lambda each: (each != run, abs(each[1] - run[1]), each))
+        return self._calls.of_run[nearest][request, number]
+
+
+def _key_of(caller: Caller) -> RunKey:
+    run: RunId | None = caller.key
+    return NO_RUN if run is None else (run.suite, run.row_index, run.run_index)
+
+
+def insert(spec: CassetteSpec) -> None:
+    """Insert the session's cassette into this process, until it is closed."""
+    cassettes.inserted = FolderCassette(spec)
+
+
+class OpenFolder:
+    """A session's cassette in the process that reports: its own while calls are recorded."""
+
+    def __init__(self, spec: CassetteSpec) -> None:
+        """Raise ConfigurationError where it cannot be used."""
+        self._folder, self._records = spec.folder, not spec.replays or spec.asks_missing
+        shown = shown_path(spec.folder)
+        with ExitStack() as opened:
+            if self._records:
+                try:
+                    spec.folder.mkdir(parents=True, exist_ok=True)
+                    opened.enter_context(cassette_folder.lock(spec.folder))
+                    cassette_folder.join(spec.folder)
+                except OSError as error:
+                    raise ConfigurationError(
+                        f"{shown}: calls cannot be recorded: {error.strerror}"
+                    ) from None
+            calls = cassette_folder.read(spec.folder)
+            if spec.replays and not any(calls.of_run.values()):
+                raise ConfigurationError(
+                    f"--osmosis-replay {shown!r}: no call is recorded there: record them with "
+                    f"--osmosis-record {shown}"
+                )
+            self._opened = opened.pop_all()
+
+    def close(self) -> None:
+        """Join what the session recorded, and release the folder; OSError leaves the parts."""
+        with self._opened:
+            if self._records:
+                self._records = False
+                cassette_folder.join(self._folder)

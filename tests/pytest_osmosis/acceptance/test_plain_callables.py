@@ -1,0 +1,98 @@
+"""Functions that know nothing of this project, evaluated as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from osmosis_cli.errors import run
+from osmosis_cli.main import cli
+from tests.support.modes import each_mode
+from tests.support.project import Project
+
+APP = """
+import threading
+
+all_in_flight = threading.Barrier(4, timeout=30)
+
+
+def repeat(question: str) -> str:
+    return question
+
+
+def meet(question: str) -> str:
+    all_in_flight.wait()
+    return question
+
+
+def nothing(question):
+    pass
+
+
+def fail(question):
+    raise LookupError(f"no drawer for {question}")
+"""
+
+ONE_FUNCTION = """
+from os.path import join
+
+
+def repeat(question):
+    return question
+
+
+def score(solution_str, ground_truth):
+    return 1.0
+"""
+
+
+@each_mode
+def test_a_function_is_evaluated_without_a_model(project: Project, workers: int) -> None:
+    project.write("app.py", APP)
+    project.rows("a", "b")
+    session = project.run(f"-n{workers}", agent="app:repeat", model=None, base_url=None)
+    assert session.ret == 0 and session.outcomes == {"passed": 2}, session.out
+    assert session.report["config"]["model"] == "none"
+    assert [each["answer"] for each in session.runs] == ["a", "b"]
+
+
+def test_synchronous_functions_run_at_once_as_many_as_the_batch_size(project: Project) -> None:
+    project.write("app.py", APP)
+    project.rows("a", "b", "c", "d")
+    session = project.run("-n0", "--batch-size=4", agent="app:meet", model=None, base_url=None)
+    assert session.outcomes == {"passed": 4}, session.out
+
+
+def test_a_file_alone_is_the_one_function_that_it_defines(project: Project) -> None:
+    project.write("app.py", ONE_FUNCTION)
+    project.rows("a")
+    session = project.run(agent="app.py", model=None, base_url=None)
+    assert session.outcomes == {"passed": 1}, session.out
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nothing", "nothing returned None; expected text, a message"),
+        ("fail", "LookupError: no drawer for a"),
+    ],
+)
+def test_its_mistake_is_the_error_of_the_agent(project: Project, name: str, told: str) -> None:
+    project.write("app.py", APP)
+    project.rows("a")
+    session = project.run(agent=f"app:{name}", model=None, base_url=None)
+    [each] = session.runs
+    assert session.ret == 1 and each["error_type"] == "agent" and told in each["error"]
+
+
+def test_the_commands_take_it_and_serving_it_is_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.write("functions3.py", APP)
+    project.rows("a")
+    monkeypatch.chdir(project.path)
+    assert run(cli, ["validate", "-m", "functions3:repeat"]) == 0
+    assert run(cli, ["test", "-m", "functions3:repeat", "-d", "data.jsonl", "--model", "m",
+                     "--base-url", project.endpoint.base_url]) == 0  # fmt: skip
+    assert "1 completed" in capsys.readouterr().out
+    assert run(cli, ["serve", "-m", "functions3:repeat", "--skip-register"]) != 0
+    assert "repeat never asks the trainer's model" in capsys.readouterr().err

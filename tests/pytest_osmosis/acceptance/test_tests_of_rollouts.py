@@ -1,0 +1,155 @@
+"""Test functions over rollouts: the decorator, and rollouts that several functions share."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.modes import each_mode
+from tests.support.project import Project
+
+SHOP = """
+import asyncio
+
+import pytest
+
+from osmosis_ai import scorers
+from pytest_osmosis import Rollout, osmosis
+
+CALLS = []
+
+
+def answer(question: str):
+    CALLS.append(question)
+    with open("calls.txt", "a") as calls:
+        calls.write("x")
+    call = {"name": "get_order", "arguments": '{"order_id": "A1", "full": true}'}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": call}]},
+        {"role": "tool", "tool_call_id": "1", "content": "shipped"},
+        {"role": "assistant", "content": f"{question} has shipped"},
+    ]
+
+
+ROWS = [{"user_prompt": "A1", "ground_truth": "A1"}, {"user_prompt": "B2", "colour": "red"}]
+shop = osmosis(agent=answer, data=ROWS, n=2)
+
+
+@shop
+@pytest.mark.parametrize("word", ["has", "shipped"])
+def test_words(rollout: Rollout, word: str) -> None:
+    assert word in rollout.text
+    rollout.record_score("length", len(rollout.text), reason=f"of {word}")
+
+
+@shop
+def test_calls(rollout: Rollout) -> None:
+    [call] = rollout.tool_calls
+    assert (call.name, call.arguments["full"], call.result) == ("get_order", True, "shipped")
+    assert rollout.called("get_order", order_id="A1")
+    assert not rollout.called("get_order", order_id="B2")
+    rollout.messages.clear()  # another test has messages of its own
+
+
+@shop
+async def test_async(rollout: Rollout) -> None:
+    await asyncio.sleep(0)
+    assert rollout.row["user_prompt"] in rollout.text
+
+
+@pytest.fixture(params=[1, 2])
+def number(request):
+    return request.param
+
+
+class TestMany:
+    pytestmark = shop
+
+    def test_fixture(self, rollout: Rollout, number: int) -> None:
+        assert scorers.tool_called("get_order")(rollout.messages)["score"] == 1.0
+
+
+@osmosis(agent=answer, data=lambda: ROWS, n=2, shared=False)
+def test_own(rollout: Rollout) -> None:
+    assert rollout.duration_s > 0
+
+
+def test_ordinary() -> None:
+    assert CALLS or True
+"""
+ASKING = """
+from pytest_osmosis import Rollout, osmosis
+
+asking = osmosis(agent="agent:agent_loop", data="data.jsonl", model="m")
+
+
+@asking
+def test_one(rollout: Rollout) -> None:
+    assert rollout.usage["total_tokens"]
+
+
+@asking
+def test_other(rollout: Rollout) -> None:
+    assert rollout.usage["total_tokens"] and rollout.cost_usd is None
+"""
+
+
+@each_mode
+def test_functions_over_the_same_agent_and_rows_pay_for_them_once(
+    project: Project, workers: int
+) -> None:
+    project.write("test_shop.py", SHOP)
+    more = ["--osmosis-model=embedded"] if workers else []
+    session = project.plain("-n", str(workers), "--osmosis-output=out.json", *more)
+    assert session.ret == 0, session.out
+    # Five suites and two variants of two: each over 2 rows and 2 runs.
+    assert session.outcomes == {"passed": 4 * (1 + 2 + 1 + 2 + 1) + 1}
+    assert (project.path / "calls.txt").read_text() == "x" * (4 + 4)
+
+
+def test_usage_is_that_of_the_shared_rollout_and_counts_once(project: Project) -> None:
+    project.rows("a", "b")
+    project.write("test_it.py", ASKING)
+    session = project.plain(
+        f"--osmosis-base-url={project.endpoint.base_url}", "--osmosis-output=out.json"
+    )
+    assert session.outcomes == {"passed": 4}, session.out
+    assert project.endpoint.requests == 2
+    tokens = [suite["summary"]["total_tokens"] for suite in session.report["suites"]]
+    assert tokens[0] > 0 and tokens[1] == 0
+
+
+def test_a_marker_alone_begins_an_evaluation_and_an_embedded_model(project: Project) -> None:
+    project.rows("a")
+    project.write("test_it.py", ASKING.replace('"m"', '"embedded/perfect"'))
+    session = project.plain()
+    assert session.outcomes == {"passed": 2}, session.out
+    assert "test_it.py::test_other" in session.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            "agent=3, data=[{'user_prompt': 'a'}]",
+            "@pytest.mark.osmosis(agent=...): 'builtins:int': is an int; exp",
+        ),
+        (
+            "agent=str, data=3",
+            "@pytest.mark.osmosis(data=...): expected a path, rows (dicts), or a",
+        ),
+        ("agent=lambda q: q, data=[{'question': 1}]", "user_prompt"),
+        (
+            "agent=lambda a, b: a, data=[{'user_prompt': 'a'}]",
+            "takes (a, b); an agent takes one required parameter",
+        ),
+        ("agent=print, data=[{'user_prompt': 'a'}], model=3", "(model=...): expected text"),
+        ("agent=print, data=[{'user_prompt': 'a'}], m=3", "unexpected keyword argument 'm'"),
+    ],
+)
+def test_a_mistake_in_a_marker_is_one_sentence(project: Project, arguments: str, told: str) -> None:
+    project.write(
+        "test_it.py",
+        f"from pytest_osmosis import osmosis\n\n@osmosis({arguments})\ndef test_it(rollout): ...\n",
+    )
+    session = project.plain()
+    assert session.ret == 2 and told in session.out, session.out

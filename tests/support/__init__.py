@@ -1,0 +1,1 @@
+"""What tests share: endpoints, projects, platforms, made results; no tests."""
