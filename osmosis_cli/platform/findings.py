@@ -20,8 +20,6 @@ class Severity(IntEnum):
     """Said above the question."""
     NOT_CHECKED = 2
     """What only the platform can tell."""
-    CHECKED = 3
-    """What was tried, and went well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,6 @@ class Finding:
 refusal = partial(Finding, Severity.REFUSED)
 warning = partial(Finding, Severity.WARNING)
 not_checked = partial(Finding, Severity.NOT_CHECKED)
-checked = partial(Finding, Severity.CHECKED)
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:

@@ -37,7 +37,6 @@ _NO_DATASET = "dataset"
 _LABELS = {
     Severity.WARNING: ("warning", "yellow"),
     Severity.NOT_CHECKED: ("not checked", None),
-    Severity.CHECKED: ("checked", "green"),
 }
 
 
@@ -63,7 +62,7 @@ def _submit_command(kind: RunKind) -> click.Command:
         "secrets, and imports the rollout's code in a process of its own; shows what will run, "
         "and asks. What runs is a commit of the origin, never the files here.",
         epilog=f"\b\nExamples:\n  osmosis {group} submit {folder}/my-rollout.toml\n"
-        f"  osmosis {group} submit {folder}/my-rollout.toml --preflight --strict\n"
+        f"  osmosis {group} submit {folder}/my-rollout.toml --strict\n"
         f"  osmosis {group} submit {folder}/my-rollout.toml --yes --json",
     )
     @click.argument(

@@ -523,7 +523,7 @@ def test_a_work_tree_that_no_platform_can_find_is_refused(
     [
         ((), Preflight()),
         (("--no-check",), Preflight(is_off=True)),
-        (("--preflight", "--strict"), Preflight(run_row=True, strict=True)),
+        (("--strict",), Preflight(strict=True)),
     ],
 )
 def test_options_say_what_is_tried(
@@ -539,17 +539,15 @@ def test_what_trying_finds_stands_above_the_question_the_first_cure_first(
     (own / "new.py").write_text("x")
     severity = Severity.WARNING
     tried.finds = [
-        Finding(severity=Severity.CHECKED, code="d", message="1 row ran"),
         Finding(severity=Severity.NOT_CHECKED, code="c", message="a row was not run"),
         Finding(severity=severity, code="b", message="no grader", cure="derive one"),
     ]
     status, out, err = osmosis("eval", "submit", CONFIG, "--yes")
     assert (status, err) == (0, "importing it ...\n")
-    assert [line[:29] for line in out.splitlines()[6:10]] == [
+    assert [line[:29] for line in out.splitlines()[6:9]] == [
         "warning: no grader: derive on",
         "warning: 1 file differs from ",
         "not checked: a row was not ru",
-        "checked: 1 row ran",
     ]
     assert [is_commit for _, is_commit in tried.chosen] == [False]
 
