@@ -1,31 +1,20 @@
 """Facts about the workspace's Git work tree: what its origin is, and what of it is not there yet.
 
-Asks the git executable, and no network but in `find_commit`, which asks the user's own remote.
-A URL's credentials are in no fact and in no message.
+Asks the git executable, and no network. A URL's credentials are in no fact and in no message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 from ..escaping import printable
 from .git_command import GitError, GitOutput, ask
-from .git_origin import ORIGIN, origin_repository, origin_tips
+from .git_origin import ORIGIN, origin_repository
 from .workspace import find_root
 
 _USUAL_BRANCHES = ("main", "master")
 _STARTS_PROGRAM = r"^filter\..*\.(clean|process)$"
-
-
-class OnOrigin(Enum):
-    """Whether the origin has a commit."""
-
-    YES = "yes"
-    NO = "no"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +49,6 @@ class GitFacts:
     def is_dirty(self) -> bool:
         """Whether there are changes that are in no commit."""
         return bool(self.changed)
-
-
-@dataclass(frozen=True, slots=True)
-class PinnedCommit:
-    """A commit that a config file names."""
-
-    name: str
-    """As it is written: 7 to 40 hexadecimal digits."""
-    commit: str | None
-    """Its full hash, where the work tree has it."""
-    on_origin: OnOrigin
-    reason: str = ""
-    """Why it is not known whether the origin has it, as a sentence; else empty."""
 
 
 def read_facts(start: Path) -> GitFacts:
@@ -112,28 +88,10 @@ def newest_known(root: Path, branch: str) -> str | None:
     return answer.out.strip() or None if answer.status == 0 else None
 
 
-def find_commit(root: Path, name: str) -> PinnedCommit:
-    """Return whether the origin has a commit; asks the origin where the work tree cannot tell.
-
-    Raise GitError where the digits are those of several commits.
-    """
-    commit = find_here(root, name)
-    if commit:
-        words = ("--count=1", "--format=%(refname)", f"--contains={commit}", ORIGIN)
-        if ask(root, "for-each-ref", *words).out.strip():
-            return PinnedCommit(name, commit, OnOrigin.YES)
-    try:
-        tips = origin_tips(root)
-    except GitError as error:
-        return PinnedCommit(name, commit, OnOrigin.UNKNOWN, str(error))
-    if commit is None and (named := [tip for tip in tips if tip.startswith(name.lower())]):
-        return PinnedCommit(name, named[0], OnOrigin.YES)
-    if commit and _reaches(root, tips, commit):
-        return PinnedCommit(name, commit, OnOrigin.YES)
-    if _has_all(root, tips):
-        return PinnedCommit(name, commit, OnOrigin.NO)
-    reason = "the origin has commits that this work tree does not have: run `git fetch`"
-    return PinnedCommit(name, commit, OnOrigin.UNKNOWN, reason)
+def is_pushed(root: Path, commit: str) -> bool:
+    """Return whether a branch of the origin had a commit at the last fetch or push."""
+    words = ("--count=1", "--format=%(refname)", f"--contains={commit}", ORIGIN)
+    return bool(ask(root, "for-each-ref", *words).out.strip())
 
 
 # ---- the work tree
@@ -241,20 +199,3 @@ def find_here(root: Path, name: str) -> str | None:
 
 def _is_ambiguous(root: Path, name: str) -> bool:
     return len(ask(root, "rev-parse", f"--disambiguate={name}").out.split()) > 1
-
-
-def _reaches(root: Path, tips: Sequence[str], commit: str) -> bool:
-    """Whether a commit is in the history of one of those that the work tree has of these."""
-    words = ("--max-count=1", "--ignore-missing", commit, "--not", *tips)
-    answer = ask(root, "rev-list", *words)
-    return answer.status == 0 and not answer.out
-
-
-def _has_all(root: Path, tips: Sequence[str]) -> bool:
-    """Whether the work tree has these commits with their whole history."""
-    if _checked(ask(root, "rev-parse", "--is-shallow-repository"), root).out.strip() == "true":
-        return False
-    if not tips:
-        return True
-    answer = ask(root, "rev-list", "--no-walk", "--ignore-missing", *tips)
-    return set(answer.out.split()) == set(tips)

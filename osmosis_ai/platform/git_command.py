@@ -1,7 +1,7 @@
 """Runs the git executable so that a repository's own configuration starts no program.
 
-No prompt, no hook, no pager, no lock, no file system monitor, a time limit, and no network unless
-it is asked for. Knows no fact about repositories: `git.py` asks for those.
+No prompt, no hook, no pager, no lock, no file system monitor, a time limit, and no network. Knows
+no fact about repositories: `git.py` asks for those.
 """
 
 from __future__ import annotations
@@ -71,18 +71,16 @@ def ask(
     *words: str,
     settings: Sequence[tuple[str, str]] = (),
     timeout_s: float = LOCAL_TIMEOUT_S,
-    protocols: str = "",
     looks_up: bool = False,
 ) -> GitOutput:
     """Run git in a folder and return its answer, whatever its status.
 
     Unless it `looks_up`, the folder is the top of a work tree, or in none.
     `settings` are configuration; they travel in the environment, as they may hold a credential.
-    `protocols` are those that it may open connections with, as `https:ssh`.
 
     Raise GitError where there is no git, or it takes longer than the limit.
     """
-    variables = environment(settings, protocols)
+    variables = environment(settings, "")
     if not looks_up:
         variables["GIT_CEILING_DIRECTORIES"] = str(folder.resolve().parent)
     try:
@@ -132,7 +130,10 @@ def without_credentials(text: str) -> str:
 
 
 def environment(settings: Sequence[tuple[str, str]], protocols: str) -> dict[str, str]:
-    """Return the variables of a command of git; see `ask` for the parameters."""
+    """Return the variables of a command of git with these settings.
+
+    `protocols` are those that it may open connections with, as `https:ssh`.
+    """
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -1,32 +1,27 @@
-"""The remote `origin` of a work tree: which GitHub repository it is, and what it has.
+"""The remote `origin` of a work tree: which GitHub repository it is.
 
-A URL's credentials are in no result, no message and no program's arguments.
+A URL's credentials are in no result and no message.
 """
 
 from __future__ import annotations
 
-import base64
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from ..escaping import printable
 from .git_command import GitError, ask, without_credentials
 
 ORIGIN = "refs/remotes/origin/"
-REMOTE_TIMEOUT_S = 10.0
-_REMOTE_PROTOCOLS = "https:http:ssh:git:file"
 _HOSTS = ("github.com", "www.github.com", "ssh.github.com")
 _SCHEMES = ("https", "ssh", "git+ssh")
 _SCP_LIKE = re.compile(r"(?:[^@/:\s]+@)?(?P<host>[^@/:\s]+):(?P<path>[^:\s]+)")
 _HOST = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _OWNER = re.compile(r"[a-z0-9][a-z0-9-]*")
 _NAME = re.compile(r"[a-z0-9._-]+")
-_TOKEN_AS_USER = re.compile(r"gh[pousr]_\w+|github_pat_\w+")
 
 
 def repository_of(url: str) -> str | None:
@@ -78,7 +73,7 @@ def _behind_alias(url: str) -> str | None:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=REMOTE_TIMEOUT_S,
+            timeout=10.0,
             stdin=subprocess.DEVNULL,
             check=False,
         )
@@ -118,46 +113,3 @@ def _origin_urls(root: Path) -> Iterator[str]:
         answer = ask(root, *words)
         if answer.status == 0 and answer.out.strip():
             yield answer.out.splitlines()[0]
-
-
-def origin_tips(root: Path) -> tuple[str, ...]:
-    """Return the commits that the origin's branches and tags point to; asks the origin.
-
-    Raise GitError where it does not answer within `REMOTE_TIMEOUT_S`, or refuses.
-    """
-    *_, written = _origin_urls(root)
-    url, settings = _credentials_apart(written)
-    words = ("ls-remote", "--heads", "--tags", "origin")
-    with tempfile.TemporaryDirectory(prefix="osmosis-git-") as outside:
-        # Outside of the work tree, whose configuration could name a program to run.
-        answer = ask(
-            Path(outside),
-            *words,
-            settings=[*settings, ("remote.origin.url", url)],
-            timeout_s=REMOTE_TIMEOUT_S,
-            protocols=_REMOTE_PROTOCOLS,
-        )
-    if answer.status:
-        raise GitError(f"the origin cannot be asked: {answer.complaint}", "git_remote")
-    refs = {}
-    for line in answer.out.splitlines():
-        commit, _, ref = line.partition("\t")
-        refs[ref.removesuffix("^{}")] = commit  # of an annotated tag, its commit comes last
-    return tuple(sorted(set(refs.values())))
-
-
-def _credentials_apart(url: str) -> tuple[str, list[tuple[str, str]]]:
-    """The URL without a password or token, and the settings that give it to git instead.
-
-    Arguments of a program can be read by every user of the machine.
-    """
-    parts = urlsplit(url) if "://" in url else None
-    if parts is None or parts.scheme not in ("https", "http") or "@" not in parts.netloc:
-        return url, []
-    user, place = parts.netloc.rpartition("@")[::2]
-    name, _, password = user.partition(":")
-    if not password and not _TOKEN_AS_USER.fullmatch(name):
-        return url, []  # a user's name alone
-    basic = base64.b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode("ascii")
-    header = (f"http.{parts.scheme}://{place}/.extraHeader", f"Authorization: Basic {basic}")
-    return parts._replace(netloc=place).geturl(), [header]

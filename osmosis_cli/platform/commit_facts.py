@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CommandError
-from .findings import Finding, Severity, not_checked, refusal, warning
+from .findings import Finding, Severity, refusal, warning
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.config_models import Experiment
@@ -112,21 +112,20 @@ def _findings_here(
 def _findings_there(
     facts: GitFacts, experiment: Experiment, newest: str | None
 ) -> Iterator[Finding]:
-    from osmosis_ai.platform.git import OnOrigin, find_commit
+    from osmosis_ai.platform.git import find_here, is_pushed
 
     pinned = experiment.commit_sha
     if pinned is None:
         yield from _unpinned_findings(facts, experiment.branch, is_known=newest is not None)
         return
-    found = find_commit(facts.root, pinned)
-    if found.on_origin is OnOrigin.NO:
-        what = f"the origin does not have the commit {pinned}"
-        cure = "push it with `git push`, or correct experiment.commit_sha"
-        yield refusal("commit_not_pushed", what, cure)
-    if found.on_origin is OnOrigin.UNKNOWN:
-        what = f"whether the origin has the commit {pinned} is not known"
-        yield not_checked("commit_unknown", what, found.reason)
-    yield from _other_commit(facts, pinned, found.commit)
+    commit = find_here(facts.root, pinned)
+    if commit is None or not is_pushed(facts.root, commit):
+        yield warning(
+            "commit_not_pushed",
+            f"the origin has no commit {pinned}, as far as is known here",
+            "push it, or `git fetch` where it was pushed from elsewhere",
+        )
+    yield from _other_commit(facts, pinned, commit)
 
 
 def _other_commit(facts: GitFacts, pinned: str, commit: str | None) -> Iterator[Finding]:
