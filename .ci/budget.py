@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MOST = {
     "osmosis_ai": 20_618,
-    "osmosis_cli": 10_266,
+    "osmosis_cli": 9_947,
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_173,
     "pytest_osmosis": 28_537,

@@ -1,7 +1,6 @@
 """`osmosis preview`: a rubric file or a dataset, as it is read.
 
-Tells the kinds of file apart by name and first row, and shows what the reading commands would see;
-other JSON objects as they are.
+Tells the kinds of file apart by name and first row, and shows what the reading commands would see.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 
 import click
 
-from pytest_osmosis.dataset.columns import MESSAGES, PROMPTS, mapping_of
+from pytest_osmosis.dataset.columns import mapping_of
 from pytest_osmosis.dataset.dataset import load_dataset
 from pytest_osmosis.dataset.decoding import decode
 from pytest_osmosis.dataset.errors import DatasetError, Problems, RecordError
@@ -24,16 +23,9 @@ from pytest_osmosis.dataset.opening import open_dataset
 
 from ..errors import CommandError, command_errors
 from ..eval.lines import say
-from ..masking import mask_secrets
 
 TEXT_WIDTH = 200
 YAML_SUFFIXES = (".yaml", ".yml")
-_OF_ROWS = frozenset({*PROMPTS, MESSAGES})
-_PLAIN_OBJECTS = (
-    "neither records to judge (no 'solution_str') nor a dataset (no 'user_prompt'; "
-    "--map COLUMN=user_prompt names the column that serves as it)"
-)
-
 EPILOG = """\b
 Examples:
   osmosis preview rubric_configs.yaml
@@ -87,8 +79,6 @@ def preview_command(
         return
     noun = kind if total != 1 else kind.removesuffix("s")
     say(f"Loaded {total} {noun} from {path}")
-    if kind == "objects":
-        say(_PLAIN_OBJECTS)
     for number, entry in enumerate(entries, 0 if kind == "rows" else 1):
         say(f"\n{kind.removesuffix('s')} {number}")
         for line in _lines(entry, "  "):
@@ -104,11 +94,8 @@ def _read(
     if path.suffix.lower() in YAML_SUFFIXES:
         return _rubrics(path, limit)
     try:
-        columns = _columns(path)
-        if "solution_str" in columns:
+        if _holds_records(path):
             return _records(path, limit)
-        if columns and not mapping and _OF_ROWS.isdisjoint(key.strip().lower() for key in columns):
-            return _objects(path, limit)
         return _rows(path, limit, mapping)
     except DatasetError as error:
         told = str(error).replace(SUFFIXES_SHOWN, f"{YAML_SUFFIXES[0]}, {SUFFIXES_SHOWN}")
@@ -119,7 +106,7 @@ def _rubrics(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, An
     from ..rubric.config import RubricFileError, load_rubrics
 
     with command_errors(RubricFileError, code="invalid"):
-        found = load_rubrics(path, is_for_judging=False)
+        found = load_rubrics(path)
     return "rubrics", len(found), [rubric.mask() for rubric in found[:limit]]
 
 
@@ -140,36 +127,18 @@ def _rows(
     return "rows", len(dataset), [asdict(dataset.row(row_index)) for row_index in shown]
 
 
-def _objects(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]]:
-    found = [mask_secrets(each) for each in _decoded(path, None)]
-    return "objects", len(found), found[:limit]
-
-
-def _columns(path: Path) -> frozenset[str]:
-    """Return the columns of the first row of JSON; none where it is not an object."""
-    try:
-        return frozenset(key for each in _decoded(path, 1) for key in each)
-    except DatasetError:
-        return frozenset()  # reading the whole file says what is wrong
-
-
-def _decoded(path: Path, limit: int | None) -> list[dict[str, Any]]:
-    """Return the objects of a file of JSON; none of another format."""
+def _holds_records(path: Path) -> bool:
+    """Return whether the first row of JSON has a `solution_str`; False where it cannot be read."""
     file, kind = open_dataset(path)
     with file:
         if not kind.holds_records:
-            return []
-        found = []
+            return False
         with closing(kind.open(file, path)) as source:
-            problems = Problems(path, source.unit)
-            for place, _, raw in source.scan(None, 0, limit, problems):
-                try:
-                    found.append(decode(raw))
-                except RecordError as error:
-                    problems.add(place, str(error))
-        if wrong := problems.error():
-            raise wrong
-        return found
+            try:
+                rows = source.scan(None, 0, 1, Problems(path, source.unit))
+                return any("solution_str" in decode(raw) for _, _, raw in rows)
+            except (DatasetError, RecordError):
+                return False  # reading the whole file says what is wrong
 
 
 def _lines(value: Any, indent: str) -> Iterator[str]:

@@ -5,8 +5,8 @@ Knows neither the command line nor what is printed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +22,10 @@ from pytest_osmosis.spec import EvalSpec, SessionSpec
 from pytest_osmosis.user_code.agent_loop import LoopAgent
 
 if TYPE_CHECKING:
-    from osmosis_ai.models.base import ChatModel
     from osmosis_ai.rollout import RolloutAgentLoop
     from pytest_osmosis.dataset.dataset import Dataset
     from pytest_osmosis.run_result import RolloutRecord
     from pytest_osmosis.user_code.agent import AgentResult, AgentRun
-
-
-WrapModel = Callable[["ChatModel"], "ChatModel"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,35 +73,19 @@ OnEnded = Callable[[TrialResult], None]
 
 
 def run_rows(trial: Trial, row_indices: Iterable[int], on_ended: OnEnded) -> None:
-    """Run these rows of the dataset, a batch at once.
+    """Run these rows of the dataset, a batch at once; `on_ended` is called in the pool's thread.
 
     None is started after an error that every other row would meet, too.
     """
-    keys = [RunId(trial.spec.name, row_index, 0) for row_index in row_indices]
-    with opened(trial, on_ended) as pool:
-        pool.coming(keys)
-        for key in keys:
-            with suppress(EngineClosed):  # not started after such an error
-                pool.result(key)
-
-
-@contextmanager
-def opened(
-    trial: Trial, on_ended: OnEnded, *, wrap: WrapModel = lambda model: model
-) -> Iterator[RolloutPool]:
-    """Yield a pool for the trial's rows, and end what is left in it.
-
-    `on_ended` is called in the pool's thread; `wrap` goes between the agent and its model.
-    """
-    agent = _TrialAgent(trial.agent, wrap)
     suite = Suite(
         trial.spec,
         trial.session,
         info=describe(trial.spec, trial.dataset),
         dataset=trial.dataset,
-        agent=agent,
+        agent=_TrialAgent(trial.agent),
     )
     size = trial.session.batch_size
+    keys = [RunId(trial.spec.name, row_index, 0) for row_index in row_indices]
     with ExitStack() as stack:
         base_urls = {}
         if persona := trial.spec.model.persona:
@@ -120,21 +100,18 @@ def opened(
         )
         stack.callback(pool.close)
         stack.callback(pool.cancel)
-        yield pool
+        pool.coming(keys)
+        for key in keys:
+            with suppress(EngineClosed):  # not started after such an error
+                pool.result(key)
 
 
 class _TrialAgent(LoopAgent):
-    """The agent loop, with the ids of a trial and the trial's model."""
-
-    def __init__(self, loop: RolloutAgentLoop, wrap: WrapModel) -> None:
-        super().__init__(loop)
-        self._wrap = wrap
+    """The agent loop, with the ids of a trial."""
 
     async def run(self, run: AgentRun) -> AgentResult:
         run.rollout_id = f"test-{run.metadata['row_index']}"
         run.metadata["execution_mode"] = "test"
-        if run.model is not None:
-            run.model = self._wrap(run.model)
         return await super().run(run)
 
 

@@ -1,13 +1,13 @@
 """`osmosis test`: an agent on the rows of a dataset, without scoring it.
 
-Prints a line for each row; --interactive steps through the model calls of a row. The options are
-the plugin's, with their names and checks.
+Prints a line for each row. The options are the plugin's, with their names and checks.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
@@ -33,7 +33,7 @@ from ..shared_options import (
     require_agent,
     write_json,
 )
-from .conversation_lines import message_lines
+from .conversation_lines import cut, message_lines
 from .rollouts import results_document
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ Examples:
   osmosis test -m server:agent_loop -d test_data.jsonl -o results.json
   osmosis test -m server:agent_loop -d test_data.jsonl --limit 5 \\
       --model my-model --base-url http://localhost:8000/v1
-  osmosis test -m server:agent_loop -d test_data.jsonl --model embedded -i
 """
 
 
@@ -71,7 +70,6 @@ def _parameters() -> list[click.Parameter]:
         _parameter(by_name["agent"]),
         click.Option(["--mcp"], metavar="DIR", shell_complete=complete_folders, help=MCP_HELP),
         *(_parameter(by_name[name]) for name in ACCEPTED),
-        click.Option(["-i", "--interactive"], is_flag=True, help="Step through the model calls."),
         click.Option(
             ["--row"], type=click.IntRange(0), metavar="N", help="Only this row, by its index."
         ),
@@ -128,7 +126,6 @@ def _checked(option: Option) -> Any:
 def _test(
     ctx: click.Context,
     /,
-    interactive: bool,
     row: int | None,
     output: Path | None,
     quiet: bool,
@@ -141,8 +138,6 @@ def _test(
     Each row is one rollout and prints one line. The exit status is 1 when one ended in an error.
     """
     given["agent"] = require_agent(given["agent"], given.pop("mcp"))
-    if interactive and as_json:
-        raise click.UsageError("--interactive is a dialogue: leave out --json")
     if output is not None:
         check_output(output, "-o/--output")
     if debug:
@@ -151,23 +146,15 @@ def _test(
     if given["model"] is None and _asks_model(trial.agent) and not as_json:
         click.echo(f"model: {trial.spec.model.model}; --model names another", err=True)
     rows = _rows(trial.dataset, row)
-    if interactive:
-        from .interactive import Stepper
-
-        stepper = Stepper(trial)
-        stepper.run(rows[0])
-        ended = stepper.ended
-    else:
-        show = None if as_json else partial(_show, quiet=quiet, debug=debug)
-        ended = _run(trial, rows, show)
+    show = None if as_json else partial(_show, quiet=quiet, debug=debug)
+    ended = _run(trial, rows, show)
     if output is not None:
         write_json(output, results_document(ended))
     failed = [one for one in ended if one.status == "ERROR"]
     if as_json:
         _print_document(ended, failed)
         return
-    if not interactive:
-        say(_summary(trial, ended, failed))
+    say(_summary(trial, ended, failed))
     if output is not None:
         say(f"results: {output}")
     if failed:
@@ -271,12 +258,21 @@ def _rows(dataset: Dataset, row: int | None) -> Sequence[int]:
 
 
 def _show(result: TrialResult, *, quiet: bool, debug: bool) -> None:
-    from .interactive import result_line
-
     if not quiet or result.status == "ERROR":
         say(result_line(result))
     if debug:
         say("\n".join(map(message_lines, result.messages)))
+
+
+def result_line(result: TrialResult) -> str:
+    """Return a result on one line; on a terminal the answer, never an error, is cut to fit."""
+    calls = counted(result.model_calls, "call")
+    tokens = "? tokens" if result.tokens is None else f"{result.tokens:,} tokens"
+    head = f"{result.row:<10}{result.status:<11}{calls:<9}{tokens:<14}"
+    head += f"{result.duration_s:6.2f} s  "
+    room = shutil.get_terminal_size().columns - len(head) if sys.stdout.isatty() else 100
+    what = result.error or cut(result.answer, max(20, min(100, room)))
+    return f"{head}{cut(what)}".rstrip()
 
 
 def _run(

@@ -5,6 +5,7 @@ A key given twice is an error, and no tag makes an object. Asks no judge and res
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -30,6 +31,7 @@ _ENTRY_KEYS = (
     "system_prompt",
     "original_input",
 )
+_LISTED = re.compile(r"rubrics\[\d+\]")
 _MAX_BYTES = 1_000_000
 _KINDS = {
     type(None): "nothing",
@@ -55,7 +57,6 @@ class RubricConfig:
     """One rubric of a file."""
 
     id: str
-    """Empty in a preview of a rubric that has none."""
     title: str | None
     rubric: str
     model_info: Mapping[str, Any]
@@ -94,17 +95,13 @@ class RubricConfig:
     def mask(self) -> dict[str, Any]:
         """Everything about it that may be printed: all but a key."""
         info = mask_secrets(self.model_info)
-        name = self.id or None
-        return {"id": name, "title": self.title, "rubric": self.rubric, "model_info": info}
+        return {"id": self.id, "title": self.title, "rubric": self.rubric, "model_info": info}
 
 
-def load_rubrics(path: Path, *, is_for_judging: bool = True) -> list[RubricConfig]:
-    """Return every rubric of the file, nested ones too; raise RubricFileError.
-
-    Judging needs an `id` and a `model_info` of each; a preview takes what has a `rubric`.
-    """
+def load_rubrics(path: Path) -> list[RubricConfig]:
+    """Return every rubric of the file, nested ones too; raise RubricFileError."""
     try:
-        return _read_document(_load_yaml(path), is_for_judging=is_for_judging)
+        return _read_document(_load_yaml(path))
     except RecursionError:
         raise RubricFileError(f"{path}: nested too deeply") from None
     except _Unusable as error:
@@ -167,8 +164,7 @@ def _read_text(path: Path) -> str:
         ) from None
 
 
-def _read_document(document: Any, *, is_for_judging: bool) -> list[RubricConfig]:
-    document = _with_rubrics(document)
+def _read_document(document: Any) -> list[RubricConfig]:
     if not isinstance(document, dict):
         raise _Unusable(f" expected a mapping with `rubrics`, found {_kind(document)}")
     if "default_extra_info" in document:
@@ -177,11 +173,11 @@ def _read_document(document: Any, *, is_for_judging: bool) -> list[RubricConfig]
     if version != 1 or isinstance(version, bool):
         raise _Unusable(f" version {version!r} is not known; this reads version: 1")
     _refuse_misspelt("", document, _TOP_KEYS)
-    marks = {"id", "rubric"} if is_for_judging else {"rubric"}
+    _check_kind("rubrics", document.get("rubrics", []), list)
     configs: dict[str, RubricConfig] = {}
-    for place, entry in _entries(document, marks):
-        config = _config(place, entry, document, is_for_judging=is_for_judging)
-        other = configs.setdefault(config.id or place, config)
+    for place, entry in _entries(document, ""):
+        config = _config(place, entry, document)
+        other = configs.setdefault(config.id, config)
         if other is not config:
             raise _Unusable(f" the id {config.id!r} is given twice, at {other.place} and {place}")
     if not configs:
@@ -189,58 +185,25 @@ def _read_document(document: Any, *, is_for_judging: bool) -> list[RubricConfig]
     return list(configs.values())
 
 
-def _with_rubrics(document: Any) -> Any:
-    """Return the document in its usual form: a list is of rubrics, a single one stands alone."""
-    if isinstance(document, list) and document:
-        return {"rubrics": document}
-    if not isinstance(document, dict) or "rubrics" in document:
-        return document
-    if isinstance(document.get("rubric"), str) or {"id", "rubric"} <= {*document}:
-        defaults = {key: document[key] for key in _TOP_KEYS if key in document}
-        entry = {key: value for key, value in document.items() if key not in _TOP_KEYS}
-        return {**defaults, "rubrics": [entry]}
-    return document
-
-
-def _entries(document: dict[Any, Any], marks: set[str]) -> Iterator[tuple[str, dict[Any, Any]]]:
+def _entries(value: Any, place: str) -> Iterator[tuple[str, dict[Any, Any]]]:
     """Yield each rubric with its place: those of the list, and what looks like one elsewhere."""
-    listed = _check_kind("rubrics", document.get("rubrics", []), list)
-    for index, entry in enumerate(listed):
-        place = f"rubrics[{index}]"
-        _check_kind(place, entry, dict)
-        nested = list(_nested(place, entry, marks))
-        if "rubric" in entry or "id" in entry or not nested:
-            yield place, entry
-        yield from nested
-    for key, value in document.items():
-        if key not in _TOP_KEYS:
-            yield from _find(str(key), value, marks)
-
-
-def _nested(
-    place: str, entry: dict[Any, Any], marks: set[str]
-) -> Iterator[tuple[str, dict[Any, Any]]]:
-    for key, value in entry.items():
-        if key not in _ENTRY_KEYS:
-            yield from _find(f"{place}.{key}", value, marks)
-
-
-def _find(place: str, value: Any, marks: set[str]) -> Iterator[tuple[str, dict[Any, Any]]]:
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _find(f"{place}[{index}]", item, marks)
+            if place == "rubrics":
+                _check_kind(f"{place}[{index}]", item, dict)
+            yield from _entries(item, f"{place}[{index}]")
     elif isinstance(value, dict):
-        if marks <= {*value}:
+        if "rubric" in value or _LISTED.fullmatch(place):
             yield place, value
-        yield from _nested(place, value, marks)
+        for key, item in value.items():
+            if key not in _ENTRY_KEYS:
+                yield from _entries(item, f"{place}.{key}".lstrip("."))
 
 
-def _config(
-    place: str, entry: dict[Any, Any], document: dict[Any, Any], *, is_for_judging: bool
-) -> RubricConfig:
+def _config(place: str, entry: dict[Any, Any], document: dict[Any, Any]) -> RubricConfig:
     _refuse_misspelt(f" {place}:", entry, _ENTRY_KEYS)
     info = _judge(place, entry, document)
-    has_judge = is_for_judging or info is not None
+    has_judge = info is not None
     info = _check_kind(f"{place}: model_info", info if has_judge else {}, dict)
     if "extra_info" in entry or "extra_info" in info:
         raise _Unusable(f" {place}: extra_info does not belong here; give it with each record")
@@ -248,18 +211,27 @@ def _config(
         key: _text(place, entry, key)
         for key in ("id", "title", "rubric", "system_prompt", "original_input")
     }
-    for key in ("id", "rubric") if is_for_judging or "id" in entry else ("rubric",):
+    for key in ("id", "rubric"):
         if not (texts[key] or "").strip():
             raise _Unusable(f" {place}: {key} is missing or empty")
+    whole = {str(key): value for key, value in info.items()}
+    for key in ("score_min", "score_max"):  # of the rubric, else its judge, else the file
+        values = (entry.get(key), info.get(key), document.get(f"default_{key}"))
+        whole[key] = next((value for value in values if value is not None), None)
+    whole |= {key: texts[key] for key in ("system_prompt", "original_input")}
     config = RubricConfig(
         id=(texts["id"] or "").strip(),
         title=texts["title"],
         rubric=texts["rubric"] or "",
-        model_info=_model_info(entry, info, document, texts),
+        model_info={key: value for key, value in whole.items() if value is not None},
         place=place,
     )
     if has_judge:
-        _check_settings(place, config)
+        _text(f"{place}: model_info", config.model_info, "api_key")
+        try:
+            config.without_key()  # which only asking the judge requires
+        except (TypeError, ValueError, MissingAPIKeyError) as error:
+            raise _Unusable(f" {place}: {error}") from None
     return config
 
 
@@ -276,30 +248,6 @@ def _judge(place: str, entry: dict[Any, Any], document: dict[Any, Any]) -> Any:
     if own.get("provider", default.get("provider")) != default.get("provider"):
         default = {key: value for key, value in default.items() if key not in _OF_PROVIDER}
     return {**default, **own}
-
-
-def _model_info(
-    entry: dict[Any, Any],
-    info: dict[Any, Any],
-    document: dict[Any, Any],
-    texts: Mapping[str, str | None],
-) -> dict[str, Any]:
-    """Return the judge with bounds (of the rubric, else its judge, else the file) and texts."""
-    whole = {str(key): value for key, value in info.items()}
-    for key in ("score_min", "score_max"):
-        values = (entry.get(key), info.get(key), document.get(f"default_{key}"))
-        whole[key] = next((value for value in values if value is not None), None)
-    given = {key: texts[key] for key in ("system_prompt", "original_input")}
-    return {key: value for key, value in {**whole, **given}.items() if value is not None}
-
-
-def _check_settings(place: str, config: RubricConfig) -> None:
-    """Check everything but the key, which only asking the judge requires."""
-    _text(f"{place}: model_info", config.model_info, "api_key")
-    try:
-        config.without_key()
-    except (TypeError, ValueError, MissingAPIKeyError) as error:
-        raise _Unusable(f" {place}: {error}") from None
 
 
 def _text(place: str, entry: Mapping[Any, Any], key: str) -> str | None:

@@ -75,16 +75,6 @@ def one_trace(folder: Path) -> list[str]:
     return next(folder.rglob("*.jsonl")).read_text().splitlines()
 
 
-def test_it_is_stepped_through(osmosis: Osmosis, endpoint: EmbeddedEndpoint) -> None:
-    model = ("--model", endpoint.model, "--base-url", endpoint.base_url)
-    words = ("test", *DATA, *model, "--interactive", "--row", "3")
-    status, out, err = osmosis(*words, stdin=b"?\nm\nn\nc\nq\n")
-    assert status == 0, err
-    assert "row-3: What is 100 / 8?" in out
-    assert "  help      show these commands" in out
-    assert "row-3     COMPLETED" in out
-
-
 @pytest.mark.slow
 def test_it_is_evaluated(project: Path) -> None:
     words = ("eval", *DATA, "--eval-fn", "rewards:compute_reward", "--model", "embedded/perfect")

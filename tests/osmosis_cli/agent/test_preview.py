@@ -75,40 +75,13 @@ def test_records_and_rows_are_told_apart(
     assert "\nrow 0\n" in told and "  user_prompt: u\n" in told and "    level: 3\n" in told
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("rubric: Short answers only.\n", ["  rubric: Short answers only.\n"]),
-        ("- {id: a, rubric: r}\n- {rubric: s}\n", ["  id: a\n  rubric: r\n", "  rubric: s\n"]),
-        ("drafts:\n  - later: {rubric: deep}\n", ["  rubric: deep\n"]),
-    ],
-    ids=["one mapping", "list without judges", "nested"],
-)
-def test_rubrics_without_an_id_or_a_judge_are_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, shown: list[str]
-) -> None:
-    path = tmp_path / "rubrics.yaml"
-    path.write_text(text)
-    assert preview(path) == 0
-    told = capsys.readouterr().out
-    assert told.startswith(f"Loaded {len(shown)} rubric")
-    assert all(f"\nrubric {number}\n{each}" in told for number, each in enumerate(shown, 1))
-
-
-def test_other_objects_are_shown_as_they_are_but_for_keys(
+def test_nested_rubrics_without_a_judge_are_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "objects.jsonl"
-    path.write_text('{"question": "?", "judge": {"api_key": "sk-preview-9"}}\n{"n": 3}\n')
+    path = tmp_path / "rubrics.yaml"
+    path.write_text("drafts:\n  - later: {id: a, rubric: deep}\n")
     assert preview(path) == 0
-    told = capsys.readouterr().out
-    assert told.startswith(f"Loaded 2 objects from {path}\n")
-    assert "no 'solution_str'" in told and "--map COLUMN=user_prompt" in told
-    assert "\nobject 1\n  question: ?\n  judge:\n    api_key: ***\n" in told
-    assert "\nobject 2\n  n: 3\n" in told
-    path.write_text('{"n": 3}\n{"n": \n')
-    assert preview(path) == 1
-    assert "objects.jsonl:2: not JSON" in capsys.readouterr().err
+    assert "\nrubric 1\n  id: a\n  rubric: deep\n" in capsys.readouterr().out
 
 
 def test_csv_holds_rows_and_never_records(
@@ -158,8 +131,8 @@ def test_control_characters_and_length_do_not_reach_the_terminal(
     ("name", "text", "said"),
     [
         ("rubrics.yaml", "rubrics: 5", "rubrics must be a list"),
-        ("rubrics.yaml", "rubric: r\nmodel_info: {model: m}\n", "no 'provider'"),
-        ("rubrics.yaml", "rubric: r\nscore_mx: 5\n", "did you mean 'score_max'?"),
+        ("rubrics.yaml", "a: {id: a, rubric: r, model_info: {model: m}}\n", "no 'provider'"),
+        ("rubrics.yaml", "a: {id: a, rubric: r, score_mx: 5}\n", "did you mean 'score_max'?"),
         ("rubrics.yaml", "other: 5", "holds no rubric"),
         ("records.jsonl", '{"solution_str": 5}\n', "records.jsonl:1: 'solution_str' is a number"),
         ("rows.jsonl", '{"system_prompt": "s"}\n', "'user_prompt' is missing"),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -9,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from osmosis_cli.agent.interactive import result_line
 from osmosis_cli.agent.rollouts import TrialResult
+from osmosis_cli.agent.run import result_line
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from tests.support.endpoints import Endpoint
 from tests.support.narrow_terminal import NarrowTerminal
 
 AGENT = """
-import asyncio
 from osmosis_ai.rollout import RolloutAgentLoop
 
 ADD = {"type": "function", "function": {"name": "add", "description": "Add two numbers.",
@@ -38,12 +36,6 @@ class Echo(RolloutAgentLoop):
         return ctx.complete(messages[:-1])
 
 agent_loop = Echo()
-
-class Forgetful(Echo):
-    async def run(self, ctx):
-        self.task = asyncio.ensure_future(asyncio.sleep(3600))
-        self.task.add_done_callback(lambda task: print("the task has ended"))
-        return await super().run(ctx)
 """
 
 
@@ -84,8 +76,7 @@ def osmosis_test(
     monkeypatch.setattr(sys, "path", list(sys.path))
     usual = ["-m", "agent:agent_loop", "-d", "data.jsonl"]
 
-    def run_here(*words: str, stdin: str = "", model: str | None = "echo") -> Done:
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+    def run_here(*words: str, model: str | None = "echo") -> Done:
         named = [] if model is None else ["--model", model]
         status = run(cli, ["test", *usual, *named, "--base-url", endpoint.base_url, *words])
         return Done(status, *capsys.readouterr())
@@ -212,7 +203,6 @@ def test_with_openais_key_the_model_is_named_before_it_is_asked(
         (["--map", "a"], "'a': expected COLUMN=NAME"),
         (["--api-key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),
         (["-o", "agent.py/results.json"], "-o/--output agent.py/results.json: "),
-        (["--interactive", "--json"], "--json"),
         (["--mcp", "tools"], "-m/--module and --mcp both name an agent"),
     ],
 )
@@ -221,59 +211,3 @@ def test_wrong_use_is_status_2(osmosis_test: OsmosisTest, words: list[str], sent
     assert done.returncode == 2, done.stdout
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
-
-
-STEPS = """?
-tools
-messages
-next
-messages
-continue
-row 77
-row 2
-nonsense
-n
-quit
-"""
-
-
-def test_model_calls_are_stepped_through(osmosis_test: OsmosisTest):
-    done = osmosis_test("--interactive", "--limit", "3", stdin=STEPS)
-    assert done.returncode == 0, done.stderr
-    told = [line.strip() for line in done.stdout.splitlines()]
-    assert "continue  run on to the end of the row" in told
-    assert "add(a, b)  Add two numbers." in told
-    assert told.count("system     Repeat.") == 2
-    assert told.count("assistant  first") == 2  # as the answer, and in the conversation
-    assert "row 77: the rows are 0 to 2" in told
-    assert "no such command: nonsense (? lists them)" in told
-
-
-def test_the_end_of_the_input_ends_the_dialogue(osmosis_test: OsmosisTest):
-    done = osmosis_test("-i", "--row", "1", stdin="next\n")
-    assert done.returncode == 0, done.stderr
-    assert "row-1: second" in done.stdout
-    assert "row-0" not in done.stdout
-
-
-def test_tasks_that_an_agent_leaves_behind_end_with_the_row(osmosis_test: OsmosisTest):
-    words = ("-m", "agent:Forgetful", "-i", "--row", "0")
-    ended = osmosis_test(*words, stdin="continue\n")
-    left = osmosis_test(*words, stdin="quit\n")
-    for done in (ended, left):
-        assert done.returncode == 0, done.stderr
-        assert "the task has ended" in done.stdout
-        assert "Task was destroyed" not in done.stderr
-
-
-def test_a_row_that_fails_is_status_1_in_a_dialogue_too(osmosis_test: OsmosisTest):
-    done = osmosis_test("-i", "--row", "3", stdin="next\n")
-    assert done.returncode == 1
-    assert "ValueError: this row cannot be run" in done.stdout
-
-
-def test_a_dialogue_shows_no_key(osmosis_test: OsmosisTest, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("TOOL_API_KEY", "please raise")
-    done = osmosis_test("-i", "--row", "3", stdin="next\n")
-    assert "row-3: ***" in done.stdout
-    assert "please raise" not in done.stdout
