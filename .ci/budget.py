@@ -11,12 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 20_618,
+    "osmosis_ai": 20_605,
     "osmosis_cli": 9_947,
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_173,
     "pytest_osmosis": 28_537,
-    "tests": 60_711,
+    "tests": 60_706,
 }
 
 

@@ -86,12 +86,10 @@ class Exchanges:
             raise errors.timed_out(call, self._limits.connect_s, was_sent=False) from None
         except httpx.TimeoutException:
             raise errors.timed_out(call, self._limits.read_s) from None
-        except (httpx.ConnectError, httpx.ProxyError) as error:
+        except (httpx.ConnectError, httpx.ProxyError, httpx.InvalidURL) as error:
             raise errors.unreachable(call, error, was_sent=False) from None
         except httpx.HTTPError as error:
             raise errors.unreachable(call, error, was_sent=True) from None
-        except httpx.InvalidURL:
-            raise errors.unusable_address(call) from None
 
     def _send(
         self, call: CallSubject, outgoing: Outgoing, sink: IO[bytes] | None
@@ -107,15 +105,20 @@ class Exchanges:
             extensions={"timeout": timeout.as_dict()},
         )
         limit_s = self._limits.file_s if outgoing.is_file else self._limits.answer_s
-        deadline = self._clock() + limit_s
+        started = self._clock()
         response = self._http(outgoing.url).send(request, stream=True)
         try:
-            return self._read(response, call, deadline, sink)
+            return self._read(response, call, started, limit_s, sink)
         finally:
             response.close()
 
     def _read(
-        self, response: httpx.Response, call: CallSubject, deadline: float, sink: IO[bytes] | None
+        self,
+        response: httpx.Response,
+        call: CallSubject,
+        started: float,
+        limit_s: float,
+        sink: IO[bytes] | None,
     ) -> PlatformAnswer:
         answer = PlatformAnswer(
             status=response.status_code, headers=dict(response.headers), body=b""
@@ -127,8 +130,8 @@ class Exchanges:
             size += len(chunk)
             if size > limit:
                 raise errors.too_large(answer, call, limit)
-            if self._clock() > deadline:
-                raise errors.too_slow(call)
+            if self._clock() - started > limit_s:
+                raise errors.timed_out(call, limit_s)
             if to_file and sink is not None:
                 sink.write(chunk)
             else:

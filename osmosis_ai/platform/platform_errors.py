@@ -203,13 +203,6 @@ def timed_out(call: CallSubject, seconds: float, *, was_sent: bool = True) -> Pl
     )
 
 
-def too_slow(call: CallSubject) -> PlatformError:
-    """Return the error for an answer that came, but too slowly to be waited for."""
-    return PlatformError(
-        f"{call.origin} answers too slowly; try again later", code="timeout", is_passing=True
-    )
-
-
 def unreachable(call: CallSubject, error: Exception, *, was_sent: bool) -> PlatformError:
     """Return the error for a connection that could not be made, or broke."""
     for cause in _causes(error):
@@ -222,15 +215,6 @@ def unreachable(call: CallSubject, error: Exception, *, was_sent: bool) -> Platf
         code="unreachable",
         is_passing=True,
         was_sent=was_sent,
-    )
-
-
-def unusable_address(call: CallSubject) -> PlatformError:
-    """Return the error for a URL that is none."""
-    return PlatformError(
-        f"{call.origin or 'the platform'}: the address for this cannot be used",
-        code="bad_answer",
-        was_sent=False,
     )
 
 
