@@ -12,11 +12,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MOST = {
     "osmosis_ai": 20_605,
-    "osmosis_cli": 9_947,
+    "osmosis_cli": 10_021,
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_173,
-    "pytest_osmosis": 28_537,
-    "tests": 60_706,
+    "pytest_osmosis": 28_577,
+    "tests": 60_778,
 }
 
 

@@ -138,16 +138,17 @@ def _run_plain(command: click.Command, args: Sequence[str]) -> int:
     if outcome.failure and not outcome.is_usual:
         text = io.StringIO()
         outcome.failure.show(text)
-        _print_error(text.getvalue())
+        _print_error(text.getvalue(), label=click.style("Error:", fg="red"))
     return outcome.status
 
 
-def _print_error(text: str) -> None:
+def _print_error(text: str, label: str = "Error:") -> None:
     from osmosis_ai.secret import redact
     from pytest_osmosis.escaping import escape_control_chars
 
+    shown = escape_control_chars(redact(text)).replace("Error:", label, 1)
     # to a file: without one click prints UTF-8 where there is ASCII
-    click.echo(escape_control_chars(redact(text)), nl=False, file=sys.stderr)
+    click.echo(shown, nl=False, file=sys.stderr, color=_color())
 
 
 def _run_json(command: click.Command, args: Sequence[str]) -> int:
@@ -210,8 +211,14 @@ def _unexpected(error: Exception) -> str:
 
 
 def _color() -> bool | None:
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return False if plain else None
+    """Return whether to colour, by the variables of pytest; None: where it is a terminal."""
+    if (asked := os.environ.get("PY_COLORS")) in ("0", "1"):
+        return asked == "1"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return False if os.environ.get("TERM") == "dumb" else None
 
 
 class _Terminated(BaseException):

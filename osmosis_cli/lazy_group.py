@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -20,9 +20,24 @@ import click
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-COMMANDS = "Commands"
+MORE = "More commands"
 ON_PLATFORM = "On a platform"
 """Headings of help."""
+
+
+class StyledHelp(click.HelpFormatter):
+    """Help whose headings and names stand out where there is colour; click drops it elsewhere."""
+
+    def write_heading(self, heading: str) -> None:
+        """Write a heading in bold."""
+        self.write(click.style(f"{'':>{self.current_indent}}{heading}:", bold=True) + "\n")
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        """Write a list of names, coloured, with what they mean."""
+        named = [(click.style(name, fg="cyan"), text) for name, text in rows]
+        super().write_dl(named, col_max, col_spacing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +47,7 @@ class Entry:
     target: str
     """`module:attribute` of a click command, the module in this package."""
     summary: str
-    section: str = COMMANDS
+    section: str = MORE
     """The heading that the help lists it under."""
 
     @property
@@ -63,10 +78,17 @@ class LazyGroup(click.Group):
     """A group over a table of entries, in the table's order, and over a group of entry points."""
 
     def __init__(
-        self, *args: Any, table: Mapping[str, Entry], entry_points: str | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        table: Mapping[str, Entry],
+        examples: Mapping[str, str] | None = None,
+        entry_points: str | None = None,
+        **kwargs: Any,
     ) -> None:
+        """`examples`: a command line for each heading of the help that has one."""
         super().__init__(*args, **kwargs)
         self.table = table
+        self._examples = examples or {}
         self._entry_points = entry_points
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -104,11 +126,14 @@ class LazyGroup(click.Group):
         """List the subcommands, importing none of the table's."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
-            section = self.table[name].section if name in self.table else COMMANDS
+            section = self.table[name].section if name in self.table else MORE
             sections.setdefault(section, []).append((name, self._summary(name, ctx)))
         for section, rows in sections.items():
             with formatter.section(section):
                 formatter.write_dl(rows)
+                if section in self._examples:
+                    formatter.write_paragraph()
+                    formatter.write_text(f"$ {self._examples[section]}")
 
     def _summary(self, name: str, ctx: click.Context) -> str:
         if name in self.table:

@@ -14,44 +14,49 @@ import click
 
 from .env_file import env_file_options, moved_to_front, read_env_file
 from .errors import COMPLETION_VARIABLE, PROGRAM, run
-from .lazy_group import Entry, LazyGroup, on_platform
+from .lazy_group import MORE, ON_PLATFORM, Entry, LazyGroup, StyledHelp, on_platform
 
+EVALUATE = "Evaluate an agent"
+TRY_OUT = "Try out an agent, look at its data"
+TRAIN = "Serve an agent to a trainer"
 COMMANDS = {
-    "eval": Entry("eval.command:eval_group", "Evaluate an agent on a dataset."),
-    "init": Entry("init:init_command", "Write a first evaluation that passes at once."),
+    "init": Entry("init:init_command", "Write a first evaluation that passes at once.", EVALUATE),
+    "eval": Entry("eval.command:eval_group", "Evaluate an agent on a dataset.", EVALUATE),
     "eval-rubric": Entry(
-        "rubric.command:rubric_command", "Score recorded answers with an LLM judge."
+        "rubric.command:rubric_command", "Score recorded answers with an LLM judge.", EVALUATE
     ),
-    "test": Entry("agent.run:test_command", "Run an agent without scoring it."),
-    "validate": Entry("agent.validate:validate_command", "Check an agent loop without running it."),
-    "preview": Entry("agent.preview:preview_command", "Show a rubric file or a dataset."),
-    "completion": Entry("main:completion_command", "Print a shell completion script."),
-    "serve": Entry("serve.command:serve_command", "Serve an agent loop to a trainer."),
-    "workspace": Entry(
-        "platform.workspace:workspace_group", "Create a workspace's files; choose the active one."
+    "test": Entry("agent.run:test_command", "Run an agent without scoring it.", TRY_OUT),
+    "validate": Entry(
+        "agent.validate:validate_command", "Check an agent loop without running it.", TRY_OUT
     ),
-    "rollout": Entry("platform.workspace:rollout_group", "Create a rollout that works at once."),
+    "preview": Entry("agent.preview:preview_command", "Show a rubric file or a dataset.", TRY_OUT),
+    "serve": Entry("serve.command:serve_command", "Serve an agent loop to a trainer.", TRAIN),
+    "workspace": on_platform(
+        "workspace:workspace_group", "Create a workspace's files; choose the active one."
+    ),
+    "rollout": on_platform("workspace:rollout_group", "Create a rollout that works at once."),
     "login": on_platform("login:login_command", "Log in to the platform."),
     "whoami": on_platform("account:whoami_command", "Show who you are at the platform."),
     "logout": on_platform("account:logout_command", "End a login."),
     "dataset": on_platform("dataset:dataset_group", "List datasets on the platform, upload one."),
     "secret": on_platform("secret:secret_group", "Set and delete secrets of submitted runs."),
     "train": on_platform("run_commands:train_group", "Submit training runs, and follow them."),
+    "completion": Entry("main:completion_command", "Print a shell completion script."),
 }
 
 JSON = "--json"
 ADDED_COMMANDS = "osmosis.commands"
 """The group of entry points by which other packages add commands."""
 
-EPILOG = """\b
-Examples:
-  osmosis eval -m server:agent_loop -d test_data.jsonl \\
-      --eval-fn rewards:compute_reward \\
-      --model my-model --base-url http://localhost:8000/v1
-  osmosis validate -m server:agent_loop
-  osmosis init my-evaluation
-  osmosis eval --help
-"""
+EXAMPLES = {
+    EVALUATE: "osmosis eval -m support:answer -d questions.csv --eval-fn includes",
+    TRY_OUT: "osmosis test -m server:agent_loop -d test_data.jsonl --model embedded",
+    TRAIN: "osmosis serve -m server:agent_loop --local",
+    ON_PLATFORM: "osmosis eval submit configs/eval/my-rollout.toml",
+    MORE: "osmosis completion bash",
+}
+"""A command line for each heading of the help."""
+EPILOG = "More examples: osmosis COMMAND --help"
 COMPLETION_EPILOG = """\b
 Examples:
   osmosis completion bash > ~/.local/share/bash-completion/completions/osmosis
@@ -90,6 +95,7 @@ class RootGroup(LazyGroup):
     PROGRAM,
     cls=RootGroup,
     table=COMMANDS,
+    examples=EXAMPLES,
     entry_points=ADDED_COMMANDS,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -138,4 +144,5 @@ def main(args: Sequence[str] | None = None) -> None:
 
         asked = os.environ[COMPLETION_VARIABLE]
         sys.exit(shell_complete(cli, {}, PROGRAM, COMPLETION_VARIABLE, asked))
+    click.Context.formatter_class = StyledHelp
     sys.exit(run(cli, list(sys.argv[1:] if args is None else args)))

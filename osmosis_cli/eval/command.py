@@ -24,17 +24,17 @@ from ..lazy_group import Entry, LazyGroup, on_platform
 from ..shared_options import agent_named
 from .arguments import MCP_OPTION, click_options, in_help_groups, to_pytest_args, usual
 
+READ = "Read results"
 SUBCOMMANDS = {
-    "rubric": Entry("rubric.command:rubric_command", "Score recorded answers with an LLM judge."),
-    "compare": Entry("eval.compare:compare_command", "Compare two reports."),
-    "merge": Entry("eval.merge:merge_command", "Merge the reports of several machines."),
-    "report": Entry("eval.report:report_command", "Show a saved report, or write it as HTML."),
-    "view": Entry("eval.viewer.server:view_command", "Show reports and kept runs in a browser."),
-    "runs": Entry("eval.runs:runs_command", "List the evaluations kept on this machine."),
-    "check": Entry(
-        "platform.check:eval_check_command", "Check config files of submitted evaluations."
+    "view": Entry(
+        "eval.viewer.server:view_command", "Show reports and kept runs in a browser.", READ
     ),
-    "schema": Entry("eval.report:schema_command", "Print the JSON Schema of reports or configs."),
+    "runs": Entry("eval.runs:runs_command", "List the evaluations kept on this machine.", READ),
+    "compare": Entry("eval.compare:compare_command", "Compare two reports.", READ),
+    "report": Entry(
+        "eval.report:report_command", "Show a saved report, or write it as HTML.", READ
+    ),
+    "merge": Entry("eval.merge:merge_command", "Merge the reports of several machines.", READ),
     "submit": on_platform("submit:eval_submit_command", "Submit an evaluation to the platform."),
     "list": on_platform("run_commands:eval_list_command", "List the submitted evaluations."),
     "info": on_platform("run_info:eval_info_command", "Show a submitted evaluation."),
@@ -42,6 +42,11 @@ SUBCOMMANDS = {
     "delete": on_platform("run_commands:eval_delete_command", "Delete a submitted evaluation."),
     "logs": on_platform("run_info:eval_logs_command", "Print the log of a submitted one."),
     "download": on_platform("run_report:eval_download_command", "Download a report."),
+    "rubric": Entry("rubric.command:rubric_command", "Score recorded answers with an LLM judge."),
+    "check": Entry(
+        "platform.check:eval_check_command", "Check config files of submitted evaluations."
+    ),
+    "schema": Entry("eval.report:schema_command", "Print the JSON Schema of reports or configs."),
 }
 
 EPILOG = """\b
@@ -219,6 +224,7 @@ _HELP_ALL = click.Option(
 eval_group = EvalGroup(
     "eval",
     table=SUBCOMMANDS,
+    examples={READ: "osmosis eval compare before.json after.json"},
     callback=_eval,
     params=[*click_options(), MCP_OPTION, _HELP_ALL],
     help=_eval.__doc__,

@@ -118,9 +118,14 @@ def _lines(
     baseline: Path, current: Path, pairs: list[ComparedSuite], alone: list[str]
 ) -> Iterator[str]:
     from pytest_osmosis.reports.terminal import COLUMNS, changes
-    from pytest_osmosis.reports.view import against
+    from pytest_osmosis.reports.view import against, in_short
 
     width = columns() or COLUMNS
+    found = [(pair, each) for pair in pairs for each in pair.report.comparisons]
+    for pair, comparison in found:
+        of = [pair.current.info.name] * (len(pairs) > 1) + [comparison.eval_fn] * (len(found) > 1)
+        yield from wrapped(" ".join([*of, in_short(comparison)]), width)
+    yield ""
     for what, path, suite in (
         ("baseline", baseline, pairs[0].baseline),
         ("current", current, pairs[0].current),

@@ -6,29 +6,47 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import click
 
 from osmosis_ai.escaping import printable
 from osmosis_ai.secret import redact
 from pytest_osmosis.escaping import escape_control_chars
-from pytest_osmosis.reports.line_markup import as_ascii
+from pytest_osmosis.reports.line_markup import Style, as_ascii, coloured
 from pytest_osmosis.reports.text_table import columns, table, wrapped
 
+_STYLES: Mapping[Style, Mapping[str, Any]] = {
+    "plain": {},
+    "good": {"fg": "green"},
+    "bad": {"fg": "red"},
+    "doubt": {"fg": "yellow"},
+    "strong": {"bold": True},
+    "dim": {"dim": True},
+}
 
-def say(*parts: str | tuple[str, str | None], err: bool = False) -> None:
-    """Print a line without secrets or control characters; a part may be a text and its colour.
 
-    Where the encoding lacks a character, its ASCII or its escape stands.
+def say(*parts: str | tuple[str, Style], err: bool = False) -> None:
+    """Print a line without secrets or control characters; a part may be a text and its style.
+
+    A line without styles has those of the session's terminal. Where the encoding lacks a character,
+    its ASCII or its escape stands.
     """
+    styled: list[tuple[str, Style]] = []
+    for part in parts:
+        if isinstance(part, tuple):
+            styled.append((_harmless(part[0]), part[1]))
+        else:
+            styled += coloured(_harmless(part))
+    text = "".join(
+        click.style(part, **_STYLES[style], reset=style != "plain") for part, style in styled
+    )
     # without a file click takes ASCII for a mistake and prints UTF-8
-    click.echo("".join(map(_harmless, parts)), file=sys.stderr if err else sys.stdout)
+    click.echo(text, file=sys.stderr if err else sys.stdout)
 
 
-def _harmless(part: str | tuple[str, str | None]) -> str:
-    if isinstance(part, tuple):
-        return click.style(_harmless(part[0]), fg=part[1])
-    line = escape_control_chars(redact(part))
+def _harmless(text: str) -> str:
+    line = escape_control_chars(redact(text))
     return line if _can_print("…→") else as_ascii(line)
 
 
@@ -47,8 +65,9 @@ def say_facts(facts: Mapping[str, str]) -> None:
 
 def say_table(rows: Sequence[Sequence[str]], *, least_first: Sequence[str] = ()) -> None:
     """Print a table below its header."""
-    for line in table(_printable(rows), columns(), least_first=least_first):
-        say(line)
+    for number, line in enumerate(table(_printable(rows), columns(), least_first=least_first)):
+        is_header = number == 0 and line.startswith(rows[0][0])
+        say((line, "strong" if is_header else "plain"))
 
 
 def _printable(rows: Iterable[Sequence[str]]) -> list[list[str]]:

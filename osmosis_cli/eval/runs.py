@@ -37,7 +37,9 @@ Examples:
   osmosis eval runs prune --archived --older-than 30
 """
 _DAY_S = 86_400.0
-_HEADER = ("name", "state", "verdict", "runs done", "mean", "trend", "pass@1", "started", "size")
+_HEADER = ("name", "result", "runs", "mean", "trend", "pass@1", "started", "size")
+_LEAST_FIRST = ("size", "pass@1", "started", "trend", "runs")
+"""Columns that a narrow terminal leaves out, in this order."""
 _RUN_DIR = "osmosis_cli.eval.runs.run_dir"
 
 
@@ -58,10 +60,10 @@ def runs_command(ctx: click.Context, run_dir: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def list_command(ctx: click.Context, as_json: bool) -> None:
-    """All of them, the newest last."""
+    """All of them, the newest first."""
     folder = _runs_folder(ctx)
     found = [Kept(path).summary() for path in run_directory.kept_in(folder)]
-    found.sort(key=lambda run: run.started_at)
+    found.sort(key=lambda run: run.started_at, reverse=True)
     if as_json:
         click.echo(json.dumps({"folder": str(folder), "runs": [asdict(run) for run in found]}))
         return
@@ -69,7 +71,7 @@ def list_command(ctx: click.Context, as_json: bool) -> None:
         say(f"no evaluations are kept in {folder}")
         return
     rows = [_HEADER, *(_row(run, _trend(run, found)) for run in found)]
-    say_table(rows)
+    say_table(rows, least_first=_LEAST_FIRST)
 
 
 @runs_command.command(
@@ -218,10 +220,11 @@ def _trend(run: KeptSummary, others: Iterable[KeptSummary]) -> str:
 
 def _row(run: KeptSummary, trend: str) -> tuple[str, ...]:
     done = f"{run.done}/{run.total}" if run.state != "damaged" else ""
-    state = f"{run.state} ({run.pid})" if run.pid else run.state
+    result = (run.verdict if run.state in ("complete", "ended") else "") or run.state
+    result += f" ({run.pid})" if run.pid else ""
     mean, pass_at_1 = figure_text(run.mean), figure_text(run.pass_at_1)
     began, size = when_text(run.started_at), size_text(run.bytes)
-    return run.name, state, run.verdict or "-", done, mean, trend, pass_at_1, began, size
+    return run.name, result, done, mean, trend, pass_at_1, began, size
 
 
 def _describe(kept: dict[str, Any], suite: SuiteResult) -> None:

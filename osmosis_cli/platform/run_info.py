@@ -122,12 +122,12 @@ def _show(kind: RunKind, seen: Seen, *, as_json: bool) -> None:
     from pytest_osmosis.reports.text_table import columns, wrapped
 
     from ..eval.lines import say, say_facts
-    from .run_text import colour, copyable, metric_lines, render, run_facts, utc_now
+    from .run_text import copyable, metric_lines, render, run_facts, styled, utc_now
 
     if as_json:
         click.echo(json.dumps({**seen.answer, "metrics": seen.figures}))
         return
-    say(f"{render(seen.run.label)}  ", colour(seen.run.status))
+    say(f"{render(seen.run.label)}  ", styled(seen.run.status))
     say_facts(dict(run_facts(seen.run, utc_now())))
     figures = [*metric_lines(seen.metrics)] if seen.metrics else []
     if figures:

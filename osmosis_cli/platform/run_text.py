@@ -17,6 +17,7 @@ from osmosis_ai.models.retry import in_words
 from osmosis_ai.platform.answers import ENDED, RunMetrics, RunRecord, moment_of, text_of
 from osmosis_ai.platform.server_text import one_line
 from pytest_osmosis.escaping import counted, escape_control_chars
+from pytest_osmosis.reports.line_markup import Style
 
 UNKNOWN = "unknown"
 _MONTH_S = 30 * 86400
@@ -107,11 +108,11 @@ def copyable(run: RunRecord) -> str:
     return next(names, None) or shlex.quote(render(run.label))
 
 
-def colour(status: str | None) -> str | tuple[str, str]:
+def styled(status: str | None) -> str | tuple[str, Style]:
     """Return a status, and green or red where the run has ended, for `say`."""
     if status not in ENDED:
         return render(status)
-    return status, "green" if status == "finished" else "red"
+    return status, "good" if status == "finished" else "bad"
 
 
 def utc_now() -> datetime:

@@ -29,14 +29,15 @@ if TYPE_CHECKING:
     from osmosis_ai.platform.config_file import ConfigFile
     from osmosis_ai.platform.config_models import RunConfig
     from osmosis_ai.platform.git import GitFacts
+    from pytest_osmosis.reports.line_markup import Style
 
     from .commit_facts import CommitFacts
 
 _NO_DATASET = "dataset"
 """The code of a warning: a platform may have datasets that it does not list."""
-_LABELS = {
-    Severity.WARNING: ("warning", "yellow"),
-    Severity.NOT_CHECKED: ("not checked", None),
+_LABELS: Mapping[Severity, tuple[str, Style]] = {
+    Severity.WARNING: ("warning", "doubt"),
+    Severity.NOT_CHECKED: ("not checked", "plain"),
 }
 
 
@@ -231,9 +232,9 @@ def _show(plan: SubmissionPlan, origin: str) -> None:
     say(f"{plan.kind.article} {plan.kind.noun} of {experiment.rollout}")
     say_facts(dict(_facts(plan, origin)))
     for finding in plan.findings:
-        label, colour = _LABELS[finding.severity]
+        label, style = _LABELS[finding.severity]
         first, *rest = wrapped(f"{label}: {finding}", columns())
-        say((label, colour), first.removeprefix(label))
+        say((label, style), first.removeprefix(label))
         for line in rest:
             say(line)
 

@@ -13,21 +13,28 @@ from .highlights import Low, lowest_rows, run_name
 from .tables import span
 
 ROWS_SHOWN = 3
+Sections = Callable[[RunId], str | None]
 
 
 def gate_section(
-    verdict: GateResult, suite: SuiteResult, *, section_of: Callable[[RunId], str], where: str
+    verdict: GateResult, suite: SuiteResult, *, section_of: Sections, where: str
 ) -> list[str]:
-    """Return the lines; `where` says how to see all rows."""
+    """Return the lines; `section_of`: None for a run that is shown above; `where`: all rows are."""
     lines = [_distance(verdict, suite)]
     low = [] if verdict.is_measure else _lowest(verdict, suite)
+    again = []
     for each in low[:ROWS_SHOWN]:
         run = next(run for run in each.row.runs if not _has_passed(run, verdict, suite))
-        lines += ["", f"{run_name(each.row, run, n=suite.info.n)} ({each})"]
-        lines += _of_run(run, section_of(run.run_id))
+        name, section = run_name(each.row, run, n=suite.info.n), section_of(run.run_id)
+        if section is None:
+            again.append(name)
+        else:
+            lines += ["", f"{name} ({each})", *_of_run(run, section)]
     if low:
         what = "below" if _is_of_each_row(verdict) else "did not pass every time"
-        lines += ["", f"{counted(len(low), 'row')} {what}: {where}"]
+        is_again = len(again) == len(low[:ROWS_SHOWN])
+        place = f", shown above: {', '.join(again)}" if is_again else f": {where}"
+        lines += ["", f"{counted(len(low), 'row')} {what}{place}"]
     return lines
 
 

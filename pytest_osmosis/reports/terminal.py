@@ -32,12 +32,12 @@ NAME_LIMIT, SHORT_NAME = 36, 16
 """Characters of an eval function's name that the table shows, and in a wide table at least."""
 _GATE = "gate  "
 _UNBROKEN = "\N{NO-BREAK SPACE}"
-_GO_ON = "run the same command again to go on"
+_RESUME = "run the same command again to resume"
 _BELOW_ERROR = " " * len("ERROR: ")
 
 
 def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> list[str]:
-    """Return the lines below the summary's title; `kept`: the same command can go on."""
+    """Return the lines below the summary's title; `kept`: the same command can resume."""
     if (refused := refusal(result)) is not None:
         return list(_refused(result, refused, width))
     if result.interrupted and not any(suite.finished for suite in result.suites):
@@ -55,11 +55,11 @@ def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> l
     if result.saved is not None:
         return [*lines, _saved(result.saved)]
     if result.interrupted:  # pytest says above its last line what is done
-        return [*lines, *([_GO_ON] if kept else [])]
+        return [*lines, *([_RESUME] if kept else [])]
     if result.halted:
         done = sum(map(_done, result.suites))
         selected = sum(suite.selected for suite in result.suites)
-        step = f"; {_GO_ON}" if kept else ""
+        step = f"; {_RESUME}" if kept else ""
         lines += [f"not complete: {share_done(done, selected)}{step}"]
     return lines
 
@@ -123,7 +123,7 @@ def _refused(result: EvalResult, run: RunResult, width: int) -> Iterator[str]:
     if tried == 1 < of:
         runs = f"1 of {of} runs was"
     yield from _wrapped(f"{runs} tried, none has a score.", width, _BELOW_ERROR)
-    first = "Start it" if is_down else "Put that right"
+    first = "Start it" if is_down else "Correct it"
     yield from _wrapped(f"{first} and run the same command again.", width, _BELOW_ERROR)
     found = Counter(verdict.outcome for suite in result.suites for verdict in suite.verdicts)
     if found:
@@ -135,7 +135,7 @@ def _suite(suite: SuiteResult, width: int, *, titled: bool, counts: bool = True)
     """What there is to say of one evaluation; `counts` unless something else says what ended."""
     if titled:
         yield suite.info.name
-    if suite.functions:
+    if suite.functions and suite.finished:
         yield from _table(lambda metrics: figures(suite, metrics), suite, width)
         yield ""
     for number, found in enumerate(by_columns(suite)):

@@ -297,6 +297,19 @@ def against(comparison: Comparison) -> Against:
     )
 
 
+def in_short(comparison: Comparison) -> str:
+    """Say what a comparison comes to, by the mean."""
+    if not comparison.differences:
+        return "no row is in both"
+    mean, interval = comparison.differences[0], comparison.differences[0].paired.interval
+    known, word = "", "no significant difference"
+    if interval is not None:
+        known = f" ({100 * interval.confidence:g}% {span(interval, signed=True)})"
+        word = "better" if interval.low > 0 else "worse" if interval.high < 0 else word
+    figures = f"{figure_text(mean.baseline)} → {figure_text(mean.current)}"
+    return f"{word}: mean {figures}, {figure_text(mean.paired.difference, '+')}{known}"
+
+
 def section_of(run: RunResult, suite: SuiteResult, sections: Sections) -> str:
     """What a run's item printed; without that, what the result holds."""
     text = sections.get(run.run_id)

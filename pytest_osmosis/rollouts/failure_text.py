@@ -29,6 +29,8 @@ QUESTION_LIMIT = 400
 """Characters of a message of the user's that a failure shows."""
 SYSTEM_LIMIT = 64
 """Characters of a system prompt that a failure shows: it is the same in every one."""
+TOOL_LINES, TOOL_LIMIT = 3, 160
+"""Lines and characters of a tool's result that a failure shows."""
 LINE_LIMIT = 400
 """Characters of an answer or a reason that is shown on one line."""
 _LINES_SHOWN = 80
@@ -120,7 +122,11 @@ def _block(message: Mapping[str, Any], *, whole: bool) -> Iterator[str]:
 def _excerpt(text: str, role: str) -> str:
     if role == "system":
         return _one_line(text, SYSTEM_LIMIT)
-    return _without_middle(text, QUESTION_LIMIT if role == "user" else TEXT_LIMIT)
+    if role not in ("tool", "function"):
+        return _without_middle(text, QUESTION_LIMIT if role == "user" else TEXT_LIMIT)
+    shown = "\n".join(text.splitlines()[:TOOL_LINES])[:TOOL_LIMIT].rstrip()
+    left_out = len(text.rstrip()) - len(shown)
+    return f"{shown} [{counted(left_out, 'character')} left out]" if left_out else shown
 
 
 def _without_middle(text: str, limit: int) -> str:

@@ -6,6 +6,7 @@ does not know how they came together (`recorder`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -52,8 +53,8 @@ class SessionOutputs:
         self._with_row_data = with_row_data
         self._reports: dict[RunId, pytest.TestReport] = {}
         """Of runs that did not pass; the last report of each."""
-        self._shown_by: dict[RunId, str] = {}
-        """The gate whose section shows a run."""
+        self._shown: set[RunId] = set()
+        """Runs that the section of a gate shows."""
         self._written: list[str] = []
         self.failed = FailedRuns(config, result=result, where=self._where)
         """What the terminal shows of runs that did not pass."""
@@ -73,15 +74,14 @@ class SessionOutputs:
         from ..rollouts.failure_text import harmless
 
         where = self._where(suite.info.name)
-        section_of = partial(self._once, verdict.gate)
-        lines = gate_section(verdict, suite, section_of=section_of, where=where)
+        lines = gate_section(verdict, suite, section_of=self._once, where=where)
         return harmless(["\n".join(lines)])
 
-    def _once(self, gate: str, run: RunId) -> str:
-        """What the item of a run printed, or which gate above shows it."""
-        if run in self._shown_by:
-            return f"  shown above: gate {self._shown_by[run]}"
-        self._shown_by[run] = gate
+    def _once(self, run: RunId) -> str | None:
+        """What the item of a run printed; None where the section of a gate above shows it."""
+        if run in self._shown:
+            return None
+        self._shown.add(run)
         return self._section(run)
 
     # ---- files
@@ -160,6 +160,18 @@ class SessionOutputs:
         trajectories = self._session.trajectories
         if trajectories is not None and trajectories.exists():
             terminal.write_line(f"conversations: {shown_path(trajectories)}")
+        screen.lines(filter(None, [self._view(result)]))
+
+    def _view(self, result: EvalResult) -> str:
+        """Say how to look at the kept runs; "" in CI, with `-q`, and where a page was asked for."""
+        from ..reports.highlights import refusal
+
+        has_page = any(report.option == "html" for report, _ in asked_reports(self._session))
+        kept = any(each.finished and self._store.keeps(each.info.name) for each in result.suites)
+        elsewhere = has_page or os.environ.get("CI") or self._session.keeping.run_dir
+        if elsewhere or not kept or self._config.get_verbosity() < 0 or refusal(result):
+            return ""
+        return "look at every run: osmosis eval view"
 
     def _tell_github(self, terminal: Any, result: EvalResult) -> None:
         """Write annotations, and the step's summary."""

@@ -98,6 +98,13 @@ def test_help_lists_what_is_on_a_platform_apart():
         assert f"  {name} " in there
 
 
+def test_every_group_of_commands_has_an_example_of_one_of_them():
+    for block in CliRunner().invoke(cli, ["--help"]).output.split(":\n  ")[2:]:
+        names = re.findall(r"^ *([a-z-]+)  ", block, re.MULTILINE)
+        [example] = re.findall(r"^  \$ osmosis ([a-z-]+) ", block, re.MULTILINE)
+        assert example in [*names, "eval"]
+
+
 def test_the_module_is_the_same_command():
     done = osmosis("-V")
     assert done.returncode == 0
@@ -106,7 +113,7 @@ def test_the_module_is_the_same_command():
 
 def test_no_words_at_all_is_wrong_use_and_shows_the_help(capsys: pytest.CaptureFixture[str]):
     assert run(cli, []) == 2
-    assert "Commands:" in capsys.readouterr().err
+    assert "Evaluate an agent:" in capsys.readouterr().err
 
 
 def test_json_may_stand_before_a_command_as_well() -> None:
@@ -265,12 +272,19 @@ def test_a_reader_that_goes_away_is_no_traceback():
 
 
 @pytest.mark.parametrize(
-    "env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"COLUMNS": "20"}], ids=lambda env: next(iter(env))
-)
-def test_the_help_is_plain_text_whatever_the_terminal(env: dict[str, str]):
-    done = CliRunner().invoke(cli, ["--help"], env=env, color=True)
-    assert done.exit_code == 0
-    assert "\x1b" not in done.stdout
+    ("env", "is_coloured"),
+    [({}, False), ({"PY_COLORS": "1"}, True), ({"FORCE_COLOR": "1"}, True),
+     ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+     ({"FORCE_COLOR": "1", "PY_COLORS": "0"}, False)],
+    ids=str,
+)  # fmt: skip
+def test_the_help_is_coloured_where_pytest_would_colour(env: dict[str, str], is_coloured: bool):
+    done = osmosis("--help", env={"COLUMNS": "20", **env})
+    assert done.returncode == 0
+    assert ("\x1b[1mOptions:\x1b[0m" in done.stdout) is is_coloured
+    assert ("\x1b" in done.stdout) is is_coloured
+    wrong = osmosis("evla", env=env)
+    assert ("\x1b[31mError:\x1b[0m No such" in wrong.stderr) is is_coloured
     assert "validate" in done.stdout
 
 
@@ -402,7 +416,7 @@ def test_other_packages_add_commands_that_replace_none_of_ours(
     finally:
         entry_points_of.cache_clear()
     assert "added " in out
-    assert "broken       (cannot be loaded)" in out
+    assert "broken      (cannot be loaded)" in out
     assert out.count("  eval  ") == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import pytest
@@ -23,6 +24,6 @@ class NarrowTerminal(io.TextIOWrapper):
         return True
 
     def lines(self) -> list[str]:
-        """Return what was written."""
+        """Return what was written, without its colours."""
         self.seek(0)
-        return self.read().splitlines()
+        return re.sub(r"\x1b\[[0-9;]*m", "", self.read()).splitlines()

@@ -41,7 +41,8 @@ def test_it_tells_the_difference_and_which_rows_regressed_or_improved(written: W
     done = compare(before, after)
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
-    assert lines[:2] == [
+    assert lines[0].startswith("no significant difference: mean 0.667 → 0.667, +0.000 (95% -1.000")
+    assert lines[2:4] == [
         "baseline  before.json  (calc-7b, 15 runs, pass >= 1)",
         "current   after.json  (calc-7b, 15 runs, pass >= 1)",
     ]
@@ -55,6 +56,19 @@ def test_it_tells_the_difference_and_which_rows_regressed_or_improved(written: W
         "  Benjamini-Hochberg at 10% over 2 rows that could show a change",
     ]  # fmt: skip
     assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(("later", "word"), [(0.0, "worse"), (0.5, "better")])
+def test_it_begins_with_what_the_comparison_comes_to(
+    written: Written, monkeypatch: pytest.MonkeyPatch, later: float, word: str
+):
+    before = written("before.json", suite_of([[0.25] * 5 for _ in range(12)]))
+    after = written("after.json", suite_of([[later] * 5 for _ in range(12)]))
+    first, *_ = compare(before, after).output.splitlines()
+    assert first.startswith(f"{word}: mean 0.250 → {later:.3f}, {later - 0.25:+.3f} (95% ")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    shown = CliRunner().invoke(cli, ["eval", "compare", before, after], color=True)
+    assert shown.output.startswith(f"\x1b[{31 if word == 'worse' else 32}m{word}\x1b[0m: mean")
 
 
 def test_an_id_of_several_lines_takes_one(written: Written):

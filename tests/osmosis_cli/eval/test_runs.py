@@ -41,16 +41,31 @@ def document(*args: str) -> dict[str, Any]:
     return found
 
 
-def test_the_list_has_a_line_an_evaluation_the_newest_last(runs):
+def test_the_list_has_a_line_an_evaluation_the_newest_first(runs):
     lines = ran("list").stdout.splitlines()
     assert re.split(r"  +", lines[0]) == [
-        "name", "state", "verdict", "runs done", "mean", "trend", "pass@1", "started", "size",
+        "name", "result", "runs", "mean", "trend", "pass@1", "started", "size",
     ]  # fmt: skip
-    assert [re.split(r"  +", line)[:4] for line in lines[1:]] == [
-        ["d-m@20200101-000000", "complete", "failed", "2/2"],
-        ["d-m", "unfinished", "-", "1/2"],
-        ["e-m", "complete", "failed", "2/2"],
+    assert [re.split(r"  +", line)[:3] for line in lines[1:]] == [
+        ["e-m", "failed", "2/2"],
+        ["d-m", "unfinished", "1/2"],
+        ["d-m@20200101-000000", "failed", "2/2"],
     ]
+
+
+def test_a_line_of_the_list_fits_80_columns_with_names_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    names = [f"test_data-meta-llama-70B-Instruct@20200101-00000{second}" for second in range(3)]
+    for number, name in enumerate(names):
+        kept(tmp_path / ".osmosis" / "runs", name, done=2, started=1.6e9 + number)
+    monkeypatch.chdir(tmp_path)
+    screen = NarrowTerminal(monkeypatch)
+    monkeypatch.setenv("COLUMNS", "80")
+    runs_command.main(["list"], prog_name="runs", standalone_mode=False)
+    lines = screen.lines()
+    assert [line.split()[0] for line in lines[1:]] == names[::-1]
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_trend_is_one_of_the_same_eval_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -61,8 +76,8 @@ def test_a_trend_is_one_of_the_same_eval_function(tmp_path: Path, monkeypatch: p
         add(path, RunResult("d.jsonl", 0, 0, success=True, scores={eval_fn: score}))
     monkeypatch.chdir(tmp_path)
     lines = ran("list").stdout.splitlines()[1:]
-    assert [re.split(r"  +", line)[4:6] for line in lines] == [
-        ["0.250", "-"], ["1.000", "-"], ["0.750", "+0.500"],
+    assert [re.split(r"  +", line)[3:5] for line in lines] == [
+        ["0.750", "+0.500"], ["1.000", "-"], ["0.250", "-"],
     ]  # fmt: skip
 
 
@@ -88,9 +103,9 @@ def test_the_list_as_json_has_all_there_is(runs):
     found = document("list")
     assert found["folder"] == str(runs)
     assert [(run["name"], run["archived"], run["done"]) for run in found["runs"]] == [
-        ("d-m@20200101-000000", True, 2),
-        ("d-m", False, 1),
         ("e-m", False, 2),
+        ("d-m", False, 1),
+        ("d-m@20200101-000000", True, 2),
     ]
 
 
@@ -188,9 +203,9 @@ def conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_list_shows_figures_and_how_they_have_changed(conversations):
     lines = [re.split(r"  +", line) for line in ran("list").stdout.splitlines()]
     assert [dict(zip(lines[0], line, strict=False))["mean"] for line in lines[1:]] == [
-        "0.750", "0.875",
+        "0.875", "0.750",
     ]  # fmt: skip
-    assert lines[2][5:7] == ["+0.125", "0.750"]
+    assert lines[1][4:6] == ["+0.125", "0.750"]
 
 
 def test_show_has_the_table_of_figures_and_the_lowest_rows(conversations):

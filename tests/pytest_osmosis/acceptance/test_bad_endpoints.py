@@ -188,7 +188,7 @@ def test_what_refuses_every_row_stops_the_session_at_the_first(faulty: Project, 
     session = faulty.run()
     assert faulty.endpoint.requests == 1
     assert session.ret == 1
-    assert session.refusal.endswith("Put that right and run the same command again.")
+    assert session.refusal.endswith("Correct it and run the same command again.")
     summary = session.report["summary"]
     assert (summary["complete"], summary["total_runs"], summary["selected"]) == (False, 1, 7)
     if fault == "401":  # what was kept of it is no reason to start another model anew
@@ -249,7 +249,7 @@ def test_an_endpoint_that_goes_away_stops_the_session_and_the_rest_is_run_later(
     assert session.report["summary"]["total_runs"] < 20
     told = f"stopped: the endpoint went away: cannot reach http://{faulty.endpoint.netloc}"
     assert told in session.out
-    left = "not complete: 4 of 20 runs are done; run the same command again to go on"
+    left = "not complete: 4 of 20 runs are done; run the same command again to resume"
     assert left in session.lines
     with Endpoint(port=faulty.endpoint.port):
         rest = faulty.run("--batch-size=8", passes_anyway, workers=workers)

@@ -81,6 +81,20 @@ class TestSummary:
         assert "report: out.json" in lines
         assert "2 answers were cut by length" in lines
 
+    @pytest.mark.parametrize(
+        ("args", "is_named"),
+        [((), True), (("-q",), False), (("--osmosis-html=out.html",), False),
+         (("--osmosis-no-journal",), False)],
+    )  # fmt: skip
+    def test_it_ends_with_where_to_look(
+        self, ten: Project, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], is_named: bool
+    ) -> None:
+        monkeypatch.delenv("CI", raising=False)
+        lines = ten.run(*args).section("osmosis summary")
+        assert (lines[-1] == "look at every run: osmosis eval view") is is_named
+        monkeypatch.setenv("CI", "true")
+        assert "eval view" not in ten.run(*args, "--osmosis-fresh").out
+
     @pytest.mark.slow
     def test_it_is_the_last_thing_before_the_short_summary(self, ten: Project) -> None:
         titles = [

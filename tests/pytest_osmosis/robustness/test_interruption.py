@@ -140,7 +140,7 @@ def test_a_signal_ends_the_session_and_reports_what_is_done(
     assert "3 rollouts, " in out
     assert f"! interrupted by {name}: 3 of 9 runs are done and kept !" in out
     assert "interrupts.py" not in out and "KeyboardInterrupt" not in out
-    assert "run the same command again to go on" in out.splitlines()
+    assert "run the same command again to resume" in out.splitlines()
     assert "partial: " not in out
     assert "Traceback" not in out and "INTERNALERROR" not in out
     report = json.loads((project.path / "out.json").read_text())

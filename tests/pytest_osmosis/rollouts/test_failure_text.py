@@ -49,6 +49,20 @@ def test_of_a_long_message_the_beginning_and_the_end_are_shown(role: str, left_o
     assert f"[{left_out} characters left out]" in shown
 
 
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ("x" * 160 + "\n", "x" * 160),
+        ("y" * 15_296, "y" * 160 + " [15136 characters left out]"),
+        ("1\n2\n3", "1\n2\n3"),
+        ("1\n2\n3\n4\n5", "1\n2\n3 [4 characters left out]"),
+    ],
+)
+def test_of_a_tools_result_three_lines_are_shown(content: str, shown: str):
+    lines = conversation([{"role": "tool", "content": content}]).splitlines()
+    assert "\n".join(line[13:] for line in lines) == shown
+
+
 def test_an_agent_that_ran_out_of_turns_is_said_to():
     said = "no answer after 10 turns, the most allowed (max-turns)"
     assert section([CALL, TOOL]).splitlines()[1] == said
