@@ -15,8 +15,8 @@ MOST = {
     "osmosis_cli": 10_021,
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_173,
-    "pytest_osmosis": 28_577,
-    "tests": 60_778,
+    "pytest_osmosis": 28_579,
+    "tests": 60_905,
 }
 
 

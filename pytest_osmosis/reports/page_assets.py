@@ -22,6 +22,8 @@ MODULES = (
     "diff.js",
     "select.js",
     "table.js",
+    "markdown.js",
+    "json.js",
     "messages.js",
     "detail.js",
     "theme.js",

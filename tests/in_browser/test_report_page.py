@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -118,7 +119,8 @@ def test_the_examples_page_can_be_sorted_filtered_and_read(example, open_page):
     for part in ("row-3[run-1]", "Divide 144 by 12.", "→ divide", '"a": 144', "Ground truth", "12",
                  "The result is 11.", "test_data.jsonl::row-3[run-1]"):  # fmt: skip
         assert part in detail, part
-    assert page.url.endswith("#row-3/run-1")
+    query = "?outcome=below&sort=score%3Arewards%3Acompute_reward&down=yes"
+    assert page.url.endswith(f"#row-3/run-1{query}")
     page.click("#detail a:text-is('run-0')")
     page.wait_for_selector("#detail-title:has-text('row-3[run-0]')")
     assert page.inner_text("#detail mark") == "12"  # the ground truth, found in the answer
@@ -376,7 +378,10 @@ def test_hostile_text_of_models_does_nothing(tmp_path, open_page, violations):
     assert "</script></style>" in text and "<img src=x onerror=alert(1)>" in text
     assert r"a\x00b\x1b[31m\u202etxt.exe\u2066\U000e0041" in text
     assert not re.search("[\x00\x1b\u202e\u2066\U000e0041]", page.content())
-    assert page.locator("img, iframe, object, svg[onload], a[href*=':']").count() == 0
+    assert (
+        page.locator("img, iframe, object, svg[onload], a[href*=':']:not([href^='http'])").count()
+        == 0
+    )
     assert page.locator("script").count() == 4
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
     assert violations(page) == []
@@ -384,6 +389,128 @@ def test_hostile_text_of_models_does_nothing(tmp_path, open_page, violations):
     page.wait_for_selector("#detail button:has-text('Show all')")
     page.click("#detail button:has-text('Show all')")
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
+
+
+XSS = Path(__file__).with_name("xss.txt").read_text("utf-8").splitlines()
+"""One hostile text a line, most of the XSS Filter Evasion Cheat Sheet of OWASP."""
+ATTRIBUTES = [
+    *("class", "href", "title", "rel", "target", "tabindex", "role"),
+    *("aria-label", "aria-expanded", "dir", "open", "start", "type"),
+]
+
+
+def chat(tmp_path: Path, messages: list[dict[str, object]], truth: str = "7") -> str:
+    """The page of one run with these messages."""
+    suite = suite_of([[0.0]], answer=str(messages[-1]["content"]))
+    row = replace(suite.rows[0], data=RowData("How many?", truth, {}))
+    result = result_of(replace(suite, rows=(row,)))
+    path = tmp_path / "page.html"
+    html.write(result, path, conversations=lambda run: RolloutRecord(row.runs[0], "", messages))
+    return f"{path.as_uri()}#row-0/run-0"
+
+
+def test_hostile_text_is_text_where_conversations_are_rendered(tmp_path, open_page, violations):
+    assert len(XSS) >= 100
+    wraps = ("{}", "# {}", "- {}", "> {}", "**{}**", "[a]({})", "![{}](https://x.example)",
+             "<{}>", "| a |\n|--|\n| {} |", "```html\n{}\n```", "`{}`")  # fmt: skip
+    said = [{"role": "assistant", "content": wrap.format(text)} for text in XSS for wrap in wraps]
+    said += [{"role": "tool", "content": json.dumps({text: [text] * 30})} for text in XSS]
+    page = ready(open_page(chat(tmp_path, said), viewport=DESK))
+    page.wait_for_selector(".messages")
+    page.click("button:has-text('Expand all')")
+    bad = page.evaluate(
+        """(known) => [...document.querySelectorAll(".messages *")].flatMap(each => [
+          ...(/^(A|BLOCKQUOTE|BUTTON|CODE|DETAILS|DIV|EM|HR|LI|OL|P|PRE|S|SPAN|STRONG|SUMMARY|TABLE|TBODY|TD|TH|THEAD|TR|UL)$/
+            .test(each.tagName) ? [] : [each.tagName]),
+          ...[...each.attributes].map(one => one.name).filter(name => !known.includes(name)),
+          ...(each.tagName === "A" && !(/^https?:[/][/]/.test(each.getAttribute("href"))
+            && each.rel.includes("noopener") && !each.href.includes("@")) ? [each.outerHTML] : []),
+        ])""",
+        ATTRIBUTES,
+    )
+    assert bad == []
+    assert page.locator(".messages a").count() > 0
+    shown = page.locator(".messages").inner_text()
+    for text in ("<svg/onload=alert('XSS')>", "<img onerror=alert(1) src=1>"):
+        assert shown.count(text) >= len(wraps) - 2, text
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
+    page.click("button:has-text('Raw')")
+    assert XSS[0] in page.inner_text(".messages")
+
+
+MARKDOWN = """# Orders
+
+Two are **open**, one is *lost* and `A_3` is ~~gone~~; 2*3*4 and snake_case_name stay.
+See [the list](https://x.example/a_(b)) or https://x.example/c.
+
+| order | total |
+|:--|--:|
+| A1 | 7.50 |
+
+1. first
+   - inner
+
+2. second
+
+> quoted
+
+```python
+# all of them
+return "x" * 2
+```
+"""
+
+
+def test_conversations_are_rendered_or_raw_as_the_address_says(tmp_path, open_page, violations):
+    answer = {"total": 7.50, "orders": [{"id": f"A{i}", "note": "long " * 20} for i in range(9)]}
+    log = "\n".join(f"line {number}" for number in range(40))
+    call = {
+        "function": {"name": "find", "arguments": '{"price": 7.50, "id": 12345678901234567890}'}
+    }
+    said = [
+        {"role": "user", "content": "How many?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": json.dumps(answer)},
+        {"role": "tool", "content": log},
+        {"role": "assistant", "content": MARKDOWN},
+    ]
+    page = ready(open_page(chat(tmp_path, said), viewport=DESK))
+    page.wait_for_selector(".messages")
+    shown = page.locator(".rendered").last
+    for tag, text in (("strong", "open"), ("em", "lost"), ("s", "gone"), ("td.num", "7.50"),
+                      ("ol > li > ul > li", "inner"), ("blockquote", "quoted"),
+                      (".comment", "# all of them"), (".string", '"x"'),
+                      (".level-1", "Orders")):  # fmt: skip
+        assert shown.locator(tag).inner_text() == text, tag
+    assert shown.locator("ol > li").count() == 2
+    links = [each.get_attribute("href") for each in shown.locator("a").all()]
+    assert links == ["https://x.example/a_(b)", "https://x.example/c"]
+    assert "2*3*4 and snake_case_name" in shown.inner_text()
+    assert page.inner_text(".call .json") == '{ "price": 7.50, "id": 12345678901234567890 }'
+    assert page.locator("#detail").inner_text().count("How many?") == 1
+    assert page.locator(".who + .soft").all_inner_texts() == ["turn 1", "turn 2"]
+
+    text = page.inner_text(".messages")
+    assert "line 2" in text and "line 3" not in text
+    page.click("button:has-text('Show all 40 lines')")
+    assert "line 39" in page.inner_text(".messages")
+    page.click(".tree summary")
+    page.wait_for_selector(".leaf")
+    assert '"total": 7.5' in page.inner_text(".tree")
+    page.click("button:has-text('Expand all')")
+    assert page.locator(".tree:not([open])").count() == 0
+    assert violations(page) == []
+
+    page.fill(".within", "snake_case")
+    assert page.locator(".message:visible").count() == 1
+    assert page.inner_text(".reading output") == "1 of 5 messages"
+    page.fill(".within", "")
+    page.click("button:has-text('Raw')")
+    assert "Two are **open**" in page.inner_text(".messages")
+    assert page.url.endswith("#row-0/run-0?raw=yes")
+    page.reload()
+    ready(page).wait_for_selector(".messages")
+    assert "Two are **open**" in page.inner_text(".messages")
 
 
 def test_a_served_page_follows_the_session(tmp_path, open_page, violations):

@@ -71,7 +71,7 @@ export function linkOf(suite, row, run) {
 
 /** The suite, row and run that an address names; null where it names none. */
 export function placed(hash) {
-  const match = /^#(?:(\d+)\/)?row-(\d+)(?:\/run-(\d+))?$/.exec(hash);
+  const match = /^#(?:(\d+)\/)?row-(\d+)(?:\/run-(\d+))?(?:\?|$)/.exec(hash);
   if (!match) return null;
   const suite = page.suites[Number(match[1] ?? 1) - 1];
   const row = suite?.rows.find((each) => each.index === Number(match[2]));

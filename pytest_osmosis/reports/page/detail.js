@@ -1,7 +1,7 @@
 // One run: its scores, the answer against the ground truth, the conversation, what it took.
 import { conversationOf, linkOf, outcomeOf } from "./data.js";
 import { compared, held } from "./diff.js";
-import { messagesOf, plainText } from "./messages.js";
+import { foldAll, messagesOf, plainText, searchIn } from "./messages.js";
 import {
   block,
   button,
@@ -43,7 +43,8 @@ export async function showRun({ suite, row, run }, go) {
     return;
   }
   if (shown !== run) return;
-  said.replaceChildren(...saidOf(run, found));
+  said.replaceChildren(...saidOf(found, go));
+  if (!isSaid(row.question, found)) said.before(section("Question", block(row.question), row.question) ?? "");
   at.querySelector(".compared")?.replaceWith(comparedOf(run, found?.ground_truth ?? row.truth));
   if (found?.reasons) at.querySelector(".scores")?.replaceWith(scoresOf(suite, run, found.reasons));
 }
@@ -57,7 +58,7 @@ function headOf(run, go) {
   const title = el("h3", "", el("span", `badge ${run.outcome}`, run.outcome), " ", run.name);
   title.id = "detail-title";
   const link = button("Link", "Copy the link of this run", async () => {
-    link.textContent = (await copied(location.href)) ? "Copied" : "No clipboard";
+    link.textContent = (await copied(go.link())) ? "Copied" : "No clipboard";
   });
   const close = button("✕", "Close", go.close);
   close.classList.add("close");
@@ -101,7 +102,6 @@ function resultOf(suite, row, run) {
         )
       : null,
     scoresOf(suite, run, null),
-    section("Question", block(row.question), row.question),
     comparedOf(run, row.truth),
     baselineOf(row, run),
   ].filter(Boolean);
@@ -161,6 +161,7 @@ function comparedOf(run, truth) {
 function answerBlock(nodes, text) {
   if (text.length > 20_000) return block(text, "answer");
   const found = el("div", "answer", ...nodes);
+  if (text.length > 200) found.tabIndex = 0; // it may scroll
   found.dir = "auto";
   return found;
 }
@@ -195,28 +196,56 @@ function baselineOf(row, run) {
   );
 }
 
-function saidOf(run, said) {
+/** Whether the conversation has the question already, as it does unless an agent changes it. */
+function isSaid(question, said) {
+  const start = question.slice(0, 1_900);
+  return (said?.messages ?? []).some(
+    ({ role, content }) => role === "user" && typeof content === "string" && content.startsWith(start),
+  );
+}
+
+function saidOf(said, go) {
   const found = [];
   if (said?.frames) found.push(section("Traceback", el("pre", "", said.frames)));
   if (!said?.messages) {
-    found.push(
-      el(
-        "p",
-        "soft",
-        said
-          ? "No message was kept of this run."
-          : "The conversation of this run is not on this page.",
-      ),
-    );
+    const why = said
+      ? "No message was kept of this run."
+      : "The conversation of this run is not on this page.";
+    found.push(el("p", "soft", why));
     return found;
   }
-  const head = el(
-    "h4",
-    "",
-    "Conversation ",
-    copyButton("Copy the whole conversation", () => plainText(said)),
+  let list = messagesOf(said, go.isRaw());
+  const raw = button("Raw", "Text as it came, without Markdown and trees", () => {
+    go.setRaw(!go.isRaw());
+    const other = messagesOf(said, go.isRaw());
+    list.replaceWith(other);
+    list = other;
+    raw.setAttribute("aria-pressed", go.isRaw());
+    unfold.setAttribute("aria-pressed", false);
+    look();
+  });
+  raw.setAttribute("aria-pressed", go.isRaw());
+  const unfold = button("Expand all", "Open all that is folded", () => {
+    const isOpen = unfold.getAttribute("aria-pressed") !== "true";
+    foldAll(list, isOpen);
+    unfold.setAttribute("aria-pressed", isOpen);
+  });
+  unfold.setAttribute("aria-pressed", false);
+  const words = el("input", "within");
+  words.type = "search";
+  words.placeholder = "search in it";
+  words.setAttribute("aria-label", "Search in the conversation");
+  const count = el("output", "soft");
+  const look = () => {
+    const number = searchIn(list, words.value);
+    count.textContent = words.value.trim() ? `${number} of ${list.children.length} messages` : "";
+  };
+  words.addEventListener("input", look);
+  const copy = copyButton("Copy the whole conversation", () => plainText(said));
+  found.push(
+    el("div", "reading", el("h4", "", "Conversation"), raw, unfold, copy, words, count),
+    list,
   );
-  found.push(head, messagesOf(said));
   return found;
 }
 

@@ -3,7 +3,7 @@ import { linkOf, load, page, placed } from "./data.js";
 import { hideRun, showRun } from "./detail.js";
 import { compared } from "./diff.js";
 import { isSearchable, readSaid } from "./said.js";
-import { anything, selected, shownRun } from "./select.js";
+import { anything, paramsOf, selected, shownRun, wishOf } from "./select.js";
 import { Table } from "./table.js";
 import { copied, el, visible } from "./text.js";
 import { startTheme, switchTheme } from "./theme.js";
@@ -15,6 +15,8 @@ let suite = null;
 let items = [];
 let opened = null;
 let reading = null;
+let isRaw = false;
+let writing = 0;
 const table = new Table((column) => {
   const isSame = wish.sort === column;
   wish = { ...wish, sort: column, down: isSame && !wish.down };
@@ -32,6 +34,8 @@ function refresh() {
       : `, ${new Set(items.map((item) => item.row)).size} of ${suite.rows.length} rows`;
   by("count").textContent =
     `${runs.toLocaleString("en")} of ${all.toLocaleString("en")} runs${rows}`;
+  clearTimeout(writing);
+  writing = setTimeout(writeAddress, 200);
 }
 
 // ---- what is wanted
@@ -104,7 +108,9 @@ function offerValues() {
 function wanted() {
   const column = Number(by("column").value);
   const value =
-    column === wish.column && by("value").value.startsWith("=") ? by("value").value.slice(1) : null;
+    column >= 0 && column === wish.column && by("value").value.startsWith("=")
+      ? by("value").value.slice(1)
+      : null;
   const sort = wish.sort.startsWith("column:") && column !== wish.column ? "row" : wish.sort;
   wish = {
     ...wish,
@@ -153,14 +159,23 @@ function choose(number) {
 const go = {
   close() {
     const run = opened?.run;
-    address("#runs");
     shut();
+    writeAddress();
     if (run)
       by("body")
         .querySelector(`a[href="${CSS.escape(linkOf(suite, run.row, run))}"]`)
         ?.focus();
   },
   step: (way) => step(way, false),
+  isRaw: () => isRaw,
+  setRaw(flag) {
+    isRaw = flag;
+    writeAddress();
+  },
+  link() {
+    writeAddress();
+    return location.href;
+  },
 };
 
 function shut() {
@@ -171,6 +186,7 @@ function shut() {
 
 function follow() {
   const found = placed(location.hash);
+  readAddress(found);
   const isMissing = !found && /\brow-\d/.test(location.hash);
   by("missing").textContent = isMissing
     ? visible(`This page has no run ${location.hash.slice(1).slice(0, 80)}.`)
@@ -182,6 +198,7 @@ function follow() {
   }
   if (found.suite !== suite) choose(found.suite.number);
   opened = found;
+  writeAddress();
   showRun(found, go);
   if (by("work").getBoundingClientRect().top > innerHeight / 3) by("work").scrollIntoView();
   table.mark(found.run);
@@ -206,17 +223,48 @@ function step(way, byRow) {
 }
 
 function goTo(item, run = shownRun(item)) {
-  address(linkOf(suite, item.row, run));
+  address(linkOf(suite, item.row, run), queryOf());
   follow();
 }
 
 /** Change the address without an entry in the history; a page in a sandbox may not. */
-function address(hash) {
+function address(hash, query) {
+  const whole = query ? `${hash}?${query}` : hash;
+  if (whole === (location.hash || "#runs")) return;
   try {
-    history.replaceState(null, "", hash);
+    history.replaceState(null, "", whole);
   } catch {
-    location.hash = hash;
+    location.hash = whole;
   }
+}
+
+function queryOf() {
+  const params = paramsOf(wish);
+  if (!opened && suite.number > 1) params.set("suite", suite.number);
+  if (isRaw) params.set("raw", "yes");
+  return params.toString();
+}
+
+/** Have what is chosen, sorted and open in the address, so that it can be sent. */
+function writeAddress() {
+  clearTimeout(writing);
+  address(opened ? linkOf(suite, opened.row, opened.run) : "#runs", queryOf());
+}
+
+/** Choose and sort as the address says; one without a word of it changes nothing. */
+function readAddress(found) {
+  const [, query] = location.hash.split("?", 2);
+  if (query === undefined) return;
+  const params = new URLSearchParams(query);
+  suite = found?.suite ?? page.suites[Number(params.get("suite")) - 1] ?? suite;
+  wish = wishOf(params, suite);
+  isRaw = params.get("raw") === "yes";
+  by("words").value = wish.words;
+  by("said").checked = wish.said;
+  by("each").checked = wish.each;
+  offer();
+  refresh();
+  if (wish.said) reading ??= search();
 }
 
 // ---- the keyboard
@@ -228,7 +276,7 @@ const ACTS = {
   K: () => step(-1, true),
   "/": () => by("words").focus(),
   "?": () => by("help").showModal(),
-  c: () => opened && copied(location.href),
+  c: () => opened && copied(go.link()),
   t: switchTheme,
   Escape: () => opened && go.close(),
 };

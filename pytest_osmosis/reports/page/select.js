@@ -16,6 +16,28 @@ export function anything() {
   };
 }
 
+/** What of it differs from that at first, as an address has it. */
+export function paramsOf(wish) {
+  const found = new URLSearchParams();
+  for (const [name, first] of Object.entries(anything()))
+    if (wish[name] !== first) found.set(name, wish[name] === true ? "yes" : wish[name]);
+  return found;
+}
+
+/** What an address asks for. */
+export function wishOf(params, suite) {
+  const wish = anything();
+  for (const [name, first] of Object.entries(wish)) {
+    const text = params.get(name);
+    if (text === null) continue;
+    wish[name] = typeof first === "boolean" ? text === "yes" : typeof first === "number" ? Number(text) : text;
+  }
+  if (!(wish.column in suite.columns)) [wish.column, wish.value] = [-1, null];
+  if (!suite.functions.includes(wish.function)) wish.function = "";
+  if (!keyOf(wish.sort, suite)) wish.sort = anything().sort;
+  return wish;
+}
+
 /** The lines of the table: a row, its runs that are wanted, and those that its figures are of. */
 export function selected(suite, wish) {
   const words = wish.words.toLowerCase().split(/\s+/).filter(Boolean);
