@@ -14,9 +14,9 @@ MOST = {
     "osmosis_ai": 20_605,
     "osmosis_cli": 10_021,
     "osmosis_executors": 2_022,
-    "osmosis_platform": 13_173,
+    "osmosis_platform": 13_065,
     "pytest_osmosis": 28_579,
-    "tests": 60_905,
+    "tests": 60_899,
 }
 
 

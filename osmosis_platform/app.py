@@ -1,23 +1,37 @@
-"""`create_app`: the platform as an ASGI application."""
+"""`create_app`: the platform as an ASGI application, and whether it lives and is ready.
+
+`/health` and `/health/ready` need no token and say nothing of what the platform holds.
+"""
 
 from __future__ import annotations
 
+import logging
+import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 
-from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import (
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    SQLAlchemyError,
+)
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from .api.datasets import UPLOADS
 from .api.description import DESCRIPTION
 from .api.table import ENDPOINTS
-from .database.connection import Database
+from .database.connection import Database, cause, state
+from .database.schema import NEWEST, writable_revision
 from .datasets.checks import DatasetChecks
 from .errors import Refused
 from .execution.scheduler import Scheduler
@@ -31,19 +45,22 @@ from .http.hardening import (
     on_refused,
 )
 from .http.observing import ObservedRequest, Observing
-from .operations.health import live, ready
 from .operations.logs import log_exchange
 from .operations.metrics import Metrics, show_metrics
 from .pages.live import Streams
 from .pages.rendering import as_page
 from .pages.report_page import Rendered
 from .pages.routes import PAGES
-from .settings import Settings
+from .settings import MIB, Settings
 from .throttle import Throttle
 from .vault.cipher import Vault
 
 _DATABASE_BUSY = (OperationalError, InterfaceError, IntegrityError, PoolTimeout)
 """It is locked, full or away, all connections are taken, or another request was first."""
+_LEAST_ROOM = 16 * MIB
+_WAIT_MS = 2000
+"""A database that another holds for longer is not ready."""
+_LOG = logging.getLogger("osmosis_platform")
 
 
 def create_app(
@@ -109,3 +126,39 @@ def _lifespan(
             await run_in_threadpool(scheduler.stop)
 
     return lifespan
+
+
+async def live(request: Request) -> Response:
+    """Answer as long as the process answers."""
+    return JSONResponse({"status": "ok"})
+
+
+async def ready(request: Request) -> Response:
+    """Answer 200 where database and disk can be used and runs are taken, else 503."""
+    app = request.app.state
+    checks = {
+        "database": await run_in_threadpool(_database, app.database),
+        "disk": await run_in_threadpool(_disk, app.settings.data),
+    }
+    scheduler: Scheduler | None = app.scheduler
+    if scheduler is not None:
+        checks["scheduler"] = "ok" if scheduler.takes_runs else "ended"
+    is_ready = all(found == "ok" for found in checks.values())
+    document = {"status": "ok" if is_ready else "not ready", "checks": checks}
+    return JSONResponse(document, status_code=200 if is_ready else 503)
+
+
+def _database(database: Database) -> str:
+    try:
+        found = writable_revision(database, _WAIT_MS)
+    except SQLAlchemyError as error:
+        _LOG.error("not ready: the database: %s", cause(error))
+        return state(error)
+    return "ok" if found == NEWEST else "of another version"
+
+
+def _disk(data: Path) -> str:
+    try:
+        return "ok" if shutil.disk_usage(data).free >= _LEAST_ROOM else "full"
+    except OSError:
+        return "unreachable"

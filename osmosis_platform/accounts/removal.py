@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from ..database.models import (
@@ -25,7 +25,6 @@ from ..database.models import (
     now,
 )
 from . import browsers
-from .roles import OWNER
 
 
 def remove_user(session: Session, user: User) -> None:
@@ -83,10 +82,3 @@ def remove_workspace(session: Session, workspace_id: str) -> None:
         (Workspace, Workspace.id),
     ):
         session.execute(delete(table).where(place == workspace_id))
-
-
-def without_owner(session: Session) -> set[str]:
-    """Return the names of the workspaces in which no member is an owner."""
-    owners = func.count(Member.user_id).filter(Member.role == OWNER)
-    query = select(Workspace.name).outerjoin(Member, Member.workspace_id == Workspace.id)
-    return set(session.scalars(query.group_by(Workspace.name).having(owners == 0)))

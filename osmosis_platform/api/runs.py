@@ -20,7 +20,8 @@ from ..execution.orders import SAMPLE
 from ..execution.outcome import open_conversations
 from ..http.endpoints import ApiAnswer, ApiCall, Endpoint, FileAnswer, Handler, Needs
 from ..http.validation import Fields, Page, page_document, refused_fields
-from ..runs import logs, records, wire
+from ..identifiers import timestamp
+from ..runs import logs, records
 from ..runs.kinds import EVALUATION, TRAINING, RunKind
 from ..runs.submissions import Submission, name_problems, submission_model
 from ..vault.records import missing
@@ -52,6 +53,15 @@ NO_TRAINER = (
     "`osmosis platform serve --trainer COMMAND`"
 )
 _KEY = re.compile(r"[!-~]{1,255}")
+_COUNTS = ("total_samples", "completed_samples", "graded", "passed", "failed", "skipped")
+_NO_OVERVIEW: dict[str, Any] = {
+    "duration_ms": None,
+    **dict.fromkeys(_COUNTS, 0),
+    "pass_rate": None,
+    "pass_threshold": None,
+    "tokens_used": 0,
+}
+_NO_STATS: dict[str, Any] = dict.fromkeys(("mean", "median", "std", "min", "max"))
 
 
 def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
@@ -98,7 +108,7 @@ def _submit(kind: RunKind) -> Callable[[ApiCall[Submission, None]], ApiAnswer]:
             find_dataset=lambda: _checked_needs(kind, call),
             idempotency_key=key,
         )
-        return ApiAnswer(wire.summary(run, _pages(call)), status=201 if is_new else 200)
+        return ApiAnswer(_summary(call, run), status=201 if is_new else 200)
 
     return submit
 
@@ -168,18 +178,45 @@ def _list(kind: RunKind) -> Callable[[ApiCall[None, Page]], ApiAnswer]:
         runs, total = records.newest(
             call.session, kind, call.workspace, limit=page.limit, offset=page.offset
         )
-        shown = [wire.summary(run, _pages(call)) for run in runs]
+        shown = [_summary(call, run) for run in runs]
         return ApiAnswer(page_document(f"{kind.key}s", shown, total, page))
 
     return listed
 
 
 def _detail(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:
-    return ApiAnswer(wire.detail(kind, run, _pages(call)))
+    experiment = run.submission["experiment_config"]
+    config = {
+        name: value
+        for name, value in run.submission.items()
+        if name not in ("env_config", "experiment_config")
+    }
+    document = {
+        kind.key: {**_head(call, run), "interruptions": run.interruptions},
+        "config": {"experiment_config": experiment, **config},
+        "dataset": {"id": run.dataset_id, "name": experiment["dataset"]},
+        "model": {"name": experiment["model_path"]},
+        "rollout": {"id": experiment["rollout"], "name": experiment["rollout"]},
+        "entrypoint": experiment["entrypoint"],
+        "branch": experiment.get("branch"),
+        "commit_sha": (run.results or {}).get("commit_sha") or experiment.get("commit_sha"),
+        "env_config": run.submission.get("env_config", {}),
+        "results": run.results,
+    }
+    return ApiAnswer(document)
 
 
 def _metrics(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:
-    return ApiAnswer(wire.metrics(kind, run))
+    known = run.metrics or {}
+    document: dict[str, Any] = {
+        f"{kind.key}_id": run.id,
+        "status": run.status,
+        "overview": {**_NO_OVERVIEW, **known.get("overview", {})},
+        "reward_stats": {**_NO_STATS, **known.get("reward_stats", {})},
+        "pass_at_k": known.get("pass_at_k", []),
+        **{name: known[name] for name in ("verdict", "gates") if name in known},
+    }
+    return ApiAnswer(document)
 
 
 def _logs(kind: RunKind, call: ApiCall[None, LogPage], run: Run) -> ApiAnswer:
@@ -188,7 +225,11 @@ def _logs(kind: RunKind, call: ApiCall[None, LogPage], run: Run) -> ApiAnswer:
         call.session, run, cursor=page.position, limit=page.limit, backward=page.is_backward
     )
     cursor = logs.next_cursor(lines, page.position, limit=page.limit, backward=page.is_backward)
-    shown = [wire.log_line(line) for line in lines]
+    names = ("level", "step", "message", "details")
+    shown = [
+        {"timestamp": timestamp(line.timestamp), **{name: getattr(line, name) for name in names}}
+        for line in lines
+    ]
     return ApiAnswer({"logs": shown, "next_cursor": None if cursor is None else str(cursor)})
 
 
@@ -209,7 +250,7 @@ def _conversations(kind: RunKind, call: ApiCall[None, None], run: Run) -> FileAn
 
 
 def _stop(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:
-    return ApiAnswer(wire.summary(records.stop(call.session, kind, run), _pages(call)))
+    return ApiAnswer(_summary(call, records.stop(call.session, kind, run)))
 
 
 def _delete(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:
@@ -217,5 +258,26 @@ def _delete(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:
     return ApiAnswer({"id": run.id, "name": run.name, "deleted": True})
 
 
-def _pages(call: ApiCall[Any, Any]) -> str:
-    return f"{call.base_url}/w/{quote(call.workspace.name, safe='')}/runs"
+def _summary(call: ApiCall[Any, Any], run: Run) -> dict[str, Any]:
+    """Return what a list shows, and what submitting and stopping answer."""
+    experiment = run.submission["experiment_config"]
+    return {
+        **_head(call, run),
+        "model": {"name": experiment["model_path"]},
+        "dataset": {"name": experiment["dataset"]},
+        "rollout": {"name": experiment["rollout"]},
+    }
+
+
+def _head(call: ApiCall[Any, Any], run: Run) -> dict[str, Any]:
+    workspace = quote(call.workspace.name, safe="")
+    return {
+        "id": run.id,
+        "name": run.name,
+        "status": run.status,
+        "created_at": timestamp(run.created_at),
+        "started_at": timestamp(run.started_at),
+        "completed_at": timestamp(run.completed_at),
+        "creator_name": run.creator.name,
+        "platform_url": f"{call.base_url}/w/{workspace}/runs/{run.name}",
+    }

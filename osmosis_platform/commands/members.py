@@ -7,7 +7,6 @@ import click
 from ..accounts.roles import ROLES
 from .options import ask, may_ask, show, show_list, yes_option
 from .place import DataPlace, changing, looking, place_options
-from .users import tell_ownerless
 
 
 @click.group("member")
@@ -82,7 +81,7 @@ def remove_member(workspace: str, user: str, yes: bool, place: DataPlace, as_jso
     Example:
       osmosis platform member remove agents ann
     """
-    from ..accounts import registry, removal
+    from ..accounts import registry
     from ..database.models import Member
 
     may_ask(yes=yes, as_json=as_json)
@@ -92,14 +91,6 @@ def remove_member(workspace: str, user: str, yes: bool, place: DataPlace, as_jso
         found = registry.find_user(session, user)
         if session.get(Member, (home.id, found.id)) is None:
             raise registry.AccountError(f"{user} is no member of {workspace}")
-        before = removal.without_owner(session)
         registry.remove_member(session, home.id, found.id)
-        ownerless = sorted(removal.without_owner(session) - before)
-    document = {
-        "workspace": workspace,
-        "user": user,
-        "removed": True,
-        "without_owner": ownerless,
-    }
+    document = {"workspace": workspace, "user": user, "removed": True}
     show(document, f"{user} is no longer in {workspace}.", as_json=as_json)
-    tell_ownerless(ownerless)

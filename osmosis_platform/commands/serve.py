@@ -10,15 +10,17 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 
+from osmosis_ai.secret import Secret
+
 from .execution_options import Chosen, Executing, execution_options
-from .operation_options import Operation, operation_options
+from .options import gathered
 from .place import DataPlace, opened, place_options
 
 if TYPE_CHECKING:
@@ -32,6 +34,66 @@ if TYPE_CHECKING:
 
 SILENCE_S = 15.0
 """Of a database server, after which its connection is lost. Locks are waited for less long."""
+METRICS_TOKEN_VARIABLE = "OSMOSIS_PLATFORM_METRICS_TOKEN"
+_SHORTEST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """How the platform is watched."""
+
+    log_format: str
+    log_level: str
+    metrics_token: Secret | None
+
+
+_OPTIONS = (
+    click.option(
+        "--log-format",
+        type=click.Choice(("text", "json")),
+        default="text",
+        show_default=True,
+        help="How standard error has the log: lines to read, or a JSON document a line.",
+    ),
+    click.option(
+        "--log-level",
+        type=click.Choice(("info", "warning", "error")),
+        default="warning",
+        show_default=True,
+        help="The least that is logged; info has every request and run.",
+    ),
+    click.option(
+        "--metrics-token-file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="A file with the token for which /metrics gives figures to Prometheus. Also by "
+        f"{METRICS_TOKEN_VARIABLE}, which holds the token; without one there are none.",
+    ),
+)
+
+
+def _operation(log_format: str, log_level: str, metrics_token_file: Path | None) -> Operation:
+    return Operation(log_format, log_level, _metrics_token(metrics_token_file))
+
+
+operation_options = gathered("operation", _operation, _OPTIONS)
+"""Give a command these options, as `operation`."""
+
+
+def _metrics_token(path: Path | None) -> Secret | None:
+    name = METRICS_TOKEN_VARIABLE if path is None else "--metrics-token-file"
+    try:
+        given = os.environ.get(METRICS_TOKEN_VARIABLE) if path is None else path.read_text("ascii")
+    except OSError as error:
+        raise click.UsageError(f"{name} {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{name} {path}: the token is not ASCII") from None
+    if given is None:
+        return None
+    token = given.strip()
+    if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+        raise click.UsageError(f"{name}: a token has at least {_SHORTEST} visible characters")
+    return Secret(token, name)
 
 
 port_option = click.option(

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import click
 
 from .options import ask, may_ask, show, show_list, yes_option
 from .place import DataPlace, changing, looking, place_options
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-    from ..database.models import User
 
 _PASSWORD_LIMIT = 4096
 F = TypeVar("F", bound=Callable[..., Any])
@@ -163,49 +158,14 @@ def remove_user(name: str, yes: bool, place: DataPlace, as_json: bool) -> None:
     from ..runs import records
 
     may_ask(yes=yes, as_json=as_json)
-    with looking(place) as session:
-        question = _question(session, registry.find_user(session, name))
-    ask(question, yes=yes)
+    ask(f"Remove the user {name}, and stop their runs?", yes=yes)
     with changing(place) as session:
         user = registry.find_user(session, name)
-        before = removal.without_owner(session)
         tokens = revoke_all(session, user.id)
         runs = records.stop_all(session, user.id)
         removal.remove_user(session, user)
-        ownerless = sorted(removal.without_owner(session) - before)
-    document = {
-        "name": name,
-        "removed": True,
-        "tokens_revoked": tokens,
-        "runs_stopped": runs,
-        "without_owner": ownerless,
-    }
+    document = {"name": name, "removed": True, "tokens_revoked": tokens, "runs_stopped": runs}
     show(document, f"Removed the user {name}.", as_json=as_json)
-    tell_ownerless(ownerless)
-
-
-def tell_ownerless(workspaces: list[str]) -> None:
-    """Say which workspaces have lost their last owner."""
-    for workspace in workspaces:
-        message = f"{workspace} has no owner now; make one with"
-        click.echo(
-            f"{message} `osmosis platform member add {workspace} USER --role owner`", err=True
-        )
-
-
-def _question(session: Session, user: User) -> str:
-    from pytest_osmosis.escaping import counted
-
-    from ..accounts.registry import workspaces_of
-    from ..accounts.tokens import serving_tokens
-    from ..database.models import Run, Token
-    from ..runs import records
-
-    tokens = counted(len(serving_tokens(session, Token.user_id == user.id)), "token")
-    homes = [workspace.name for workspace, _ in workspaces_of(session, user.id)]
-    where = f", a member of {', '.join(homes)}" if homes else ""
-    running = counted(len(records.going_on(session, Run.creator_id == user.id)), "run")
-    return f"Remove {user.name} ({tokens}{where}), and stop {running}?"
 
 
 def _read_password(file: IO[bytes] | None, *, asks: bool, no_password: bool) -> str | None:

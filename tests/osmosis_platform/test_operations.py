@@ -20,12 +20,13 @@ from starlette.types import Message
 
 from osmosis_ai.secret import Secret
 from osmosis_executors.local import LocalExecutor
+from osmosis_platform import app
 from osmosis_platform.app import create_app
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.execution.execute import Services
 from osmosis_platform.execution.scheduler import Scheduler
 from osmosis_platform.http.observing import ObservedRequest
-from osmosis_platform.operations import health, logs
+from osmosis_platform.operations import logs
 from osmosis_platform.operations.metrics import Metrics
 from tests.support.platform_server import PlatformServer, serving
 
@@ -88,7 +89,7 @@ def said_of_the_database(connection: httpx.Client) -> tuple[int, str]:
 def test_a_platform_whose_tables_are_others_lives_and_is_not_ready(
     connection: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "NEWEST", "0000")
+    monkeypatch.setattr(app, "NEWEST", "0000")
     assert said_of_the_database(connection) == (503, "of another version")
 
 
@@ -110,7 +111,7 @@ def test_a_platform_whose_database_cannot_be_used_says_why(
     def refuse(*args: object) -> None:
         raise OperationalError(SECRET, {}, cause)
 
-    monkeypatch.setattr(health, "writable_revision", refuse)
+    monkeypatch.setattr(app, "writable_revision", refuse)
     assert said_of_the_database(connection) == (503, told)
 
 
@@ -123,7 +124,7 @@ def test_a_database_that_another_writes_for_long_is_said_to_be_locked(
 ) -> None:
     if not platform_server.database.is_sqlite:
         pytest.skip("PostgreSQL locks rows, not databases")
-    monkeypatch.setattr(health, "_WAIT_MS", 1)
+    monkeypatch.setattr(app, "_WAIT_MS", 1)
     with platform_server.database.writing() as session:
         session.execute(select(1))
         assert said_of_the_database(connection) == (503, "locked")
@@ -135,7 +136,7 @@ def test_a_database_that_another_writes_for_long_is_said_to_be_locked(
 def test_a_platform_whose_disk_is_full_is_not_ready(
     connection: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health.shutil, "disk_usage", lambda data: SimpleNamespace(free=4096))
+    monkeypatch.setattr(app.shutil, "disk_usage", lambda data: SimpleNamespace(free=4096))
     ready = connection.get("/health/ready")
     assert (ready.status_code, ready.json()["checks"]["disk"]) == (503, "full")
 
