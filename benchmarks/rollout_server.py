@@ -184,13 +184,12 @@ async def at_once(session: aiohttp.ClientSession) -> None:
 
 
 def all_delivered(url: str, rollouts: int) -> Callable[..., Any]:
-    wanted = f'osmosis_callbacks_total{{outcome="delivered"}} {rollouts:g}'
-
     async def settled(session: aiohttp.ClientSession) -> None:
         while True:
-            async with session.get(f"{url}/metrics") as reply:
-                if wanted in await reply.text():
-                    return
+            async with session.get(f"{url}/health") as reply:
+                health = await reply.json()
+            if (health["completed_rollouts"], health["undelivered_results"]) == (rollouts, 0):
+                return
             await asyncio.sleep(0.02)
 
     return settled

@@ -12,6 +12,6 @@ From the wire to the agent and back:
     rollouts     the records: one a rollout, found again by its identity
     execution    one rollout within its time, in its own thread
     trainer      calls to the trainer, delivery of results, allowed addresses, registration
-    events       the log's lines and the counters of /metrics
+    events       the log's lines
     settings     limits, deadlines and rules
 """

@@ -75,9 +75,6 @@ class Registry:
         """Bytes of all results that are held."""
         self.undelivered_bytes = 0
 
-    def __len__(self) -> int:
-        return len(self._by_id)
-
     @property
     def undelivered(self) -> int:
         """Results that somebody still waits for."""

@@ -15,11 +15,11 @@ from typing import Any
 
 from ..error_text import named_error
 from ..secret_variables import masking
-from .events import Counters, event
+from .events import event
 from .execution import RolloutOutcome, Runner, Tools
 from .http.init_body import Init
 from .http.messages import ByteBudget, Refused, busy
-from .rollouts import Delivery, Registry, ServedRollout
+from .rollouts import Registry, ServedRollout
 from .settings import AppOptions
 from .trainer.address_policy import Trainer, TrainerRefused, TrainerRules, TrainerUnknown
 from .trainer.delivery import Callbacks
@@ -34,7 +34,6 @@ class RolloutService:
     def __init__(self, options: AppOptions) -> None:
         self._options = options
         self.settings = options.settings
-        self.counters = Counters()
         self.budget = ByteBudget(self.settings.max_held_bytes)
         self.registry = Registry(
             ttl_s=self.settings.record_ttl_s, max_kept_bytes=self.settings.max_held_bytes
@@ -43,8 +42,10 @@ class RolloutService:
         """Whether the server is shutting down."""
         self.active = 0
         """Rollouts that run or wait."""
+        self.ended = 0
+        """Rollouts that have ended since the start, well or not."""
+        self._ran_s = 0.0
         self._rules = TrainerRules(self.settings.allowed_trainers, anywhere=self.settings.local)
-        self._running = 0
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._starting: asyncio.Task[None] | None = None
@@ -61,7 +62,8 @@ class RolloutService:
         await asyncio.shield(self._starting)
 
     async def _start(self) -> None:
-        self._callbacks = Callbacks(self.settings, self._rules, self._note_delivery, self._stopping)
+        note = self.registry.note_delivery
+        self._callbacks = Callbacks(self.settings, self._rules, note, self._stopping)
         self._runner = Runner(self._options, self._stopping)
         if self._options.on_startup is not None:
             try:
@@ -141,22 +143,6 @@ class RolloutService:
         """Whether the start has at least begun."""
         return self._starting is not None
 
-    @property
-    def ended(self) -> int:
-        """Rollouts that have ended since the start, well or not."""
-        return int(self.counters.total("osmosis_rollouts_total"))
-
-    def gauges(self) -> dict[str, float]:
-        """Return the present, for /metrics."""
-        return {
-            "osmosis_rollouts_active": self.active,
-            "osmosis_rollouts_running": self._running,
-            "osmosis_rollouts_queued": self.active - self._running,
-            "osmosis_records": len(self.registry),
-            "osmosis_results_undelivered": self.registry.undelivered,
-            "osmosis_results_bytes": self.registry.kept_bytes,
-        }
-
     # Admission.
 
     async def init(self, init: Init) -> bytes:
@@ -195,8 +181,7 @@ class RolloutService:
 
     def _expected_wait_s(self) -> float:
         """About how long it takes until a place is free."""
-        ran_s = self.counters.total("osmosis_rollout_seconds_total")
-        return min(60.0, ran_s / max(1, self.ended) / self.settings.max_concurrent)
+        return min(60.0, self._ran_s / max(1, self.ended) / self.settings.max_concurrent)
 
     async def _locate(self, server_url: str) -> Trainer:
         try:
@@ -226,19 +211,15 @@ class RolloutService:
     async def _run(self, rollout: ServedRollout, trainer: Trainer, tools: Tools) -> None:
         assert rollout.request is not None
         async with self._runner.thread.places:
-            self._running += 1
-            try:
-                rollout.state, rollout.started_at = "running", time.monotonic()
-                outcome = await self._runner.run(rollout.request, rollout.key, trainer, tools)
-            finally:
-                self._running -= 1
+            rollout.state, rollout.started_at = "running", time.monotonic()
+            outcome = await self._runner.run(rollout.request, rollout.key, trainer, tools)
         self._end(rollout, outcome)
 
     def _end(self, rollout: ServedRollout, outcome: RolloutOutcome) -> None:
         self.registry.note_end(rollout, outcome, "pending")
         ran_s = rollout.ended_at - rollout.started_at if rollout.started_at else 0.0
-        self.counters.add("osmosis_rollouts_total", status=outcome.status)
-        self.counters.add("osmosis_rollout_seconds_total", ran_s)
+        self.ended += 1
+        self._ran_s += ran_s
         event(
             "ended",
             rollout_id=rollout.rollout_id,
@@ -255,9 +236,3 @@ class RolloutService:
         self.active -= 1
         if not self.active:
             self._idle.set()
-
-    # Results.
-
-    def _note_delivery(self, rollout: ServedRollout, delivery: Delivery) -> None:
-        self.registry.note_delivery(rollout, delivery)
-        self.counters.add("osmosis_callbacks_total", outcome=delivery)

@@ -26,13 +26,12 @@ class Reply:
 
     status: int
     body: bytes
-    content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
 
     async def send(self, send: Send) -> None:
         """Put it on the wire."""
         headers = [
-            (b"content-type", self.content_type.encode("ascii")),
+            (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(self.body)),
             *(
                 (name.encode("ascii"), value.encode("ascii"))

@@ -1,4 +1,4 @@
-"""The paths of a server: who may ask, what is asked, and the answer as JSON or text.
+"""The paths of a server: who may ask, what is asked, and the answer as JSON.
 
 The key is checked before a body is read. Knows no agent and no trainer.
 """
@@ -33,10 +33,7 @@ class Routes:
         self._name = options.agent.name
         self._access = Access(options.api_key)
         self._turns = Turns(INITS_A_PASS)
-        self._open: dict[str, tuple[str, Handler]] = {
-            "/health": ("GET", self._health),
-            "/metrics": ("GET", self._metrics),
-        }
+        self._open: dict[str, tuple[str, Handler]] = {"/health": ("GET", self._health)}
         self._guarded: dict[str, tuple[str, Handler]] = {
             "/v1/rollout/init": ("POST", self._init),
             "/platform/health": ("GET", self._platform_health),
@@ -52,7 +49,6 @@ class Routes:
             message = f"{type(error).__name__}: {error}"
             event("request_failed", logging.ERROR, path=scope["path"], error=message)
             reply = _INTERNAL.reply()
-        self.service.counters.add("osmosis_requests_total", status=str(reply.status))
         event("request", logging.DEBUG, path=scope["path"], status=reply.status)
         await reply.send(send)
 
@@ -97,7 +93,8 @@ class Routes:
                 "status": "draining" if self.service.draining else "healthy",
                 "agent_loop": self._name,
                 "active_rollouts": self.service.active,
-                "completed_rollouts": int(self.service.ended),
+                "completed_rollouts": self.service.ended,
+                "undelivered_results": self.service.registry.undelivered,
             },
         )
 
@@ -105,10 +102,6 @@ class Routes:
         if not self._access.has_key:
             raise _UNKNOWN_PATH
         return await self._health(scope, receive)
-
-    async def _metrics(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
-        text = self.service.counters.text(self.service.gauges())
-        return Reply(200, text.encode("utf-8"), "text/plain; version=0.0.4; charset=utf-8")
 
     async def _rollout(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
         rollout = self.service.registry.get(_path(scope)[len(_ROLLOUT) :])

@@ -61,6 +61,7 @@ def test_the_scheme_is_read_in_any_case_and_health_needs_no_key(serve: Callable[
         "agent_loop": "behaving",
         "active_rollouts": 0,
         "completed_rollouts": 0,
+        "undelivered_results": 0,
     }
     assert served.health() == found.json()
     assert served.ask("GET", "/platform/health", headers={}).status == 401

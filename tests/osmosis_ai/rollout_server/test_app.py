@@ -157,19 +157,6 @@ def test_a_key_that_the_agent_itself_logs_is_masked(
     assert [line["request"] for line in lines if line["event"] == "note"] == ["***"]
 
 
-def test_metrics_are_prometheus_text(serve: Callable[..., Served], trainer: Trainer):
-    served = serve(Asking())
-    served.init("r", trainer)
-    trainer.result("r")
-    found = served.ask("GET", "/metrics", headers={})
-    assert found.headers["content-type"].startswith("text/plain; version=0.0.4")
-    names = [line.split()[2] for line in found.body.decode().splitlines() if "# TYPE" in line]
-    assert len(names) == len(set(names))
-    numbers = served.metrics()
-    assert numbers['osmosis_rollouts_total{status="COMPLETED"}'] == 1
-    assert numbers['osmosis_requests_total{status="202"}'] == 1
-
-
 def answer(body: dict[str, object]) -> dict[str, object]:
     """Calls a tool first, then answers; the same whoever asks."""
     messages = body["messages"]

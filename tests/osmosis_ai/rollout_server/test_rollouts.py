@@ -159,8 +159,6 @@ def test_places_are_taken_in_order_and_beyond_the_queue_there_is_429(
     assert (refused.status, refused.json()["code"]) == (429, "busy")
     assert 1 <= int(refused.headers["retry-after"]) <= 60
     assert served.init("r3", trainer).status == 202  # known: no new place
-    gauges = served.metrics()
-    assert gauges["osmosis_rollouts_running"] == gauges["osmosis_rollouts_queued"] == 2
     answering.set()
     trainer.wait_for("r0", "r1", "r2", "r3")
     assert served.init("r4", trainer).status == 202

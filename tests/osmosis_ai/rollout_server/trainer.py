@@ -264,12 +264,6 @@ class Served:
             time.sleep(0.002)
         return reply
 
-    def metrics(self) -> dict[str, float]:
-        """The numbers at /metrics, by name and labels."""
-        text = self.ask("GET", "/metrics", headers={}).body.decode()
-        lines = (line for line in text.splitlines() if not line.startswith("#"))
-        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
-
 
 def init_body(rollout_id: str, trainer: Trainer | str, **fields: Any) -> dict[str, Any]:
     """The body of an init."""
