@@ -201,9 +201,9 @@ if ReprExceptionInfo is not None:
             return ReprTraceback([entry], extraline=None, style="native")
 
 
-def can_tear_down(session: pytest.Session) -> bool:
+def can_tear_down(config: pytest.Config) -> bool:
     """Return whether `tear_down_before` can do its work; else items are left to pytest."""
-    return hasattr(_attribute(session, "_setupstate"), "teardown_exact")
+    return hasattr(_attribute(_plugin(config, "session"), "_setupstate"), "teardown_exact")
 
 
 def tear_down_before(item: pytest.Item, nextitem: pytest.Item | None) -> None:

@@ -22,7 +22,7 @@ from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..deprecation import warn_deprecated
-from ..running.forked import end_if_forked
+from ..running.forked import end_forked
 from ..secret import Secret, redact
 from .errors import OsmosisRolloutError, OsmosisValidationError
 from .results import CompletionsResult, RolloutResult
@@ -110,7 +110,8 @@ class RolloutContext:
         return self
 
     def __exit__(self, *_: object) -> None:
-        end_if_forked(self._process)
+        if os.getpid() != self._process:
+            end_forked()
         try:
             _current.reset(self._tokens.pop())
         except ValueError:
@@ -141,7 +142,8 @@ class RolloutContext:
 
     async def chat(self, messages: list[dict[str, Any]], **params: Any) -> CompletionsResult:
         """Ask the model: `messages` is the whole history, `params` are sampling options."""
-        end_if_forked(self._process)
+        if os.getpid() != self._process:
+            end_forked()
         return await self.llm.chat_completions(messages, **params)
 
     def complete(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..deprecation import warn_deprecated
-from ..running.forked import end_if_forked
+from ..running.forked import end_forked
 from .errors import OsmosisValidationError
 from .numbers import finite_number
 from .schemas import RolloutSample
@@ -88,5 +88,6 @@ async def run_grader(grader: Grader, ctx: GraderContext) -> float | None:
             )
         await running
     finally:
-        end_if_forked(process)
+        if os.getpid() != process:
+            end_forked()
     return None if ctx.sample is None else ctx.sample.reward

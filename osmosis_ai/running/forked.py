@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from typing import NoReturn
 
 _TOLD = (
     b"osmosis: a process that was forked by an agent, a grader or an eval function came back from "
@@ -15,9 +16,8 @@ _TOLD = (
 )
 
 
-def end_if_forked(parent: int) -> None:
-    """End this process unless it is `parent`, the one that called the user's code."""
-    if os.getpid() != parent:
-        with suppress(OSError):  # standard error is closed
-            os.write(2, _TOLD)
-        os._exit(1)
+def end_forked() -> NoReturn:
+    """End this process, which is not the one that called the user's code."""
+    with suppress(OSError):  # standard error is closed
+        os.write(2, _TOLD)
+    os._exit(1)

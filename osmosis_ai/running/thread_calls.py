@@ -18,7 +18,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from .forked import end_if_forked
+from .forked import end_forked
 from .section import Deadline, DeadlineExceeded
 
 T = TypeVar("T")
@@ -85,7 +85,8 @@ class CallThreads:
             value.__cause__ = error
         except BaseException as error:  # noqa: BLE001 - raised again where the call is awaited
             value = error
-        end_if_forked(process)
+        if os.getpid() != process:
+            end_forked()
         with self._lock:
             self._idle += 1  # before the result is known, so that the next call takes this thread
             is_first = not self._results

@@ -28,7 +28,7 @@ from .errors import (
 from .formats import DatasetFormat, RowSource
 from .opening import open_dataset
 from .rows import Row, safe_name
-from .sampling import Selection, Shard, draw, parse_rows, position, refuse_missing, window
+from .sampling import Selection, Shard, draw, parse_rows, place_in, refuse_missing, window
 from .validation import ChangedError, Reading, RowStore
 
 
@@ -36,7 +36,7 @@ class Dataset:
     """The selected rows of one file, in the file's order; may be read from several threads."""
 
     __slots__ = (
-        "_columns", "_ids", "_selection", "_store", "digest", "path", "row_indices", "rows_total",
+        "_columns", "_ids", "_place", "_store", "digest", "path", "row_indices", "rows_total",
     )  # fmt: skip
 
     def __init__(
@@ -58,7 +58,7 @@ class Dataset:
         """
         self._columns = reading.columns
         self._ids = reading.ids()
-        self._selection = selection
+        self._place = place_in(selection)
         self._store = reading.store
         part = range(len(selection)) if shard is None else shard.of(len(selection))
         self.row_indices: Sequence[int] = selection[part.start : part.stop : part.step]
@@ -84,7 +84,7 @@ class Dataset:
             DatasetError: when the file has changed since it was loaded.
         """
         try:
-            place = position(self._selection, row_index)
+            place = self._place(row_index)
             raw = self._store.fetch(place)
             record = decode_checked(raw)
             row_id = None if self._ids is None else self._ids[place]
@@ -100,7 +100,7 @@ class Dataset:
         Raises DatasetError when two rows get the same name.
         """
         named: dict[str, int] = {}
-        ids = [""] * len(self._selection)
+        ids = [""] * len(self._store)
         for row_index in self.row_indices:
             chosen = name(self.row(row_index)) or self.row_name(row_index)
             first = named.setdefault(chosen, row_index)
@@ -109,16 +109,16 @@ class Dataset:
                     f"{quote(self.path)}: rows {first} and {row_index} are both named "
                     f"{chosen!r}; a name must be unique"
                 )
-            ids[position(self._selection, row_index)] = chosen
+            ids[self._place(row_index)] = chosen
         self._ids = ids
 
     def row_digest(self, row_index: int) -> str:
         """A short digest of one row as it was loaded, to tell which rows of a file have changed."""
-        return self._store.digest(position(self._selection, row_index))
+        return self._store.digest(self._place(row_index))
 
     def row_id(self, row_index: int) -> str | None:
         """The row's id, where the rows have one."""
-        return None if self._ids is None else self._ids[position(self._selection, row_index)]
+        return None if self._ids is None else self._ids[self._place(row_index)]
 
 
 def load_dataset(  # noqa: PLR0913  # one for each thing that options say

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,18 +98,18 @@ def refuse_missing(named: Selection, found: int, path: Path, rows_total: int | N
         )
 
 
-def position(selection: Selection, row: int) -> int:
-    """Where a row number stands in a selection: a binary search at most.
-
-    Raises:
-        ValueError: when it is not selected.
-    """
+def place_in(selection: Selection) -> Callable[[int], int]:
+    """Return what tells where a row number stands in a selection; ValueError: nowhere."""
     if isinstance(selection, range):
-        return selection.index(row)
-    found = bisect_left(selection, row)
-    if found == len(selection) or selection[found] != row:
-        raise ValueError(f"row {row} is not selected")
-    return found
+        return selection.index
+
+    def place(row: int) -> int:
+        found = bisect_left(selection, row)
+        if found == len(selection) or selection[found] != row:
+            raise ValueError(f"row {row} is not selected")
+        return found
+
+    return place
 
 
 def _wrong(sample: str) -> DatasetError:

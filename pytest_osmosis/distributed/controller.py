@@ -307,17 +307,16 @@ class Controller:
         else:
             self._introduced(node, kind, values[0])
 
-    def _runs_ended(
-        self, node: Any, ended: Sequence[tuple[int, str, tuple[int, int], bool]]
-    ) -> None:
-        for _, text, place, decided in ended:
+    def _runs_ended(self, node: Any, ended: Sequence[tuple[int, str, tuple[int, int]]]) -> None:
+        infos, runs = self._sink.recorder.infos(), {}
+        for index, text, place in ended:
             result = RunResult.from_json(text)
             run = result.run_id
             self._sent[run] = result
             self._sink.store.log.note(run, node.gateway.id, *place)
-            self._sink.received(run, result, decided=decided)
+            self._sink.received(run, result)
+            runs[index] = CachedResult(text, decided=not infos[run.suite].marked)
         if self._scheduling is not None:
-            runs = {index: CachedResult(text, decided) for index, text, _, decided in ended}
             self._scheduling.note_finished(node, runs)
 
     def take_sent(self, run: RunId) -> RunResult:

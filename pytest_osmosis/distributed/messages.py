@@ -42,8 +42,8 @@ BEGUN = "begun"
 """A worker: the first run starts."""
 FINISHED = "finished"
 """Of a worker, runs ahead of their reports, a list: of each its index, result as JSON, offset and
-size of its lines in the worker's file, whether the result is final. Of a shard one run: its lines
-as they are kept, sections of output."""
+size of its lines in the worker's file. Of a shard one run: its lines as they are kept, sections of
+output."""
 PACE = "pace"
 """The endpoint limits the rate, or has answered again: kind, seconds to wait."""
 WARNING = "warning"

@@ -42,7 +42,7 @@ class Worker:
         self._take_places(given["places"])
         self._indices: dict[RunId, int] = {}
         self._heartbeat: Heartbeat | None = None
-        self._unsent: list[tuple[int, str, tuple[int, int], bool]] = []
+        self._unsent: list[tuple[int, str, tuple[int, int]]] = []
         self._sent: dict[RunId, RunResult] = {}
         """Results that the controller has, or gets next, and whose reports are to come."""
         self._sending = threading.Lock()
@@ -120,15 +120,12 @@ class Worker:
         for suite, place in places.items():
             self.log.begin(suite, RunFolder(*place))
 
-    def ended(self, key: RunId, finished: RolloutRecord, *, decided: bool) -> None:
-        """Send a run that has ended, with those of the same turn of the event loop.
-
-        `decided` unless asserts of a test are still to come.
-        """
+    def ended(self, key: RunId, finished: RolloutRecord) -> None:
+        """Send a run that has ended, with those of the same turn of the event loop."""
         place = self.log.keep(key, finished)
         with self._sending:
             self._sent[key] = finished.result
-            self._unsent.append((self._indices[key], finished.encoded, place, decided))
+            self._unsent.append((self._indices[key], finished.encoded, place))
             is_first = len(self._unsent) == 1
         if is_first:
             try:

@@ -62,9 +62,8 @@ def needs_phases(config: pytest.Config, *, indifferent: Collection[str]) -> bool
     `indifferent`: packages besides `_INDIFFERENT` for which one report does as well.
     """
     option = config.option
-    if getattr(option, "xmlpath", None) or getattr(option, "setupshow", False):
-        return True
-    if getattr(option, "setupplan", False) or getattr(option, "setuponly", False):
+    asked = ("xmlpath", "setupshow", "setupplan", "setuponly")
+    if any(getattr(option, name, None) for name in asked) or not compat.can_tear_down(config):
         return True
     return any(
         _package_of(implementation.plugin) not in (*_INDIFFERENT, *indifferent)
@@ -128,9 +127,10 @@ def run_item(
         item.finished = RolloutRecord(result)
     if rollouts.warnings:
         warn_of_code(item.parent.hooks, rollouts.warnings, nodeid=item.nodeid)
-    _edit(item)
+    if item.config.hook.pytest_osmosis_run_result.get_hookimpls():
+        _edit(item, item.finished)
     on_report(item.run_id, item.finished.result)
-    if phases or item.own_markers or not compat.can_tear_down(item.session):
+    if phases or item.own_markers:
         item.user_properties = properties(item.finished.result)
         return _run_phases(item, nextitem)
     _report_once(item, nextitem, sections, relays)
@@ -171,13 +171,12 @@ def _report_not_run(item: RunItem) -> None:
     ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
 
-def _edit(item: RunItem) -> None:
-    finished = item.finished
-    assert finished is not None
-    hook = item.config.hook.pytest_osmosis_run_result
-    if finished.result.cached or not hook.get_hookimpls():
+def _edit(item: RunItem, finished: RolloutRecord) -> None:
+    if finished.result.cached:
         return
-    edited = hook(result=finished.result, messages=finished.messages, config=item.config)
+    edited = item.config.hook.pytest_osmosis_run_result(
+        result=finished.result, messages=finished.messages, config=item.config
+    )
     if edited is None:
         return
     if not isinstance(edited, RunResult) or edited.run_id != finished.result.run_id:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class RunReceiver(Protocol):
     """Who gets what becomes of the runs of a process; from any thread."""
 
-    def ended(self, run: RunId, record: RolloutRecord, *, decided: bool) -> None:
-        """Take a run that has ended; `decided` unless asserts of a test are still to come."""
+    def ended(self, run: RunId, record: RolloutRecord) -> None:
+        """Take a run that has ended."""
 
     def paced(self, kind: str, not_before_s: float) -> None:
         """Note that the endpoint limited the rate, or answered again."""
@@ -186,12 +186,6 @@ def own_rollouts(
     cache: ResultCache,
 ) -> RolloutPool:
     """Return the rollouts of this process, of which `window` may be in flight."""
-
-    def ended(run: RunId, record: RolloutRecord) -> None:
-        """Hand on a run that has ended; in the engine's thread."""
-        decided = not suites[run.suite].spec.marked  # else a test's asserts are still to come
-        receiver.ended(run, record, decided=decided)
-
     if spec.cassette is not None:
         from ..storage.cassette import insert
 
@@ -201,7 +195,7 @@ def own_rollouts(
         window=window,
         pool_size=spec.batch_size,
         base_urls=base_urls,
-        on_finished=ended,
+        on_finished=receiver.ended,
         rate_limit=RateLimiter(receiver.paced),
         cache=cache,
         tracing=_tracing(spec, suites),

@@ -89,7 +89,7 @@ class Rollout:
         if model.seed is not None:
             params["seed"] = model.seed + run_id.run_index
         # The embedded endpoint errs by rollout, not by order of arrival: `user` names the rollout.
-        sent = params if model.persona is None else {**params, "user": rollout_id}
+        sent = {**params, "user": rollout_id} if self.suite.names_rollouts else params
         return AgentRun(
             rollout_id=rollout_id,
             messages=row.opening(),

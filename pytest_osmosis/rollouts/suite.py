@@ -53,6 +53,8 @@ class Suite:
         self.trajectories = session.trajectories
         self.debug_dir = None if session.debug_dir is None else str(session.debug_dir)
         self.hooks = hooks or UserHooks()
+        self.names_rollouts = spec.model.persona is not None
+        """Whether its model is sent what each rollout is called."""
         self.gated = spec.baseline_of is not None
         """Whether its runs are observations, which something else decides on."""
         limit = agent.max_concurrent

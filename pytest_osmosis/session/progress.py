@@ -77,15 +77,13 @@ class ProgressCounter:
             self._scored += run.outcome != "error"
             if run.cost_usd is not None:
                 self._cost_usd = (self._cost_usd or 0.0) + run.cost_usd
-            if not run.cached:
-                self._note(run.tokens or 0)
-
-    def _note(self, tokens: int) -> None:
-        now = self._clock()
-        if not self._recent or self._recent[-1].at < now - TOGETHER_S:
-            self._recent.append(_Moment(now))
-        self._recent[-1].runs += 1
-        self._recent[-1].tokens += tokens
+            if run.cached:
+                return
+            now = self._clock()
+            if not self._recent or self._recent[-1].at < now - TOGETHER_S:
+                self._recent.append(_Moment(now))
+            self._recent[-1].runs += 1
+            self._recent[-1].tokens += run.tokens or 0
 
     def line(self, width: int | None = None) -> str:
         """Return how far the session is, in one line; empty before runs are selected.

@@ -109,7 +109,12 @@ class Recorder:
                 yield info, self._selected[name]
 
     def note(self, run: RunId, result: RunResult, *, is_reported: bool = False) -> None:
-        """Count a run that has ended; what its report says supersedes that. From any thread."""
+        """Count a run that has ended; what its report says supersedes that. From any thread.
+
+        A test's asserts decide on its run: that counts when it is reported.
+        """
+        if not is_reported and self._infos[run.suite].marked:
+            return
         with self._lock:
             is_first = run not in self._runs
             if is_reported:
@@ -180,23 +185,22 @@ class Recorder:
     ) -> Generator[None, object, object]:
         """A run's final report: what it carries supersedes what was noted."""
         result: RunResult | None = getattr(report, REPORT_FIELD, None)
-        if result is None:
+        suite: str | None = None
+        if result is not None:
+            suite = result.suite
+        elif not report.passed:  # skipped, or failed before it
             suite = getattr(report, SUITE_FIELD, report.nodeid.rpartition("[")[0])
-            if suite in self._infos and not report.passed:  # skipped, or failed before it
-                self._received(report.nodeid, suite)
+        if suite in self._infos and report.nodeid not in self._reported:
+            self._reported.add(report.nodeid)
+            self._reports[suite] += 1
+        if result is None:
             return (yield)
-        self._received(report.nodeid, result.suite)
         self._outputs.heard(report, result)
         self.note(result.run_id, result, is_reported=True)
         try:
             return (yield)
         finally:
             delattr(report, REPORT_FIELD)  # terminal and JUnit keep reports to the end
-
-    def _received(self, nodeid: str, suite: str) -> None:
-        if nodeid not in self._reported:
-            self._reported.add(nodeid)
-            self._reports[suite] += 1
 
     @pytest.hookimpl(trylast=True)
     def pytest_keyboard_interrupt(self) -> None:

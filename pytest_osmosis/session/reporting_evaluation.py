@@ -261,11 +261,10 @@ class LocalEvaluation(ReportingEvaluation):
 
     def begin(self, items: list[pytest.Item]) -> None:
         """Start the first rollouts."""
-        counts = Counter(run.suite for run in run_ids(items))
-        if lists_only(self.config) or not counts:
+        if lists_only(self.config) or not self.recorder.selected():
             return
         with preflight.usage_errors():
-            self.store.begin(counts)
+            self.store.begin(info.name for info, runs in self.recorder.selected_infos() if runs)
         rollouts = self._rollouts(ResultCache(self.suites, self.store.log, self.store.kept_runs()))
         runner = ItemRunner(
             self.config,

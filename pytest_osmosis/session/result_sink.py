@@ -46,26 +46,17 @@ class ResultSink:
             resize=runs.resize_runs,
         )
 
-    def received(self, run: RunId, result: RunResult, *, decided: bool) -> None:
-        """Take the result of a run that has ended, and is kept; from any thread.
-
-        `decided` unless asserts of a test are still to come.
-        """
-        if decided:
-            self.recorder.note(run, result)
+    def received(self, run: RunId, result: RunResult) -> None:
+        """Take the result of a run that has ended, and is kept; from any thread."""
+        self.recorder.note(run, result)
         if self.store.log.has_unscored and self.store.take_back(result):  # it was paid before
             result = replace(result, tokens=0, cost_usd=None, llm_calls=0)
         self.supervisor.ended(result, others_scored=self.store.resumes)
 
-    def ended(self, run: RunId, record: RolloutRecord, *, decided: bool) -> None:
-        """Keep a run of this process, and take it."""
-        self.store.log.keep(run, record)
-        self.received(run, record.result, decided=decided)
-
-    def arrived(self, run: RunId, result: RunResult, lines: bytes) -> None:
-        """Keep a run of a shard by the lines that it has sent, and take it."""
-        self.store.log.append(run, result, lines)
-        self.received(run, result, decided=True)
+    def ended(self, run: RunId, record: RolloutRecord, lines: bytes | None = None) -> None:
+        """Keep a run of this process, or of a shard by the lines that it has sent, and take it."""
+        self.store.log.keep(run, record, lines)
+        self.received(run, record.result)
 
     def paced(self, kind: str, not_before_s: float) -> None:
         """Note that a call was refused for its rate, or answered after one had been."""

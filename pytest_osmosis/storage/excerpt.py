@@ -58,14 +58,9 @@ def masked(value: Any) -> Any:
     return value
 
 
-def is_short(size: int) -> bool:
-    """Return whether messages of so many characters, as JSON, are within the limits for sure."""
-    return size <= min(TEXT_LIMIT, MESSAGES_LIMIT)
-
-
 def excerpt(messages: list[Any]) -> tuple[list[Any], int]:
     """Return the messages within the limits, and how many were left out of their middle."""
-    if is_short(len(encode(messages))):
+    if len(encode(messages)) <= TEXT_LIMIT:
         return messages, 0
     messages = [_cut(message) for message in messages]
     sizes = [len(encode(message)) for message in messages]

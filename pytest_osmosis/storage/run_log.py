@@ -67,17 +67,16 @@ class RunLog:
         self._folders[suite], self._paths[suite] = there, there.file_of(self._process)
         self.has_unscored = self.has_unscored or there.has_unscored
 
-    def keep(self, run: RunId, record: RolloutRecord) -> tuple[int, int]:
-        """Write a run that has ended; return its place in the file: offset and size.
+    def keep(
+        self, run: RunId, record: RolloutRecord, lines: bytes | None = None
+    ) -> tuple[int, int]:
+        """Write a run that has ended, by its lines where these are made already.
 
-        From any thread.
+        Return its place in the file: offset and size. From any thread.
         """
-        return self.append(run, record.result, run_lines(record))
-
-    def append(self, run: RunId, result: RunResult, lines: bytes) -> tuple[int, int]:
-        """Write a run by the lines that `run_lines` made of it."""
+        lines = lines or run_lines(record)
         ticket, offset = self.write(run.suite, lines)
-        self._kept[run] = ticket, result
+        self._kept[run] = ticket, record.result
         if run.suite in self._paths:
             self._places[run] = Place(self._paths[run.suite], offset, len(lines))
         return offset, len(lines)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..run_result import RunId, RunResult
 from .atomic_write import write_whole
-from .excerpt import encode, excerpt, is_short
+from .excerpt import TEXT_LIMIT, encode, excerpt
 
 _CHUNK = 1 << 20
 
@@ -52,7 +52,7 @@ def line(run: RunResult, said: bytes) -> bytes:
         "duration_ms": run.duration_ms,
         "model": run.model,
     }
-    if not is_short(len(said)):
+    if len(said) > TEXT_LIMIT:
         said = _cut(said)
     return b"%s,%s}\n" % (encode(told)[:-1].encode("ascii"), said)
 

@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from osmosis_ai.agents.client import ModelLLM
+from osmosis_ai.agents.context import RolloutContext
+from osmosis_ai.agents.errors import OsmosisValidationError
+from osmosis_ai.agents.runner import begin, checked
+from osmosis_ai.agents.tools import dump_tools
+
 from .agent import AgentResult, AgentRun, WrongTools
 
 if TYPE_CHECKING:
@@ -16,7 +22,7 @@ class LoopAgent:
 
     max_concurrent: int | None = None
     reward_hint = "return ctx.complete(messages, reward=...)"
-    imports: Sequence[str] = ("osmosis_ai.agents.client", "osmosis_ai.agents.runner")
+    imports: Sequence[str] = ("osmosis_ai.agents.request",)
 
     def __init__(self, loop: RolloutAgentLoop) -> None:
         self.loop = loop
@@ -25,13 +31,7 @@ class LoopAgent:
 
     async def run(self, run: AgentRun) -> AgentResult:
         """One rollout of the loop."""
-        # The SDK's models: only where a rollout runs.
-        from osmosis_ai.agents.client import ModelLLM
-        from osmosis_ai.agents.context import RolloutContext
-        from osmosis_ai.agents.errors import OsmosisValidationError
-        from osmosis_ai.agents.request import RolloutRequest
-        from osmosis_ai.agents.runner import begin, checked
-        from osmosis_ai.agents.tools import dump_tools
+        from osmosis_ai.agents.request import RolloutRequest  # pydantic
 
         request = RolloutRequest.for_eval(
             rollout_id=run.rollout_id,

@@ -174,13 +174,14 @@ class EvalFn:
 
     async def awaited(self, call: Callable[[], Awaitable[Any]]) -> Any:
         """Make a call, and return what its awaitable comes to."""
-        from osmosis_ai.running.forked import end_if_forked
+        from osmosis_ai.running.forked import end_forked
 
         process = os.getpid()
         try:
             return await call()
         finally:
-            end_if_forked(process)
+            if os.getpid() != process:
+                end_forked()
 
     def _prepared(
         self,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ...dataset.sampling import position
+from ...dataset.sampling import place_in
 from ...escaping import counted
 from ...items.runner import Rollouts
 from ...rollouts.cached import ResultCache
@@ -122,7 +122,7 @@ class DriverEvaluation(LocalEvaluation):
     def _shard_of(self, run: RunId) -> int:
         """Return the shard that `--osmosis-shard` would put the run's row into."""
         rows = self.suites[run.suite].dataset.row_indices
-        return position(rows, run.row_index) % self._count
+        return place_in(rows)(run.row_index) % self._count
 
     def _files(self) -> Iterator[Path]:
         root = self.config.rootpath

@@ -218,7 +218,7 @@ class RemoteRollouts:
     def _keep(self, shard: Shard, record: RolloutRecord, lines: bytes) -> None:
         """Keep a run before anything else is done with it."""
         run = record.result.run_id
-        self._sink.arrived(run, record.result, lines)
+        self._sink.ended(run, record, lines)
         if not self._keeps_messages:
             record = replace(record, messages=[])
         with self._arrived:

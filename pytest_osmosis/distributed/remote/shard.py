@@ -86,7 +86,7 @@ class ShardRuns:
 
     # ---- the receiver of the process's runs, in the engine's thread
 
-    def ended(self, run: RunId, record: RolloutRecord, *, decided: bool) -> None:
+    def ended(self, run: RunId, record: RolloutRecord) -> None:
         """Have a run that has ended sent."""
         self._ended.put(record)
 

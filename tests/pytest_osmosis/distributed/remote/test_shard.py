@@ -89,7 +89,7 @@ class Shard:
 
     def end(self, row: int) -> None:
         record = RolloutRecord(RunResult("data", row, 0, success=True, passed=True))
-        self.runs.ended(record.result.run_id, record, decided=True)
+        self.runs.ended(record.result.run_id, record)
 
     def cancel(self) -> None:
         assert self.link.heard is not None
