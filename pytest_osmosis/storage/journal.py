@@ -17,14 +17,16 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..run_result import RolloutRecord, RunResult, may_differ
-from ..verdicts import GateResult, gate_fields
 from .atomic_write import write_whole
 from .excerpt import encode
 from .group_sync import AppendFile
 from .run_lines import Place, RowRun, add_checksum, read_record, result_of, verify_checksum
+
+if TYPE_CHECKING:
+    from ..verdicts import GateResult
 
 FORMAT = 2
 FILE = "journal.jsonl"
@@ -129,6 +131,8 @@ def session_line(session: Mapping[str, Any]) -> bytes:
 
 def gates_line(results: Iterable[GateResult]) -> bytes:
     """The line of what gates decided on the runs that are in the journal."""
+    from ..verdicts import gate_fields
+
     return add_checksum(encode({"gates": [gate_fields(result) for result in results]}))
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...run_result import SuiteInfo
-from ...verdicts import POINT_ESTIMATES
 
 if TYPE_CHECKING:
     from ...suite_results import EvalResult, SuiteResult
@@ -71,6 +70,7 @@ def evaluate_suite(
 
 
 def _evaluate(asked: AskedGate, table: ScoreTable, baseline: Baseline | None) -> GateResult:
+    from ...verdicts import POINT_ESTIMATES
     from .decide import unmeasured
     from .evaluate import evaluate
 

@@ -53,9 +53,9 @@ class FakeSink:
         self.paces: list[tuple[str, float]] = []
         self.halts: list[str] = []
 
-    def arrived(self, run: RunId, result: RunResult, lines: bytes) -> None:
+    def ended(self, run: RunId, record: RolloutRecord, lines: bytes) -> None:
         assert record_of(lines) is not None
-        self.kept.append(result)
+        self.kept.append(record.result)
 
     def paced(self, kind: str, seconds: float) -> None:
         self.paces.append((kind, seconds))
