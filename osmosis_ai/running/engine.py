@@ -12,6 +12,7 @@ import contextvars
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Generic, TypeVar
 
 from . import loop_thread
@@ -54,7 +55,7 @@ class Engine(Generic[K, T]):
         """Started and not fetched yet."""
         self._out_of_turn: set[K] = set()
         """Started before their source came to them."""
-        self._tasks: dict[asyncio.Task[None], K] = {}
+        self._tasks: dict[K, asyncio.Task[None]] = {}
         self._done: dict[K, T | BaseException] = {}
         self._waited_for: K | None = None
         self._arrived = threading.Lock()
@@ -132,10 +133,9 @@ class Engine(Generic[K, T]):
         if self._arrived.locked():
             self._arrived.release()
 
-    def leave(self, key: K, result: T) -> None:
-        """End a job whose task goes on: this is its result; from the loop's thread."""
-        for task in [task for task, job in self._tasks.items() if job == key]:
-            del self._tasks[task]
+    def leave(self, key: K, result: T | BaseException) -> None:
+        """End a job that is in flight, though its task may go on; from the loop's thread."""
+        if self._tasks.pop(key, None) is not None:
             self._deliver(key, result)
             self._pump()
 
@@ -199,29 +199,22 @@ class Engine(Generic[K, T]):
     def _start(self, key: K) -> None:
         self._started.add(key)
         task = self._jobs_context.run(self.loop.create_task, self._run(key))
-        self._tasks[task] = key
-        task.add_done_callback(self._ended, context=self._own_context)
+        self._tasks[key] = task
+        task.add_done_callback(partial(self._ended, key), context=self._own_context)
 
     async def _run(self, key: K) -> None:
         """Run a job; its slot is free immediately, not a turn of the loop after its task's end."""
-        result = await self._execute(key)
-        task = asyncio.current_task()
-        if task in self._tasks:
-            del self._tasks[task]
-            self._deliver(key, result)
-            self._pump()
+        self.leave(key, await self._execute(key))
 
     def _pump_soon(self) -> None:
         if not self._pumping:
             self._pumping = True
             self.loop.call_soon(self._pump, context=self._own_context)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        key = self._tasks.pop(task, None)
+    def _ended(self, key: K, task: asyncio.Task[None]) -> None:
         error = EngineClosed() if task.cancelled() else task.exception()
-        if key is not None and error is not None:  # else its result has been delivered
-            self._deliver(key, error)
-            self._pump()
+        if error is not None:  # else its result has been delivered
+            self.leave(key, error)
 
     def _deliver(self, key: K, result: T | BaseException) -> None:
         self._done[key] = result
@@ -244,13 +237,13 @@ class Engine(Generic[K, T]):
             self._arrived.release()
 
     def _cancel(self) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
+        tasks = list(self._tasks.items())
+        for _, task in tasks:
             task.cancel()
         self.loop.call_later(loop_thread.CANCEL_TIMEOUT_S, self._give_up, tasks)
 
-    def _give_up(self, tasks: list[asyncio.Task[None]]) -> None:
-        for task in tasks:
-            key = self._tasks.pop(task, None)
-            if key is not None:
+    def _give_up(self, tasks: list[tuple[K, asyncio.Task[None]]]) -> None:
+        for key, task in tasks:
+            if self._tasks.get(key) is task:
+                del self._tasks[key]
                 self._deliver(key, EngineClosed())

@@ -14,12 +14,11 @@ import math
 import time
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from . import loop_thread
 
-_excused_s: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
-"""For how long each event loop was blocked, in all."""
+_excused_s: dict[int, float] = {}
+"""For how long each event loop was blocked, in all, by its `id`; only differences count."""
 
 
 class DeadlineExceeded(Exception):
@@ -35,7 +34,7 @@ class LeftBehind(Exception):
 
 def excuse(loop: asyncio.AbstractEventLoop, seconds: float) -> None:
     """Give every deadline of a loop more time, since the loop was blocked; from its thread."""
-    _excused_s[loop] = _excused_s.get(loop, 0.0) + seconds
+    _excused_s[id(loop)] = _excused_s.get(id(loop), 0.0) + seconds
 
 
 class Deadline:
@@ -48,7 +47,7 @@ class Deadline:
     ) -> None:
         self._loop = loop
         self._expire = expire
-        self._excused_s = _excused_s.get(loop, 0.0)
+        self._excused_s = _excused_s.get(id(loop), 0.0)
         self._timer = loop.call_later(seconds, self._ring)
 
     def cancel(self) -> None:
@@ -56,7 +55,7 @@ class Deadline:
         self._timer.cancel()
 
     def _ring(self) -> None:
-        before, self._excused_s = self._excused_s, _excused_s.get(self._loop, 0.0)
+        before, self._excused_s = self._excused_s, _excused_s.get(id(self._loop), 0.0)
         if self._excused_s > before:
             self._timer = self._loop.call_later(self._excused_s - before, self._ring)
         else:

@@ -42,7 +42,8 @@ class LoopAgent:
         )
         tools = self.loop.get_tools(request)
         try:
-            dumped = dump_tools(tools, owner=self._tools_of)
+            is_none = type(tools) is list and not tools
+            dumped = [] if is_none else dump_tools(tools, owner=self._tools_of)
         except OsmosisValidationError as error:
             raise WrongTools(str(error)) from None
         run.llm = ModelLLM(run.model, tools=dumped, params=run.sent, record=True)
