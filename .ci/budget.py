@@ -11,11 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 20_515,
+    "osmosis_ai": 20_511,
     "osmosis_cli": 10_021,
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_065,
-    "pytest_osmosis": 28_579,
+    "pytest_osmosis": 28_562,
     "tests": 60_879,
 }
 
