@@ -16,7 +16,7 @@ MOST = {
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_065,
     "pytest_osmosis": 28_562,
-    "tests": 60_879,
+    "tests": 60_898,
 }
 
 

@@ -25,6 +25,8 @@ WAKE_BATCH = 32
 """Wake the waiting thread after this many results: context switches are expensive."""
 FLUSH_INTERVAL_S = 0.005
 """How long fewer results may wait for others."""
+SIGNAL_CHECK_S = 0.5
+"""How often a waiting thread looks for signals: one that comes as it begins to wait does not wake it."""
 CLOSE_TIMEOUT_S = 8.0
 """A loop that has not shut down after this time is given up."""
 
@@ -98,7 +100,7 @@ class Engine(Generic[K, T]):
             while key not in self._done:
                 if self.is_abandoned:
                     raise EngineClosed
-                self._arrived.acquire()
+                self._arrived.acquire(timeout=SIGNAL_CHECK_S)
             self._waited_for = None
         result = self._done.pop(key)
         self._started.discard(key)
@@ -174,9 +176,7 @@ class Engine(Generic[K, T]):
     def _pump(self) -> None:
         """Start one job and schedule the next: one that blocks the loop delays only itself."""
         self._pumping = False
-        if self.halted is not None:
-            return
-        if len(self._tasks) >= self._window:
+        if self.halted is not None or len(self._tasks) >= self._window:
             return
         if len(self._done) >= self._run_ahead:
             self._throttled = True

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from osmosis_ai.running.code_warning import CodeWarning
-from osmosis_ai.running.engine import EngineClosed
+from osmosis_ai.running.engine import SIGNAL_CHECK_S, EngineClosed
 
 from ...escaping import escape_control_chars
 from ...rollouts.cached import ResultCache
@@ -102,7 +102,7 @@ class RemoteRollouts:
             while key not in self._done:
                 if not self._plan.expects(key):
                     raise EngineClosed
-                self._arrived.wait()
+                self._arrived.wait(SIGNAL_CHECK_S)
             return self._done.pop(key)
 
     def resize(self, window: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import signal
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextvars import ContextVar
@@ -341,3 +342,21 @@ def test_an_engine_whose_loop_is_lost_gives_its_last_results(jobs: Jobs, start: 
         engine.wait("b")
     assert engine.close()
     release.set()
+
+
+@pytest.mark.fault("Ctrl-C")
+def test_an_interrupt_that_does_not_wake_the_waiting_thread_ends_the_wait(
+    jobs: Jobs, start: Start
+) -> None:
+    engine = start()
+    engine.offer("a")
+
+    def interrupt() -> None:  # its C handler runs in this thread, which leaves the main one asleep
+        jobs.wait_for(jobs.started, 1)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        thread.start()
+        engine.wait("a")
+    thread.join()
