@@ -26,7 +26,7 @@ WAKE_BATCH = 32
 FLUSH_INTERVAL_S = 0.005
 """How long fewer results may wait for others."""
 SIGNAL_CHECK_S = 0.5
-"""How often a waiting thread looks for signals: one that comes as it begins to wait does not wake it."""
+"""Look for signals this often: one that comes just before the wait does not wake the thread."""
 CLOSE_TIMEOUT_S = 8.0
 """A loop that has not shut down after this time is given up."""
 
