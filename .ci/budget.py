@@ -15,8 +15,8 @@ MOST = {
     "osmosis_cli": 10_021,
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_065,
-    "pytest_osmosis": 28_562,
-    "tests": 60_898,
+    "pytest_osmosis": 28_707,
+    "tests": 61_048,
 }
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_osmosis.analysis.changed_rows import changed_rows
+from pytest_osmosis.analysis.comparison import changed_rows
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.matched_rows import Matched

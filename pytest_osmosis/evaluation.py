@@ -41,7 +41,7 @@ def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:
 
         return DriverEvaluation(config, spec, indifferent=WORKER_PACKAGES)
     if is_worker(config):
-        from .distributed.worker_evaluation import WorkerEvaluation
+        from .distributed.worker import WorkerEvaluation
 
         return WorkerEvaluation(config, spec)
     if (shard := config.stash.get(SHARD, None)) is not None:

@@ -257,11 +257,18 @@ class SuiteInfo:
     priced: bool = False
     """The model is a provider's, so that its price is looked for."""
     label: str = ""
-    """What the names of its runs end with, where two models run the same rows."""
+    """What names it in its runs' node ids, where several candidates run the same rows."""
+    candidate_of: str | None = None
+    """The first candidate's suite, which it is compared with."""
     baseline_of: str | None = None
     """The suite that this one is the baseline model's part of."""
     shares: str | None = None
     """The first of the suites of marked functions that have the same rollouts, maybe itself."""
+
+    @property
+    def group(self) -> str:
+        """The suite of the first candidate; its own name where it is alone."""
+        return self.candidate_of or self.name
 
     @property
     def total_runs(self) -> int:

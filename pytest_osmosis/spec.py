@@ -100,7 +100,9 @@ class EvalSpec:
     marked: bool = False
     """True for a test function with `@pytest.mark.osmosis`, whose asserts decide."""
     label: str = ""
-    """What the names of its runs end with, where two models run the same rows."""
+    """What names it in its runs' node ids, where several candidates run the same rows."""
+    candidate_of: str | None = None
+    """The first candidate's evaluation, which it is compared with."""
     baseline_of: str | None = None
     """The evaluation that this one, with another model, is run to be compared with."""
 

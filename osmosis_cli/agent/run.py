@@ -104,7 +104,7 @@ def _parameter(option: Option) -> click.Option:
 
 
 def _is_repeatable(option: Option) -> bool:
-    return option.repeatable and option.name not in NEEDED  # one agent, one dataset
+    return option.repeatable and option.name not in (*NEEDED, "agent", "model")  # one of each
 
 
 def _checked(option: Option) -> Any:

@@ -195,7 +195,8 @@ def _eval(ctx: click.Context, /, as_json: bool, **values: Any) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    values["agent"] = agent_named(values["agent"], values.pop("mcp"))
+    if (mcp := values.pop("mcp")) is not None:
+        values["agent"] = [agent_named(next(iter(values["agent"]), None), mcp)]
     check_key(values)
     args = to_pytest_args(values, ctx.meta.get(_PYTEST_ARGS, ()))
     if as_json:

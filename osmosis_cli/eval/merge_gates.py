@@ -55,7 +55,7 @@ def evaluate(merged: EvalResult, asked: Sequence[GateReport], baseline: Path | N
             _evaluate(
                 suite,
                 [gate for gate in asked if alone or gate.suite == suite.info.name],
-                baselines.get(suite.info.name),
+                *baselines.get(suite.info.name, (1, None)),
             )
             for suite in merged.suites
         ),
@@ -63,7 +63,7 @@ def evaluate(merged: EvalResult, asked: Sequence[GateReport], baseline: Path | N
 
 
 def _evaluate(
-    suite: SuiteResult, asked: Sequence[GateReport], baseline: Baseline | None
+    suite: SuiteResult, asked: Sequence[GateReport], pairs: int, baseline: Baseline | None
 ) -> SuiteResult:
     from pytest_osmosis.analysis.gates.parser import GateError
     from pytest_osmosis.analysis.gates.session_gates import evaluate_suite
@@ -74,7 +74,9 @@ def _evaluate(
     with command_errors(GateError, code="invalid"):
         gates = [_whole(gate, baseline) for gate in asked]
         level = confidence_of(asked)
-        return evaluate_suite(suite, gates, ran(suite), baseline=baseline, confidence=level)
+        return evaluate_suite(
+            suite, gates, ran(suite), baseline=baseline, confidence=level, pairs=pairs
+        )
 
 
 def _whole(asked: GateReport, baseline: Baseline | None) -> AskedGate:
@@ -91,19 +93,15 @@ def _whole(asked: GateReport, baseline: Baseline | None) -> AskedGate:
     return AskedGate(gate, asked.confidence, rows, problem)
 
 
-def _baselines(merged: EvalResult, path: Path | None, *, alone: bool) -> Mapping[str, Baseline]:
-    """By suite: the report that was given, else the session's other model."""
-    from pytest_osmosis.analysis.baseline import baseline_of, baselines_of
+def _baselines(
+    merged: EvalResult, path: Path | None, *, alone: bool
+) -> Mapping[str, tuple[int, Baseline | None]]:
+    """By suite: in how many pairs, and with what: the report that was given, or a candidate."""
+    from pytest_osmosis.analysis.baseline import baselines_of
+    from pytest_osmosis.analysis.gates.session_gates import pair_of
 
-    found = {
-        suite.info.name: baseline_of(
-            suite.baseline_model_result, suite.baseline_model_result.info.model
-        )
-        for suite in merged.suites
-        if suite.baseline_model_result is not None
-    }
     if path is None:
-        return found
+        return {suite.info.name: pair_of(suite, merged.suites) for suite in merged.suites}
     infos = [suite.info for suite in merged.suites]
     report = read(path, "--baseline ")
     baselines = baselines_of(report, infos, source=str(path), alone=alone)
@@ -112,4 +110,4 @@ def _baselines(merged: EvalResult, path: Path | None, *, alone: bool) -> Mapping
             raise CommandError(
                 f"--baseline {path}: it has no evaluation of {info.name}", code="nothing_in_common"
             )
-    return baselines
+    return {name: (1, baseline) for name, baseline in baselines.items()}

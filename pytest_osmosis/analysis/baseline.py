@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..run_result import RunResult, SuiteInfo, passes
 from ..suite_results import EvalResult, RowResult, SuiteResult
-from ..verdicts import BaselineReport, Change
+from ..verdicts import BaselineReport, Change, Difference
 from .planned_rows import PlannedRows, ran
 
 if TYPE_CHECKING:
@@ -67,23 +67,39 @@ def _match(info: SuiteInfo, there: Mapping[str, SuiteResult], *, alone: bool) ->
 
 
 def compared(
-    suite: SuiteResult, table: ScoreTable, *, baseline: Baseline, confidence: float
+    suite: SuiteResult, table: ScoreTable, *, baseline: Baseline, confidence: float, pairs: int = 1
 ) -> BaselineReport:
-    """The comparison of a suite with its baseline, with what both answered where a row changed."""
+    """The comparison of a suite with its baseline, with what both answered where a row changed.
+
+    Intervals and p hold for all of so many `pairs` together (Bonferroni).
+    """
     from .comparison import compare
 
-    report = compare(table, baseline.table, confidence=confidence)
+    report = compare(table, baseline.table, confidence=1.0 - (1.0 - confidence) / pairs)
     here, there = _rows_by_place(suite, table.rows), _rows_by_place(baseline.suite, baseline.rows)
 
     def with_answers(eval_fn: str) -> Callable[[Change], Change]:
         return lambda change: _with_answers(change, eval_fn, table, here, there)
 
     comparisons = tuple(
-        replace(each, changes=tuple(map(with_answers(each.eval_fn), each.changes)))
+        replace(
+            each,
+            changes=tuple(map(with_answers(each.eval_fn), each.changes)),
+            differences=tuple(_adjusted(found, pairs) for found in each.differences),
+        )
         for each in report.comparisons
     )
     notes = (*_whole_data(suite.info, baseline, table), *report.notes)
+    if pairs > 1:
+        notes += (f"intervals and p hold for all {pairs} pairs together (Bonferroni)",)
     return replace(report, comparisons=comparisons, notes=notes, source=baseline.source)
+
+
+def _adjusted(found: Difference, pairs: int) -> Difference:
+    p = found.paired.p
+    if pairs == 1 or p is None:
+        return found
+    return replace(found, paired=replace(found.paired, p=min(1.0, pairs * p)))
 
 
 def _whole_data(info: SuiteInfo, baseline: Baseline, table: ScoreTable) -> Sequence[str]:

@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..escaping import counted
-from ..verdicts import BaselineReport, Comparison, Difference
-from .changed_rows import changed_rows
+from ..verdicts import FEWEST_RUNS, RATE, BaselineReport, Change, Comparison, Count, Difference
 from .matched_rows import Matched
 from .metrics import Metric, bounds, summary_metrics, values_of
 from .row_matching import Matching, match_rows
 from .score_table import Case, ScoreTable
 from .statistics.estimators import finite, mean
 from .statistics.paired import paired
+from .statistics.permutation import discoveries, permutation_test
 
 if TYPE_CHECKING:
-    from .statistics.estimators import Floats
+    from .matched_rows import Matched
+    from .score_table import ScoreTable
+    from .statistics.estimators import Floats, Places
 
 
 def compare(
@@ -135,3 +138,72 @@ def _missing_notes(both: Matched) -> Iterator[str]:
             elif missing is not None and missing.value:
                 runs = counted(int(missing.value), "run")
                 yield f"{runs} {where} without a score for {name}: counted as 0.0"
+
+
+def changed_rows(both: Matched, eval_fn: str) -> tuple[tuple[Change, ...], int, int]:
+    """Return the rows whose mean differs, by p, then by size; how many could show that.
+
+    And how many could not, for having fewer than three runs with a score on a side.
+    """
+    pairs = list(_scores(both, eval_fn))
+    enough = [pair for pair in pairs if min(map(len, pair[1:])) >= FEWEST_RUNS]
+    tests = [permutation_test(now, then) for _, now, then in enough]
+    shown, able = discoveries(tests, rate=RATE)
+    found = {
+        pair[0]: (test[0], is_shown)
+        for pair, test, is_shown in zip(enough, tests, shown, strict=True)
+    }
+    counts = _counts(both.current, eval_fn), _counts(both.baseline, eval_fn)
+    changes = (
+        _change(both, row, (mean(np.array(now)), mean(np.array(then))), counts, found.get(row))
+        for row, now, then in pairs
+        if now != then
+    )
+    moved = (change for change in changes if change.difference)
+    return tuple(sorted(moved, key=_rank)), able, len(pairs) - len(enough)
+
+
+def _scores(both: Matched, eval_fn: str) -> Iterator[tuple[int, list[float], list[float]]]:
+    """Yield each row's scores here and in the baseline; rows without any on a side stay out."""
+    sides = both.current.scores[eval_fn], both.baseline.scores[eval_fn]
+    for row, (here, there) in enumerate(
+        zip(*(np.sort(side, axis=1) for side in sides), strict=True)
+    ):
+        now, then = here[~np.isnan(here)].tolist(), there[~np.isnan(there)].tolist()
+        if now and then:
+            yield row, now, then
+
+
+def _change(
+    both: Matched,
+    row: int,
+    means: tuple[float, float],
+    counts: tuple[Places, Places],
+    test: tuple[float, bool] | None,
+) -> Change:
+    p, is_shown = test or (None, False)
+    now, then = (Count(*count[:, row].tolist()) for count in counts)
+    change = Change(
+        both.current.rows.names[row],
+        int(both.here[row]),
+        int(both.there[row]),
+        current=now,
+        baseline=then,
+        mean=means[0],
+        baseline_mean=means[1],
+        p=p,
+    )
+    if not is_shown or not change.difference:
+        return change
+    return replace(change, verdict="regressed" if change.difference < 0.0 else "improved")
+
+
+def _counts(table: ScoreTable, eval_fn: str) -> Places:
+    """Return the passes, known and unknown runs of each row that ended, as `Count` has them."""
+    known = (~np.isnan(table.scores[eval_fn])).sum(axis=1)
+    scores = table.row_scores(eval_fn)
+    return np.stack([scores.passes, known, scores.runs - known])
+
+
+def _rank(change: Change) -> tuple[float, float]:
+    return 2.0 if change.p is None else change.p, -abs(change.difference)

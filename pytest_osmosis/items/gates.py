@@ -112,8 +112,10 @@ class GateCollector:
         gates = [item for item in items if isinstance(item, GateItem)]
         self.selected = frozenset(gate.nodeid for gate in gates)
         left = self._by_suite(items)
+        groups = {self._suites[gate.suite].info.group for gate in gates}
+        for each in self._suites.values():
+            each.gated = each.gated or each.info.group in groups
         for suite in {gate.suite for gate in gates}:
-            self._suites[suite].gated = True
             if config.getoption("lf", False) or not left.get(suite):
                 _put_back(runs.get(suite, []), items, config)
         return result
@@ -155,9 +157,8 @@ class GateCollector:
             raise pytest.UsageError(f"{unknown[0]}: there is no such gate, only {there}")
 
     def _ids(self, suite: Suite) -> list[str]:
-        if not self._evaluator.is_gated(suite.info):
-            return []
-        return [node_id(text, suite.info, several=self.several) for text in self._evaluator.texts]
+        texts = self._evaluator.texts(suite.info)
+        return [node_id(text, suite.info, several=self.several) for text in texts]
 
     def _by_suite(self, items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
         """Return the items that are runs, by suite."""

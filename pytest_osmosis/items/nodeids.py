@@ -1,7 +1,7 @@
 """Node ids of runs: how they are built, and which run one names.
 
-The items of a data file are `data.jsonl::<row>[run-<run>]`, with `-<label>` behind the run where
-two models run the same rows; those of a marked test are `test_it.py::test_it[<row>-run-<run>]`.
+The items of a data file are `data.jsonl::<row>[run-<run>]`, with `[<label>]` behind the row where
+several candidates run it; those of a marked test are `test_it.py::test_it[<row>-run-<run>]`.
 The xdist controller has node ids and no items.
 """
 
@@ -27,7 +27,7 @@ def file_id(path: Path, root: Path) -> str:
 
 def item_name(row: str, run_index: int, label: str) -> str:
     """Return the name of a run's item in its data file."""
-    return f"{row}[run-{run_index}-{label}]" if label else f"{row}[run-{run_index}]"
+    return f"{row}[{label}][run-{run_index}]" if label else f"{row}[run-{run_index}]"
 
 
 def parameter_id(row: str, run_index: int) -> str:
@@ -49,7 +49,7 @@ class RunNames:
         self._plans = plans
         self._suites = suites
         self._files: dict[tuple[str, str], str | None] = {}
-        """Suite by the part of a node id that names a data file, and by its model's label."""
+        """Suite by the part of a node id that names a data file, and by its candidate's label."""
         self.given: dict[str, RunId] = {}
         """What cannot be read from a node id: other parameters are in it too."""
 
@@ -66,8 +66,11 @@ class RunNames:
             row, _, run = name.rpartition("-run-")
         else:
             file, _, row = head.partition("::")
-            run, _, label = name.removeprefix("run-").partition("-")
-            suite = self._suite_of(file, label, root)
+            run = name.removeprefix("run-")
+            suite = self._suite_of(file, "", root)
+            if suite is None:
+                row, _, label = row.removesuffix("]").rpartition("[")
+                suite = self._suite_of(file, label, root)
         row_index = None if suite is None else self._row_index(suite, row)
         if suite is None or row_index is None or not run.isdecimal():
             return None

@@ -89,7 +89,7 @@ def build(config: pytest.Config) -> SessionSpec:
     return SessionSpec(
         evals=()
         if rescore is not None  # the kept evaluation says which there are
-        else tuple(model_options.with_baseline_model(given, _with_data(given, defaults))),
+        else tuple(model_options.candidates(given, _with_data(given, defaults))),
         defaults=defaults,
         batch_size=batch_size(config),
         cluster=_cluster(given, batch_size(config)),
@@ -148,7 +148,7 @@ def _evaluation(given: OptionReader) -> EvalSpec:
         fields |= {"limit": None, "offset": 0, "sample": None}
     return EvalSpec(
         name="",
-        agent=given("agent") or "",
+        agent=next(iter(given("agent")), ""),
         data=Path(),
         model=model_options.model(given),
         eval_fns=tuple(given.distinct("eval-fn")),

@@ -1,10 +1,11 @@
-"""The options of models -> the model to evaluate, and the one it is compared with."""
+"""The options of models and agents -> the candidates, and what they are compared with."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,7 +18,8 @@ from .reader import OptionReader
 PROVIDER = "provider"
 """As a base URL: none, because the model's name says where it is."""
 _NOT_IN_NAMES = re.compile(r"[^\w./@-]+")
-"""What a model's name leaves out as part of a node id."""
+"""What a name leaves out as part of a node id."""
+_ATTRIBUTE = re.compile(r"(?!cmd:|mcp:).*:\w+")
 
 
 def model(given: OptionReader) -> ModelSpec:
@@ -26,7 +28,7 @@ def model(given: OptionReader) -> ModelSpec:
     if base_url is not None:
         base_url = _checked_base_url(given, base_url)
     chosen = ModelSpec(
-        model=given("model") or "",
+        model=next(iter(given("model")), ""),
         base_url=base_url,
         api_key_env=given("api-key-env") or (USUAL_KEY if base_url else None),
         api_key_env_named=given.raw("api-key-env") is not None,
@@ -58,34 +60,46 @@ def _usual_key_is_the_baselines(given: OptionReader, model: ModelSpec) -> bool:
     return USUAL_KEY in key_variables(provider) and urlsplit(model.base_url).netloc not in hosts
 
 
-def with_baseline_model(given: OptionReader, evals: Iterable[EvalSpec]) -> Iterator[EvalSpec]:
-    """Return each evaluation, and the same with the baseline model; labels then name the models."""
-    name = given("baseline-model")
-    for spec in evals:
-        if name is None:
-            yield spec
-            continue
-        other = _other_model(given, spec.model, name)
-        other = _with_price(given, other)
-        labels = [_label(spec.model), _label(other)]
-        if labels[0] == labels[1]:
-            labels[1] += "@baseline"
-        yield replace(spec, label=labels[0])
-        yield replace(
-            spec,
-            name=f"{spec.name} ({name})",
-            model=other,
-            label=labels[1],
-            baseline_of=spec.name,
+def candidates(given: OptionReader, evals: Iterable[EvalSpec]) -> Iterator[EvalSpec]:
+    """Return each evaluation with every agent and model; labels then name what differs."""
+    agents, names = tuple(given.distinct("agent")) or ("",), tuple(given.distinct("model"))
+    baseline = given("baseline-model")
+    if baseline and max(len(agents), len(names)) > 1:
+        raise pytest.UsageError(
+            "--osmosis-baseline-model goes with one model and one agent: the first of several "
+            f"is the baseline; give --osmosis-model {baseline} before the others"
         )
+    for spec in evals:
+        others = [_asked_like(spec.model, name, spec.model.base_url) for name in names[1:]]
+        others += [_other_model(given, spec.model, baseline)] if baseline else []
+        models = [spec.model, *(_with_price(given, other) for other in others)]
+        parts = [_labels(map(_agent_label, agents)), _labels(_label(each.model) for each in models)]
+        labels = [",".join(filter(None, pair)) for pair in product(*parts)]
+        for label, (agent, model) in zip(labels, product(agents, models), strict=True):
+            first = None if label == labels[0] else spec.name
+            yield replace(
+                spec,
+                name=f"{spec.name} ({label})" if first else spec.name,
+                agent=agent,
+                model=model,
+                label=label,
+                candidate_of=None if model.is_baseline else first,
+                baseline_of=first if model.is_baseline else None,
+            )
 
 
 def _other_model(given: OptionReader, model: ModelSpec, name: str) -> ModelSpec:
-    """Return the baseline model; it has the model's key where it is asked at the same place."""
-    base_url = _baseline_url(given, model, name)
-    other = replace(model, model=name, base_url=base_url, is_baseline=True)
+    """Return the baseline model."""
+    other = _asked_like(model, name, _baseline_url(given, model, name))
+    other = replace(other, is_baseline=True)
     if variable := given("baseline-api-key-env"):
         return replace(other, api_key_env=variable, api_key_env_named=True, api_key=None)
+    return other
+
+
+def _asked_like(model: ModelSpec, name: str, base_url: str | None) -> ModelSpec:
+    """Return another model; it has the model's key where it is asked at the same place."""
+    other = replace(model, model=name, base_url=base_url)
     if _place(other) == _place(model):
         return other
     usual = USUAL_KEY if base_url else None
@@ -138,5 +152,18 @@ def _checked_base_url(given: OptionReader, text: str, option: str = "base-url") 
         raise pytest.UsageError(f"{given.spelled(option)}: {error}") from None
 
 
-def _label(model: ModelSpec) -> str:
-    return _NOT_IN_NAMES.sub("-", model.model)
+def _label(model: str) -> str:
+    return _NOT_IN_NAMES.sub("-", model)
+
+
+def _agent_label(agent: str) -> str:
+    """Return the attribute of `module:attribute`, a command in full."""
+    return _label(agent.rpartition(":")[2] if _ATTRIBUTE.fullmatch(agent) else agent)
+
+
+def _labels(labels: Iterable[str]) -> Sequence[str]:
+    """Return them told apart by numbers; nothing of one that is alone."""
+    found: list[str] = []
+    for label in labels:
+        found.append(label if label not in found else f"{label}@{len(found) + 1}")
+    return found if len(found) > 1 else [""]

@@ -71,8 +71,10 @@ _EVALUATED = (
         "agent",
         "the agent under test: module:attribute or path/to/file.py:attribute, "
         "a RolloutAgentLoop or an AgentWorkflow, instance or class; an async function of ctx; "
-        "or cmd:'a command line', or mcp:FOLDER for the tools of an MCP server",
+        "or cmd:'a command line', or mcp:FOLDER for the tools of an MCP server; several are "
+        "compared",
         metavar="MODULE:ATTR",
+        repeatable=True,
     ),
     Option(
         "grader",
@@ -184,8 +186,10 @@ _MODEL = (
     Option(
         "model",
         "model name at --osmosis-base-url, LiteLLM's provider/model without one, "
-        "or 'embedded' for the endpoint that is shipped for trying things out",
+        "or 'embedded' for the endpoint that is shipped for trying things out; several are "
+        "compared",
         metavar="NAME",
+        repeatable=True,
     ),
     Option(
         "base-url", "an OpenAI-compatible endpoint, e.g. http://localhost:8000/v1", metavar="URL"

@@ -152,6 +152,10 @@ class Config(_Model):
     data_sha256: str = ""
     name: str = Field(default="", description="the evaluation's, as node ids begin")
     endpoint: str = ""
+    label: str = Field(default="", description="the candidate's, in node ids")
+    candidate_of: str | None = Field(
+        default=None, description="the first candidate's evaluation, which it is compared with"
+    )
     settings: dict[str, Any] = Field(default_factory=dict)
 
 

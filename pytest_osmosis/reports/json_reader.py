@@ -221,6 +221,8 @@ def _info(
         data=config.data,
         model=config.model,
         endpoint=config.endpoint,
+        label=config.label,
+        candidate_of=config.candidate_of,
         eval_fns=tuple(each for each in dict.fromkeys(config.eval_fns) if each not in recorded),
         n=config.n_runs,
         pass_threshold=config.pass_threshold,

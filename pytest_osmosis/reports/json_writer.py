@@ -138,6 +138,8 @@ def _config(suite: SuiteResult) -> Fields:
         "data_sha256": info.digest,
         "name": info.name,
         "endpoint": info.endpoint,
+        "label": info.label,
+        "candidate_of": info.candidate_of,
         "settings": dict(info.settings),
     }
 
@@ -204,11 +206,14 @@ def _run(run: RunResult) -> Fields:
 
 
 def _merged_config(suites: list[Fields]) -> Fields:
-    """The first suite's, naming all data and all eval functions."""
+    """The first suite's, naming all data, agents, models and eval functions."""
     configs = [suite["config"] for suite in suites]
     names = dict.fromkeys(name for config in configs for name in config["eval_fns"])
-    data = dict.fromkeys(config["data"] for config in configs)
-    return {**configs[0], "eval_fns": list(names), "data": ", ".join(data)}
+    several = {
+        name: ", ".join(dict.fromkeys(config[name] for config in configs))
+        for name in ("data", "agent", "model")
+    }
+    return {**configs[0], "eval_fns": list(names), **several}
 
 
 _COUNTS = (

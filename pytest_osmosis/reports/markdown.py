@@ -6,15 +6,19 @@ cannot become markup. Within GitHub's limit for a step summary, whatever the res
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from ..escaping import counted, escape_control_chars
+from ..run_result import RunResult
 from ..storage.atomic_write import write_whole
-from ..suite_results import EvalResult
+from ..suite_results import EvalResult, SuiteResult
 from ..verdicts import Change
 from .formats import Sections
+from .highlights import lowest_rows, row_name, unscored_rows, unscored_share
 from .tables import ColumnTable, Table
 from .view import Against, Bad, SuiteView, View, view_of
 
@@ -71,6 +75,11 @@ def table(shown: Table) -> Iterator[str]:
 def _lines(view: View, *, rows: bool = True) -> Iterator[str]:
     yield f"## {_MARKS[view.state]} Evaluation: {escaped(view.headline)}"
     yield from ["", *(f"- {escaped(remark)}" for remark in view.remarks)] if view.remarks else []
+    for found in view.candidates:
+        yield from ["", f"### {escaped(found.title[0].upper() + found.title[1:])}"]
+        for each in (found.table, found.pairs):
+            yield from ["", *table(each)] if each.rows else []
+        yield from (line for note in found.notes for line in ("", escaped(note)))
     for suite in view.suites:
         yield ""
         yield from _suite(suite, titled=len(view.suites) > 1, rows=rows)
@@ -175,3 +184,90 @@ def _bad(bad: Bad) -> Iterator[str]:
         yield from fenced(text or "(nothing was recorded)")
         yield ""
     yield from ["</details>", ""]
+
+
+ANNOTATIONS = 10
+"""As many as GitHub shows of one step."""
+MESSAGE_LIMIT = 1_000
+
+
+def append_summary(result: EvalResult, path: Path, sections: Sections | None = None) -> None:
+    """Append the Markdown report to the step's summary; OSError when it cannot be."""
+    with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(render(result, sections) + "\n")
+
+
+def annotated(result: EvalResult) -> list[str]:
+    """Workflow commands: gates that were not passed, then the rows that passed least."""
+    found = [*_of_gates(result), *_of_rows(result)]
+    return found[:ANNOTATIONS]
+
+
+def _of_gates(result: EvalResult) -> Iterator[str]:
+    for suite in result.suites:
+        for verdict in suite.verdicts:
+            if verdict.outcome != "passed":
+                level = "error" if verdict.outcome == "failed" else "warning"
+                title = f"gate {verdict.outcome}: {verdict.gate}"
+                yield _command(level, title, verdict.sentence(), suite)
+
+
+def _of_rows(result: EvalResult) -> Iterator[str]:
+    for suite in result.suites:
+        level = "warning" if suite.verdicts else "error"
+        rows = [(low.row, str(low)) for low in lowest_rows(suite)]
+        rows += [(row, unscored_share(row)) for row in unscored_rows(suite)]
+        for row, found in rows[:ANNOTATIONS]:
+            title = f"{row_name(row)}: {found}"
+            first = next(run for run in row.runs if not run.passed)
+            message = "\n".join(_lines_of(first))
+            yield _command(level, title, message, suite, row_index=row.row_index)
+
+
+def _lines_of(run: RunResult) -> Iterator[str]:
+    if run.error is not None:
+        yield run.error
+    if run.scores:
+        yield ", ".join(f"{name} {score:g}" for name, score in run.scores.items())
+    yield from (f"{name}: {said}" for name, said in run.reasons.items())
+    if run.error is None and run.answer:
+        yield run.answer
+
+
+def _command(
+    level: str, title: str, message: str, suite: SuiteResult, *, row_index: int | None = None
+) -> str:
+    text = escape_control_chars(message)[:MESSAGE_LIMIT] or title
+    properties = {"title": escape_control_chars(title)}
+    if file := _in_workspace(suite.info.data):
+        properties["file"] = file
+        if row_index is not None and (line := _line_of(row_index, Path(suite.info.data))):
+            properties["line"] = str(line)
+    words = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items())
+    return f"::{level} {words}::{_escaped(text)}"
+
+
+def _line_of(row_index: int, path: Path) -> int | None:
+    """Return the line of a row, where a line is a row: that of the n-th that is not blank."""
+    if path.suffix.lower() != ".jsonl":
+        return None
+    try:
+        with path.open("rb") as file:
+            rows = (number for number, line in enumerate(file, 1) if line.strip())
+            return next(islice(rows, row_index, None), None)
+    except OSError:  # it is gone by now: the annotation is of the file
+        return None
+
+
+def _in_workspace(data: str) -> str | None:
+    """The data file as GitHub names it."""
+    try:
+        return str(Path(data).relative_to(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()))
+    except ValueError:
+        return None
+
+
+def _escaped(text: str, also: str = "") -> str:
+    for char in "%\r\n" + also:
+        text = text.replace(char, f"%{ord(char):02X}")
+    return text

@@ -27,6 +27,7 @@ MODULES = (
     "messages.js",
     "detail.js",
     "theme.js",
+    "cells.js",
     "main.js",
 )
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)

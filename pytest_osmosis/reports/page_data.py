@@ -58,6 +58,8 @@ def _suite(suite: SuiteResult) -> str:
         "gated": bool(suite.verdicts),
         "marked": info.marked,
         "label": info.label,
+        "model": info.model,
+        "group": info.group,
         "functions": [function.name for function in suite.functions],
         "thresholds": {
             function.name: function.pass_threshold

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from ..analysis.aggregate import CONFIDENCE
 from ..analysis.metrics import METRICS, Metric
 from ..analysis.statistics.estimators import reported_ks
-from ..escaping import escape_control_chars, shortened
-from ..suite_results import Breakdown, FunctionResult, SuiteResult
-from ..verdicts import Interval
+from ..escaping import dollars, escape_control_chars, p_value, shortened
+from ..suite_results import Breakdown, EvalResult, FunctionResult, SuiteResult
+from ..verdicts import BaselineReport, Interval
 from .highlights import figure_text
 
 VALUES_SHOWN = 20
@@ -120,3 +121,73 @@ def _table(found: Breakdown, function: FunctionResult, metrics: Sequence[str]) -
 
 def _short(text: str) -> str:
     return shortened(" ".join(escape_control_chars(text).split()) or '""')
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The candidates on one data file, by one eval function."""
+
+    title: str
+    table: Table
+    pairs: Table
+    """Each against the first; without lines where they are not compared."""
+    notes: Sequence[str]
+
+
+def candidates(result: EvalResult) -> Iterator[Candidates]:
+    """Yield the tables of each data file that several candidates have run."""
+    groups: dict[str, list[SuiteResult]] = {}
+    for suite in result.suites:
+        group = groups.setdefault(suite.info.group, [])
+        group += filter(None, [suite.baseline_model_result, suite])
+    for name, suites in groups.items():
+        functions = dict.fromkeys(each.name for suite in suites for each in suite.functions)
+        for function in functions if len(suites) > 1 else ():
+            yield _candidates(name, function, suites)
+
+
+def _candidates(name: str, function: str, suites: Sequence[SuiteResult]) -> Candidates:
+    of = {
+        each.info.name: [own for own in each.functions if own.name == function] for each in suites
+    }
+    shown = figure_metrics(suites[0])
+    metrics = [each for each in shown if each in ("mean", "pass@1") or each.startswith("pass^")]
+    lines = [
+        [_label(each), *figure_cells(next(iter(of[each.info.name]), None), metrics, each.finished)]
+        for each in suites
+    ]
+    titles = figure_titles([own for found in of.values() for own in found], metrics)
+    compared = [(each, each.baseline) for each in suites if each.baseline is not None]
+    pairs = [line for suite, report in compared for line in _pair(_label(suite), function, report)]
+    title = f"mean against {compared[0][1].source}" if compared else ""
+    found = (each.differences[0] for _, report in compared for each in report.comparisons)
+    interval = interval_title(each.paired.interval for each in found)
+    return Candidates(
+        f"candidates on {name}, {function}",
+        Table(
+            ["candidate", *titles, "cost", "latency"],
+            [[*line, *_used(each)] for line, each in zip(lines, suites, strict=True)],
+        ),
+        Table([title, "difference", interval, "p", "regressed", "improved"], pairs),
+        list(dict.fromkeys(n for _, each in compared for n in each.notes if "Bonferroni" in n)),
+    )
+
+
+def _pair(label: str, function: str, report: BaselineReport) -> Iterator[list[str]]:
+    for each in report.comparisons:
+        if each.eval_fn == function:
+            paired = each.differences[0].paired
+            p = "" if paired.p is None else p_value(paired.p)
+            counts = [str(len(each.of("regressed"))), str(len(each.of("improved")))]
+            change = figure_text(paired.difference, "+")
+            yield [label, change, span(paired.interval, signed=True), p, *counts]
+
+
+def _label(suite: SuiteResult) -> str:
+    return suite.info.label or suite.info.model
+
+
+def _used(suite: SuiteResult) -> Iterator[str]:
+    yield "-" if suite.used.cost_usd is None else dollars(suite.used.cost_usd)
+    times = [run.duration_ms for run in suite.runs if run.duration_ms]
+    yield f"{median(times) / 1000:.2f} s" if times else "-"

@@ -23,7 +23,7 @@ from .highlights import (
     slow_runs,
     some_error_kinds,
 )
-from .tables import ColumnTable, Table, by_columns, figure_metrics, figures
+from .tables import Candidates, ColumnTable, Table, by_columns, candidates, figure_metrics, figures
 from .view import Against, against, short_rows, unreached_thresholds, usages, what_is_missing
 
 COLUMNS = 80
@@ -45,6 +45,8 @@ def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> l
     if result.halted and not any(suite.finished for suite in result.suites):
         return _wrapped(f"stopped: {result.halted}; no run had ended", width)
     lines: list[str] = []
+    for found in candidates(result):
+        lines += ["", *_candidates(found, width)][not lines :]
     for suite in result.suites:
         if lines:
             lines.append("")
@@ -143,7 +145,7 @@ def _suite(suite: SuiteResult, width: int, *, titled: bool, counts: bool = True)
     if suite.verdicts:
         yield from _gates(suite.verdicts, width)
         yield ""
-    if suite.baseline:
+    if suite.baseline and not (titled and suite.info.candidate_of):
         yield from _wrapped(f"against the baseline {suite.baseline.source}", width)
         for note in suite.baseline.notes:
             yield from _wrapped(note, width, "  ")
@@ -151,6 +153,15 @@ def _suite(suite: SuiteResult, width: int, *, titled: bool, counts: bool = True)
             yield from changes(against(comparison), width=width)
         yield ""
     yield from _notes(suite, width, counts=counts)
+
+
+def _candidates(found: Candidates, width: int) -> Iterator[str]:
+    yield from _wrapped(found.title, width)
+    for table in (found.table, found.pairs):
+        if table.rows:
+            yield from [""] if table is found.pairs else []
+            yield from _fitted(table, width) or _listed(table, "")
+    yield from (line for note in found.notes for line in _wrapped(note, width))
 
 
 def _by_column(number: int, found: ColumnTable, suite: SuiteResult, width: int) -> Iterator[str]:
@@ -179,11 +190,16 @@ def _table(make: Callable[[list[str]], Table], suite: SuiteResult, width: int) -
         if less == metrics:
             break
         metrics = less
-    over = _longest(lines) - width
-    room = max(min(len(name), NAME_LIMIT) for name, *_ in names.rows) - over
-    if room >= SHORT_NAME:
-        return aligned(names, names=room)
-    return list(_listed(make(figure_metrics(suite)), ""))
+    return _fitted(names, width) or list(_listed(make(figure_metrics(suite)), ""))
+
+
+def _fitted(table: Table, width: int) -> list[str]:
+    """A table whose names are as long as there is room for; nothing where that is too short."""
+    over = _longest(lines := aligned(table, names=NAME_LIMIT)) - width
+    if over <= 0:
+        return lines
+    room = max(min(len(name), NAME_LIMIT) for name, *_ in table.rows) - over
+    return aligned(table, names=room) if room >= SHORT_NAME else []
 
 
 def _without_modules(table: Table) -> Table:

@@ -30,7 +30,16 @@ from .highlights import (
     unscored_rows,
     unscored_share,
 )
-from .tables import ColumnTable, Table, by_columns, figures, interval_title, span
+from .tables import (
+    Candidates,
+    ColumnTable,
+    Table,
+    by_columns,
+    candidates,
+    figures,
+    interval_title,
+    span,
+)
 
 State = Literal["passed", "failed", "inconclusive"]
 
@@ -101,6 +110,7 @@ class View:
     headline: str
     remarks: Sequence[str]
     """Why not everything was run, if so."""
+    candidates: Sequence[Candidates]
     suites: Sequence[SuiteView]
     environment: Sequence[tuple[str, str]]
 
@@ -112,6 +122,7 @@ def view_of(result: EvalResult, sections: Sections | None = None) -> View:
         state=state,
         headline=_headline(result, state),
         remarks=[*_remarks(result)],
+        candidates=[*candidates(result)],
         suites=[_suite(suite, sections or {}) for suite in result.suites],
         environment=[*_environment(result)],
     )

@@ -183,6 +183,7 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
         priced=spec.model.price_per_mtok is not None
         or (spec.model.base_url is None and spec.model.persona is None),
         label=spec.label,
+        candidate_of=spec.candidate_of,
         baseline_of=spec.baseline_of,
     )
 

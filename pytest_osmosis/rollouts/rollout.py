@@ -9,12 +9,13 @@ from __future__ import annotations
 import _thread
 import math
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from osmosis_ai.messages import last_assistant_text
+from osmosis_ai.models.base import NO_PARAMS, WrappedModel
 from osmosis_ai.models.transport import cassettes
 from osmosis_ai.running.code_warning import call_left_behind
 from osmosis_ai.running.guards import CodeEnded
@@ -27,14 +28,15 @@ from ..run_result import ANSWER_LIMIT, RolloutRecord, RunId, RunResult, whole_ms
 from ..user_code.agent import AgentResult, AgentRun
 from . import errors
 from .errors import Failure
-from .loop_proxies import LoopProxyCalls, LoopProxyModel
 from .scoring import Scoring
 
 if TYPE_CHECKING:
     from osmosis_ai.agents.client import ModelLLM
-    from osmosis_ai.models.base import ChatModel
+    from osmosis_ai.models.base import ChatCompletion, ChatModel
     from osmosis_ai.running.captured import Captured
+    from osmosis_ai.running.loop_call import RunInMainLoop
 
+    from ..user_code.agent import RunSync
     from .services import Services
     from .suite import Suite
 
@@ -289,3 +291,46 @@ def _measures(clients: Sequence[ModelLLM]) -> dict[str, Any]:
     from osmosis_ai.agents.client import add_measures
 
     return reduce(add_measures, [client.measures() for client in clients])
+
+
+T = TypeVar("T")
+
+
+class LoopProxyCalls:
+    """`RunSync` whose calls are those of the main loop."""
+
+    def __init__(self, run_sync: RunSync, run_in_main_loop: RunInMainLoop) -> None:
+        self._run_sync = run_sync
+        self._run_in_main_loop = run_in_main_loop
+
+    def __call__(self, call: Callable[[], T], /, within_s: float = math.inf) -> Awaitable[T]:
+        """Make a call as one of the main loop."""
+        return self._run_in_main_loop(_awaited(lambda: self._run_sync(call, within_s)))
+
+
+class LoopProxyModel(WrappedModel):
+    """`ChatModel` whose calls are made in the main loop."""
+
+    def __init__(self, model: ChatModel, run_in_main_loop: RunInMainLoop) -> None:
+        super().__init__(model)
+        self._run_in_main_loop = run_in_main_loop
+
+    async def complete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        params: Mapping[str, Any] = NO_PARAMS,
+    ) -> ChatCompletion:
+        """Ask the model."""
+        return await self._run_in_main_loop(
+            _awaited(lambda: self._model.complete(messages, tools=tools, params=params))
+        )
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self._run_in_main_loop(_awaited(self._model.aclose))
+
+
+async def _awaited(start: Callable[[], Awaitable[T]]) -> T:
+    return await start()

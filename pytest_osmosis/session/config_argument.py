@@ -66,14 +66,15 @@ def _is_config(config: pytest.Config, text: str, folder: str) -> bool:
 def _set_options(config: pytest.Config, given: OptionReader, run: ConfigRun) -> None:
     on_command_line = [name for name in BY_NAME if given.on_command_line(name)]
     for name, value in run.options_beside(on_command_line).items():
-        setattr(config.option, BY_NAME[name].dest, value)
+        option = BY_NAME[name]
+        setattr(config.option, option.dest, [value] if option.repeatable else value)
     if "data" not in on_command_line:
         file = run.dataset_file(option=BY_NAME["data"].flag_name)
         setattr(config.option, BY_NAME["data"].dest, [file])
 
 
 def _check_environment(name: str, run: ConfigRun, given: OptionReader) -> None:
-    another_model = given("model") != run.options["model"]
+    another_model = given("model") != (run.options["model"],)
     secrets = [
         each for each in run.needed_secrets(another_model=another_model) if not os.environ.get(each)
     ]

@@ -149,6 +149,8 @@ class GatesPlugin:
             yield from self._find_last(there, folder_of)
         for info in there if deciding.gates else ():
             self.check(info)
+        for error in self.evaluator.unused(there):
+            raise ConfigurationError(gate_mistake(error))
 
     def _read_baseline(self, path: Path, infos: Sequence[SuiteInfo]) -> None:
         from ..analysis.baseline import baselines_of
@@ -227,10 +229,15 @@ class GatesPlugin:
 
     def is_gated(self, suite: str) -> bool:
         """Whether gates decide on a suite, and not its runs."""
-        info = self._infos().get(suite)
-        if info is None or info.baseline_of is not None:
+        infos = self._infos()
+        if (info := infos.get(suite)) is None or info.baseline_of is not None:
             return info is not None
-        return any(self._id(text, info) in self.selected for text in self._texts(info))
+        group = [each for each in infos.values() if each.group == info.group]
+        return any(
+            self._id(text, each) in self.selected
+            for each in group
+            for text in self.evaluator.texts(each)
+        )
 
     @property
     def gated(self) -> bool:
@@ -277,9 +284,6 @@ class GatesPlugin:
 
     def _id(self, text: str, info: SuiteInfo) -> str:
         return node_id(text, info, several=self._several)
-
-    def _texts(self, info: SuiteInfo) -> Sequence[str]:
-        return self.evaluator.texts if self.evaluator.is_gated(info) else ()
 
     def _report(
         self, config: pytest.Config, info: SuiteInfo, verdict: GateResult, section: str

@@ -37,9 +37,10 @@ def header(
     default = spec.defaults
     if default is not None and default.model.model:
         yield _throughput(config, spec, default)
-        other = next((each.model for each in spec.evals if each.baseline_of is not None), None)
-        models = [default.model] if other is None else [default.model, other]
-        yield from map(baseline_line, models[1:])
+        models = [default.model]
+        models += [each.model for each in spec.evals if each.model != default.model]
+        models = [each for at, each in enumerate(models) if each not in models[:at]]
+        yield from map(other_line, models[1:])
         if spec.rescore is None:
             yield from dict.fromkeys(line for model in models for line in key_line(model))
     if spec.cassette is not None:
@@ -59,10 +60,12 @@ def _cassette(cassette: CassetteSpec) -> str:
     return f"osmosis: answers are replayed from {folder}: {rest}; tokens and cost are as recorded"
 
 
-def baseline_line(model: ModelSpec) -> str:
-    """Return the line that says where the baseline model is asked."""
+def other_line(model: ModelSpec) -> str:
+    """Return the line that says where the baseline model, or a further candidate, is asked."""
     from osmosis_ai.providers import names_provider
 
+    if not model.is_baseline:
+        return f"osmosis: candidate {_asked(model)}"
     provider = ""
     if model.base_url is not None and names_provider(model.model):
         provider = " (its provider: --osmosis-baseline-base-url provider)"

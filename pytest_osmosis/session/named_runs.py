@@ -19,7 +19,7 @@ from ..options.reader import OptionReader
 from ..options.table import BY_NAME
 from .selection import is_in
 
-_RUN = re.compile(r"(?P<file>.+?)::.+\[run-(?P<index>\d+)(?:-(?P<label>.+))?\]")
+_RUN = re.compile(r"(?P<file>.+?)::(?:row-\d+\[(?P<label>[^]]+)\]|.+)\[run-(?P<index>\d+)\]")
 
 
 def check(config: pytest.Config) -> None:
@@ -53,8 +53,9 @@ def _lacking_of_run(given: OptionReader, run: re.Match[str]) -> Iterator[str]:
     if not any(is_in(run["file"], given.resolved("data", data)) for data in given("data")):
         yield f"{BY_NAME['data'].flag_name} {os.path.relpath(run['file'])}"
     yield from _unnamed(given, "model")
-    if run["label"]:
-        yield from _unnamed(given, "baseline-model")
+    has_several = max(len(given("model")), len(given("agent"))) > 1
+    if run["label"] and not (given("baseline-model") or has_several):
+        yield f"{BY_NAME['model'].flag_name} or {BY_NAME['agent'].flag_name} of each candidate"
     if int(run["index"]) >= given("n"):
         yield f"{BY_NAME['n'].flag_name} {int(run['index']) + 1} or more"
 

@@ -99,7 +99,7 @@ class SessionOutputs:
             elif report.option != "output" or not OptionReader(self._config).output_is_temporary:
                 self._written.append(f"{report.title}: {shown_path(path)}")
         if (conversations := self._session.trajectories) is not None:
-            from ..storage.trajectories import export
+            from ..storage.excerpt import export
 
             runs = (run for suite in result.with_baseline_models for run in suite.runs)
             write_said = partial(export, conversations, runs, self._store.log.said)
@@ -175,14 +175,14 @@ class SessionOutputs:
 
     def _tell_github(self, terminal: Any, result: EvalResult) -> None:
         """Write annotations, and the step's summary."""
-        from ..reports import github
+        from ..reports.markdown import annotated, append_summary
 
-        for line in github.annotated(result):
+        for line in annotated(result):
             terminal.write_line(line)
         summary = step_summary()
         if summary is not None:
             try:
-                github.append_summary(result, summary, self._sections())
+                append_summary(result, summary, self._sections())
             except OSError as error:
                 reason = error.strerror or error
                 terminal.write_line(f"warning: cannot write the step's summary: {reason}")

@@ -37,6 +37,7 @@ _NOT_COMPARED = frozenset(
         "shard",
         "marked",
         "label",
+        "candidate_of",
         "baseline_of",
     }
 )

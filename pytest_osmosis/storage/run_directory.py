@@ -56,9 +56,9 @@ def runs_folder(root: Path, run_dir: Path | None) -> Path:
     return run_dir if run_dir is not None else root / OSMOSIS / RUNS
 
 
-def run_name(subject: str, model: str) -> str:
-    """A folder's name for what is evaluated (a path, a node id) and the model."""
-    name = f"{_slug(subject)}-{_slug(model)}"
+def run_name(*parts: str) -> str:
+    """A folder's name for what is evaluated: the agent, a path or a node id, and the model."""
+    name = "-".join(_slug(part) for part in parts if part)
     encoded = name.encode()
     if len(encoded) <= _NAME_LIMIT:
         return name
@@ -76,7 +76,7 @@ def name_for(info: SuiteInfo, root: Path) -> str:
         subject = f"{subject}.shard-{shard.replace('/', '-of-')}"
     if info.settings.get("replay") is not None:
         subject = f"{subject}.replay"
-    return run_name(subject.replace("/", "."), info.model)
+    return run_name(info.agent.replace(":", "."), subject.replace("/", "."), info.model)
 
 
 def _from_root(data: Path, root: Path) -> str:

@@ -72,6 +72,8 @@ async def judge(messages, ground_truth, metadata):
 """
 
 
+KEPT = "agent.agent_loop-data-m"
+"""The name of the usual evaluation, where it is kept."""
 NO_NEIGHBOURS = "-p no:hypothesispytest -p no:anyio"
 """In PYTEST_ADDOPTS: leaves out plugins that are installed for the tests and load slowly."""
 

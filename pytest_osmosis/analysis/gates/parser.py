@@ -27,7 +27,7 @@ _COMPARABLE = sorted(
 )
 
 GRAMMAR = (
-    "a gate is METRIC[EVAL_FN] [- baseline] OP NUMBER [where COLUMN = VALUE], such as "
+    "a gate is METRIC[EVAL_FN, model=NAME] [- baseline] OP NUMBER [where COLUMN = VALUE], such as "
     '"pass@5 >= 0.9" or "mean[rewards:exact] - baseline >= -2%"'
 )
 
@@ -70,6 +70,8 @@ class Gate:
     """Whether the metric's difference from the baseline's is meant."""
     where: Slice | None = None
     """None: all rows."""
+    candidate: tuple[tuple[str, str], ...] = ()
+    """The model and the agent that it names, by "model" and "agent"; none: every candidate."""
 
     @property
     def label(self) -> str:
@@ -134,7 +136,8 @@ class _Parser:
             if category(char) in ("Cc", "Cs"):
                 raise self._error(f"it holds {char!r}, which cannot be shown")
         kind, k = self._metric()
-        metric = Metric(kind, k, self._bracket())
+        eval_fn, candidate = self._bracket()
+        metric = Metric(kind, k, eval_fn)
         against_baseline = self._take(r"-\s*baseline\b") is not None
         operator = self._operator()
         threshold, number = self._number(kind)
@@ -145,7 +148,7 @@ class _Parser:
             raise self._error(
                 f"each row takes >= or >, not {operator}: it is the lowest row's share"
             )
-        return Gate(self._text, metric, operator, threshold, against_baseline, where)
+        return Gate(self._text, metric, operator, threshold, against_baseline, where, candidate)
 
     def _take(self, pattern: str) -> re.Match[str] | None:
         found = re.match(pattern, self._rest)
@@ -173,13 +176,18 @@ class _Parser:
         said = f"{word!r} is not a metric" if word else "it does not start with a metric"
         return f"{said}; {hint}"
 
-    def _bracket(self) -> str | None:
+    def _bracket(self) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+        """Return the eval function, and what is said of the candidate behind it."""
         found = self._take(r"\[\s*([^\]]*?)\s*\]")
         if found is None:
-            return None
-        if not found[1]:
+            return None, ()
+        if not (rest := found[1]):
             raise self._error("the brackets hold no eval function")
-        return found[1]
+        candidate: dict[str, str] = {}
+        while part := re.search(r"(?:^|,)\s*(model|agent)\s*=\s*([^,()]+)$", rest):
+            candidate[part[1]] = part[2].strip()
+            rest = rest[: part.start()].rstrip()
+        return rest or None, tuple(sorted(candidate.items()))
 
     def _operator(self) -> str:
         found = self._take(r"[<>=!]+")

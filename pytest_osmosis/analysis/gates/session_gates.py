@@ -6,7 +6,7 @@ and the exit status are `session.gates_plugin`'s.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..baseline import Baseline
     from ..planned_rows import PlannedRows
     from ..score_table import ScoreTable
-    from .parser import Gate
+    from .parser import Gate, GateError
 
 RowsOf = Callable[[SuiteInfo, Collection[str]], "PlannedRows"]
 """The rows of a suite, with the values of some columns."""
@@ -48,11 +48,12 @@ def evaluate_suite(
     *,
     baseline: Baseline | None,
     confidence: float | None,
+    pairs: int = 1,
 ) -> SuiteResult:
     """Return the suite with a result for each gate, and with what changed against a baseline.
 
-    `confidence` is that of the comparison's intervals; None: the usual. Raises GateError when a
-    gate does not suit the suite.
+    `confidence` is that of the comparison's intervals, which hold for so many `pairs` together;
+    None: the usual. Raises GateError when a gate does not suit the suite.
     """
     from ..score_table import score_table_of
 
@@ -63,7 +64,7 @@ def evaluate_suite(
         from ..baseline import compared
 
         level = confidence or CONFIDENCE
-        report = compared(suite, table, baseline=baseline, confidence=level)
+        report = compared(suite, table, baseline=baseline, confidence=level, pairs=pairs)
         suite = replace(suite, baseline=report)
     results = tuple(_evaluate(asked, table, baseline) for asked in gates)
     return replace(suite, verdicts=results)
@@ -111,10 +112,34 @@ class GateEvaluator:
         self._rows_of = rows_of
         self._rows: dict[str, PlannedRows] = {}
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The gates as given, blanks made single."""
-        return tuple(gate.text for gate in self._gates)
+    def texts(self, info: SuiteInfo) -> list[str]:
+        """Return those of the gates that are about a suite, as given, blanks made single."""
+        return [gate.text for gate in self._of(info)]
+
+    def unused(self, infos: Collection[SuiteInfo]) -> Iterator[GateError]:
+        """Yield an error for each gate that is about none of the candidates."""
+        from .parser import GateError
+
+        gated = [info for info in infos if self.is_gated(info)]
+        for gate in self._gates if gated else ():
+            if not any(gate in self._of(info) for info in gated):
+                there = dict.fromkeys(pair for info in gated for pair in _named(info))
+                named = ", ".join(map("=".join, there))
+                first = "; the first candidate is what others are compared with"
+                raised = f"there is no such candidate, only {named}"
+                yield GateError(gate.text, raised + first * gate.against_baseline)
+
+    def _of(self, info: SuiteInfo) -> list[Gate]:
+        """Return the gates about a suite; no difference of the first candidate from itself."""
+        if not self.is_gated(info):
+            return []
+        is_first = bool(info.label) and info.candidate_of is None and not self._has_baseline
+        named = set(_named(info))
+        return [
+            gate
+            for gate in self._gates
+            if named.issuperset(gate.candidate) and not (gate.against_baseline and is_first)
+        ]
 
     def is_gated(self, info: SuiteInfo) -> bool:
         """Whether gates decide on the suite, and not its runs."""
@@ -126,7 +151,7 @@ class GateEvaluator:
         Raises:
             GateError: when one does not suit the suite.
         """
-        if not self.is_gated(info):
+        if not (gates := self._of(info)):
             return ()
         from .parser import resolved
 
@@ -139,10 +164,10 @@ class GateEvaluator:
                 n=info.n,
                 columns=known.columns if known is not None and gate.where else None,
                 baseline_n=None if baseline is None else baseline.suite.info.n,
-                has_baseline=self._has_baseline,
+                has_baseline=self._has_baseline or info.candidate_of is not None,
                 is_part=_is_part(info),
             )
-            for gate in self._gates
+            for gate in gates
         )
 
     def check(self, info: SuiteInfo) -> None:
@@ -179,20 +204,27 @@ class GateEvaluator:
                 self._evaluated(
                     replace(suite, baseline_model_result=baseline_models.get(suite.info.name)),
                     selected,
+                    suites,
                 )
                 for suite in own
             ),
         )
 
-    def _evaluated(self, suite: SuiteResult, selected: Selected) -> SuiteResult:
+    def _evaluated(
+        self, suite: SuiteResult, selected: Selected, every: Sequence[SuiteResult]
+    ) -> SuiteResult:
         names = [function.name for function in suite.functions]
         gates = [gate for gate in self.gates(suite.info, names) if selected(gate, suite.info)]
-        baseline = self._baseline(suite)
+        pairs, baseline = 1, self.baselines.get(suite.info.name)
+        if baseline is None:
+            pairs, baseline = pair_of(suite, every, self.rows)
         if not gates and baseline is None:
             return suite
         asked = [self._asked(gate, suite.info, baseline) for gate in gates]
         rows = self.rows(suite.info)
-        return evaluate_suite(suite, asked, rows, baseline=baseline, confidence=self.confidence)
+        return evaluate_suite(
+            suite, asked, rows, baseline=baseline, confidence=self.confidence, pairs=pairs
+        )
 
     def _asked(self, gate: Gate, info: SuiteInfo, baseline: Baseline | None) -> AskedGate:
         rows, problem = self.rows(info), "there is no earlier evaluation to compare with"
@@ -203,16 +235,31 @@ class GateEvaluator:
             problem=problem if gate.against_baseline and baseline is None else None,
         )
 
-    def _baseline(self, suite: SuiteResult) -> Baseline | None:
-        if suite.baseline_model_result is None:
-            return self.baselines.get(suite.info.name)
-        from ..baseline import baseline_of
 
-        return baseline_of(
-            suite.baseline_model_result,
-            suite.baseline_model_result.info.model,
-            self.rows(suite.baseline_model_result.info),
-        )
+def pair_of(
+    suite: SuiteResult,
+    every: Iterable[SuiteResult],
+    rows_of: Callable[[SuiteInfo], PlannedRows | None] = lambda info: None,
+) -> tuple[int, Baseline | None]:
+    """Return what a suite is compared with in its session, and how many suites are, with the same.
+
+    That is the baseline model's part, else the first candidate.
+    """
+    first = suite.info.candidate_of
+    group = {each.info.name: each for each in every if each.info.group == first}
+    other = suite.baseline_model_result or group.get(first or "")
+    if other is None:
+        return 1, None
+    from ..baseline import baseline_of
+
+    source = other.info.model if suite.baseline_model_result else other.info.label
+    return max(1, len(group) - 1), baseline_of(other, source, rows_of(other.info))
+
+
+def _named(info: SuiteInfo) -> list[tuple[str, str]]:
+    """Return the names by which a gate may call a candidate."""
+    agents = dict.fromkeys([info.agent, info.agent.rpartition(":")[2]])
+    return [("model", info.model), *(("agent", agent) for agent in agents)]
 
 
 def _is_part(info: SuiteInfo) -> bool:

@@ -304,6 +304,6 @@ function when(at) {
 
 function nodeId(suite, row, run) {
   if (suite.marked) return `${suite.name}[${row.name}-run-${run.run_index}]`;
-  const label = suite.label ? `-${suite.label}` : "";
-  return `${suite.name}::${row.name}[run-${run.run_index}${label}]`;
+  const label = suite.label ? `[${suite.label}]` : "";
+  return `${suite.group}::${row.name}${label}[run-${run.run_index}]`;
 }

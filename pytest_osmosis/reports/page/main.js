@@ -1,4 +1,5 @@
 // The page: what is wanted, the table of it, the run that is open, and the keyboard.
+import { showCells } from "./cells.js";
 import { linkOf, load, page, placed } from "./data.js";
 import { hideRun, showRun } from "./detail.js";
 import { compared } from "./diff.js";
@@ -336,6 +337,7 @@ async function take(newer) {
   document.querySelector("h1").replaceWith(document.adoptNode(newer.querySelector("h1")));
   by("summary").replaceWith(document.adoptNode(newer.getElementById("summary")));
   compareAnswers();
+  showCells();
   suite = page.suites[Math.min(suite?.number ?? 1, page.suites.length) - 1];
   if (!suite) return;
   offer();
@@ -375,6 +377,7 @@ async function start() {
   addEventListener("keydown", pressed);
   suite = page.suites[0];
   by("runs").hidden = !suite;
+  showCells();
   if (suite) {
     offer();
     refresh();

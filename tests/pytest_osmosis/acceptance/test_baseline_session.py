@@ -189,7 +189,7 @@ class TestModel:
         )  # fmt: skip
         assert session.ret == 0
         assert project.endpoint.by_model == {"m": 6, "Qwen/other": 6}
-        for name in ("row-0[run-0-m]", "row-5[run-0-Qwen/other]"):
+        for name in ("row-0[m][run-0]", "row-5[Qwen/other][run-0]"):
             assert f"data.jsonl::{name} " in session.out
         report = session.report
         assert report["config"]["model"] == "m"

@@ -55,7 +55,10 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Sessi
     monkeypatch.delenv("OSMOSIS_SECRET_NAMES", raising=False)
 
     def run(*words: str) -> pytest.RunResult:
-        return pytester.runpytest_inprocess("--osmosis-model=embedded", *words)
+        named = any(word.startswith("--osmosis-model=") for word in words)
+        return pytester.runpytest_inprocess(
+            *([] if named else ["--osmosis-model=embedded"]), *words
+        )
 
     return run
 

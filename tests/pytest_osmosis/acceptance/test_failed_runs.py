@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +13,9 @@ from click.testing import CliRunner
 
 from osmosis_cli.main import cli
 from tests.support import report_page
-from tests.support.endpoints import error_reply, refusing_address
+from tests.support.endpoints import Endpoint, error_reply, refusing_address
 from tests.support.modes import each_mode
-from tests.support.project import Project, Session
+from tests.support.project import KEPT, Project, Session
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def test_one_run_of_each_of_ten_rows_is_shown_in_order(wrong: Project, workers: 
     session = wrong.run("--batch-size=8", n="2", workers=workers)
     assert titles(session) == [f"row-{row}[run-0] (2 of 2 runs failed)" for row in range(1, 11)]
     failures = session.section("FAILURES")
-    assert failures[-1] == "1 more row: osmosis eval runs show data-m"
+    assert failures[-1] == "1 more row: osmosis eval runs show agent.agent_loop-data-m"
     assert not [line for line in failures if line.startswith("[gw")]
     short = session.section("short test summary info")
     assert [line.partition(" - ")[0] for line in short] == [
@@ -97,7 +99,7 @@ def test_ten_sections_are_shown_of_errors_and_failures_together(wrong: Project) 
     )
     session = wrong.run()
     assert titles(session) == [f"row-{row}[run-0]" for row in (*range(5), *range(7, 12))]
-    where = "osmosis eval runs show data-m"
+    where = "osmosis eval runs show agent.agent_loop-data-m"
     assert session.section("ERRORS")[-1] == f"2 more rows: {where}"
     assert session.section("FAILURES")[-1].strip() != f"0 more rows: {where}"
 
@@ -153,7 +155,7 @@ def test_a_gate_that_failed_shows_the_distance_and_the_three_lowest_rows(
     assert [line for line in shown if line.startswith("  user ")] == [
         f"  user       {question}" for question in "bcd"
     ]
-    assert "11 rows did not pass every time: osmosis eval runs show data-m" in shown
+    assert f"11 rows did not pass every time: osmosis eval runs show {KEPT}" in shown
     assert "\x1b[31mFAILED\x1b[0m" in session.out and "\x1b[32mPASSED\x1b[0m" in session.out
     assert "22 below" in session.out and session.ret == 1
     [failure] = session.junit.findall(".//failure")
@@ -263,7 +265,7 @@ def test_no_key_is_in_what_is_shown_of_a_conversation(
     usual = ("--osmosis-model=m", f"--osmosis-base-url={wrong.endpoint.base_url}")
     shown.append(wrong.plain("test_marked.py", *usual, "-n0").out)
     monkeypatch.chdir(wrong.path)
-    for words in (["runs", "show", "data-m", "row-0"], ["runs", "show", "data-m", "0", "--json"],
+    for words in (["runs", "show", KEPT, "row-0"], ["runs", "show", KEPT, "0", "--json"],
                   ["report", "out.json", "--html=out.html"]):  # fmt: skip
         done = CliRunner().invoke(cli, ["eval", *words])
         assert done.exit_code == 0, done.output
@@ -272,3 +274,75 @@ def test_no_key_is_in_what_is_shown_of_a_conversation(
     for text in shown:
         assert not any(key[at : at + 12] in text for at in range(len(key) - 12))
     assert all("***" in text for text in shown[:4])
+
+
+KEY = "key-0123456789-abcdefghij-ABCDEFGHIJ-xyz"
+PIECES = [KEY[at : at + 8] for at in range(len(KEY) - 8)]
+AGENT = """
+from agent import Agent
+
+class Talker(Agent):
+    async def run(self, ctx):
+        print(ctx.request.metadata["said"])
+        return await super().run(ctx)
+
+agent_loop = Talker()
+"""
+PROGRAM = f"""
+import sys
+sys.stderr.write("a" * 20_000 + "{KEY}" + "b" * 380)
+sys.exit(3)
+"""
+REPORTS = ["--osmosis-html=out.html", "--osmosis-markdown=out.md", "--osmosis-runs-table=out.csv"]
+
+
+def pieces_in(project: Project, session: Session) -> dict[str, list[str]]:
+    """The pieces of the key in everything that a session printed or wrote."""
+    files = [path for path in project.path.rglob("*") if path.is_file()]
+    own = {".py", ".pyc", ".jsonl"}
+    outputs = [path for path in files if path.suffix not in own or ".osmosis" in path.parts]
+    outputs += project.path.glob("*.trajectories.jsonl")
+    texts = {str(Path(path).name): path.read_bytes().decode() for path in outputs}
+    assert {"out.html", "out.json", "out.xml", "journal.jsonl"} <= texts.keys()
+    texts["out.html"] = report_page.text_of(project.path / "out.html")
+    texts["terminal"] = session.out + session.err
+    found = {name: [piece for piece in PIECES if piece in text] for name, text in texts.items()}
+    return {name: pieces for name, pieces in found.items() if pieces}
+
+
+@pytest.fixture
+def keyed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setenv("JUDGE_API_KEY", KEY)
+    return project
+
+
+@pytest.mark.fault("a text is cut in the middle of a key")
+def test_no_piece_of_a_key_is_left_where_texts_are_cut(keyed: Project, endpoint: Endpoint) -> None:
+    keyed.write("talker.py", AGENT)
+    cut_at = {"head": 800, "tail": 1600, "answer": 2000, "line": 400}
+    endpoint.answers = lambda ask: "x" * (cut_at[ask.row] - 20) + KEY + "y" * 380
+    keyed.rows(
+        *(
+            {
+                "user_prompt": name,
+                "system_prompt": "s" * 45 + KEY,
+                "ground_truth": "t" * 380 + KEY,
+                "said": "p" * (32 * 1024 - 20) + KEY + "q" * 64 * 1024 + KEY + "r" * 32 * 1020,
+            }
+            for name in cut_at
+        )
+    )
+    session = keyed.run("-rA", "--junitxml=out.xml", *REPORTS, agent="talker:agent_loop")
+    assert session.outcomes["failed"] == len(cut_at)
+    assert "characters left out" in session.out
+    assert pieces_in(keyed, session) == {}
+
+
+def test_no_piece_of_a_key_is_left_of_a_programs_last_words(keyed: Project) -> None:
+    keyed.write("program.py", PROGRAM)
+    keyed.rows("a")
+    program = f"cmd:{sys.executable} program.py"
+    session = keyed.run("--junitxml=out.xml", *REPORTS, agent=program)
+    assert "ended with status 3:" in session.out
+    assert "b" * 380 in session.out
+    assert pieces_in(keyed, session) == {}

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from osmosis_cli.eval.viewer.library import Library
+from osmosis_cli.main import cli
+from pytest_osmosis.reports.charts import charts_of
+from pytest_osmosis.reports.view import view_of
 from tests.support.endpoints import Ask, error_reply
 from tests.support.modes import each_mode
 from tests.support.project import Project, Session
@@ -305,3 +311,109 @@ class TestMistakes:
         session = partly_known.run("--osmosis-confidence=95")
         assert session.ret == 4
         assert "expected a number between 0 and 1, such as 0.95" in session.mistake
+
+
+def runs(project: Project, *words: str) -> str:
+    done = CliRunner().invoke(
+        cli, ["eval", "runs", "--run-dir", str(project.path / ".osmosis/runs"), *words]
+    )
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.mark.parametrize(
+    ("gate", "status", "verdict"),
+    [("mean >= 0.25", 0, "passed"), ("mean >= 0.9", 1, "failed")],
+)
+def test_it_is_that_of_the_exit_status(
+    project: Project, gate: str, status: int, verdict: str
+) -> None:
+    project.endpoint.answers = lambda ask: ask.row if ask.row in ("a", "b") else "no"
+    project.rows("a", "b", "c", "d")
+    session = project.run(f"--osmosis-gate={gate}")
+    assert session.ret == status
+    assert [told["outcome"] for told in session.report["gates"]] == [verdict]
+    [listed] = json.loads(runs(project, "list", "--json"))["runs"]
+    assert (listed["verdict"], listed["state"]) == (verdict, "complete")
+    shown = runs(project, "show", listed["name"])
+    assert f"complete, {verdict}, 4/4 runs" in shown
+    assert f"gate  {gate}" in shown
+    assert "2 passed, 2 below" in shown.replace("2 below, 2 passed", "2 passed, 2 below")
+    library = Library(project.path)
+    found = {entry.kind: entry for entry in library.entries()}
+    assert {entry.run.verdict for entry in found.values()} == {verdict}
+    for kind in ("run", "report"):
+        result = library.view(found[kind]).result
+        assert view_of(result).state == verdict
+        [chart] = charts_of(result.suites[0])
+        assert [bar.state for bar in chart.scores.bars] == ["below", "passed"]
+
+
+def test_a_run_that_ends_later_makes_the_kept_gates_void(project: Project) -> None:
+    project.rows("a", "b")
+    assert project.run("--osmosis-gate=mean >= 0.9").ret == 0
+    project.endpoint.answers = lambda ask: "no"
+    assert project.run("--osmosis-fresh").ret == 1
+    listed = json.loads(runs(project, "list", "--json"))["runs"]
+    assert [run["verdict"] for run in listed] == ["passed", "failed"]
+
+
+STOP = "--osmosis-stop-when-decided"
+
+
+@pytest.fixture
+def easy(project: Project) -> Project:
+    """Twenty rows that pass, and a test beside them."""
+    project.rows(*(f"row {number}" for number in range(20)))
+    project.write("test_unit.py", "def test_unit(): pass\n")
+    return project
+
+
+def verdicts(session: Session) -> dict[str, str]:
+    return {gate["gate"]: gate["outcome"] for gate in session.report["gates"]}
+
+
+@each_mode
+def test_what_is_not_needed_is_not_run_and_reported_as_not_run(easy: Project, workers: int) -> None:
+    args = easy.options(
+        f"-n{workers}", STOP, "--osmosis-gate=mean >= 0.25", "--osmosis-gate=min >= -1", "-rs",
+        "data.jsonl", "test_unit.py", "--junitxml=out.xml",
+    )  # fmt: skip
+    session = easy.plain(*args)
+    report = session.report
+    assert session.ret == 0
+    assert verdicts(session) == {"mean >= 0.25": "passed", "min >= -1": "passed"}
+    ran = report["summary"]["total_runs"]
+    assert 5 <= ran <= 5 + 2 * max(workers, 0)
+    assert easy.endpoint.requests == ran
+    assert report["saved"] == {
+        "runs": 20 - ran, "of": 20, "tokens": 15.0 * (20 - ran), "cost_usd": None,
+    }  # fmt: skip
+    assert report["summary"]["complete"] is False
+    assert session.outcomes["passed"] == ran + 1  # the test beside it as well
+    assert session.outcomes["skipped"] == 20 - ran
+    assert f"SKIPPED [{20 - ran}] data.jsonl:0: not run: every gate is decided" in session.lines
+    assert len(session.junit.findall(".//testcase/skipped")) == 20 - ran
+    summary = "\n".join(session.section("osmosis summary"))
+    assert "stopped: every gate is decided" in summary
+    assert f"{20 - ran} of 20 runs ({(20 - ran) / 20:.0%}) did not have to be run" in summary
+
+
+def test_a_gate_that_is_never_settled_early_lets_all_run(easy: Project) -> None:
+    session = easy.run(STOP, "--osmosis-gate=mean == 1")
+    assert (session.ret, len(session.runs), session.report["saved"]) == (0, 20, None)
+
+
+@pytest.mark.slow
+def test_extending_without_it_runs_what_was_left_out(easy: Project) -> None:
+    gate = "--osmosis-gate=mean >= 0.25"
+    assert len(easy.run(STOP, gate).runs) == 5
+    session = easy.run(gate, "--osmosis-extend")
+    assert len(session.runs) == 20
+    assert easy.endpoint.requests == 20
+
+
+def test_it_needs_a_gate(easy: Project) -> None:
+    session = easy.run(STOP)
+    assert session.ret == 4
+    assert session.mistake == "--osmosis-stop-when-decided needs --osmosis-gate too"

@@ -10,7 +10,7 @@ import pytest
 from pytest_osmosis.storage import run_lines
 from tests.support.endpoints import Ask, Endpoint, error_reply
 from tests.support.modes import each_mode
-from tests.support.project import Project
+from tests.support.project import KEPT, Project
 
 OTHER = """
 def shout(solution_str, ground_truth, extra_info):
@@ -38,9 +38,9 @@ def recorded(project: Project, endpoint: Endpoint) -> Project:
     return project
 
 
-def rescore(project: Project, *more: str, workers: int = 0):
+def rescore(project: Project, *more: str, workers: int = 0, kept: str = KEPT):
     return project.plain(
-        "--osmosis-rescore=data-m", "--osmosis-output=out.json", f"-n{workers}", *more
+        f"--osmosis-rescore={kept}", "--osmosis-output=out.json", f"-n{workers}", *more
     )
 
 
@@ -67,7 +67,7 @@ def test_other_functions_score_what_was_said_without_any_call(
         same = ("run_index", "answer", "tokens", "llm_calls", "started_at", "duration_ms", "model")
         assert [new[name] for name in same] == [old[name] for name in same]
     assert [run["error_type"] for run in session.runs[4:]] == ["agent"] * 2 + ["provider"] * 2
-    assert session.report["config"]["settings"]["rescored"] == "data-m"
+    assert session.report["config"]["settings"]["rescored"] == KEPT
     assert session.report["config"]["model"] == "m"
 
 
@@ -102,7 +102,7 @@ def test_an_unfinished_evaluation_is_scored_as_far_as_it_went(recorded: Project)
 @pytest.mark.slow
 def test_an_earlier_evaluation_is_named_with_its_time(recorded: Project):
     recorded.run("--osmosis-fresh", "--osmosis-seed=1")
-    [aside] = [path.name for path in (recorded.path / ".osmosis" / "runs").glob("data-m@*")]
+    [aside] = [path.name for path in (recorded.path / ".osmosis" / "runs").glob(f"{KEPT}@*")]
     session = recorded.plain("-n0", f"--osmosis-rescore={aside}", "--osmosis-output=out.json")
     assert session.report["summary"]["total_runs"] == 8
 
@@ -137,7 +137,7 @@ def test_a_grader_grades_again(project: Project, endpoint: Endpoint):
     assert [run["scores"] for run in first.runs] == [{"reward": 1.0}] * 2
     requests = endpoint.requests
     project.write("flow.py", GRADED.replace("STRICT", "0.25"))
-    session = rescore(project)
+    session = rescore(project, kept="flow.Ask-data-m")
     assert [run["scores"] for run in session.runs] == [{"reward": 0.25}] * 2
     assert endpoint.requests == requests
 
@@ -154,8 +154,12 @@ def test_a_conversation_that_was_too_long_is_said_to_be_missing(
 
 
 MISTAKES = {
-    "unknown": (["--osmosis-rescore=data-n"], "no such evaluation in", "did you mean 'data-m'?"),
-    "contradiction": (["--osmosis-rescore=data-m", "--osmosis-fresh"], "contradict each other", ""),
+    "unknown": ([f"--osmosis-rescore={KEPT}n"], "no such evaluation in", f"did you mean '{KEPT}'?"),
+    "contradiction": (
+        [f"--osmosis-rescore={KEPT}", "--osmosis-fresh"],
+        "contradict each other",
+        "",
+    ),
 }
 
 
@@ -182,7 +186,7 @@ def test_the_runs_of_a_test_function_are_refused(project: Project):
         "def test_it(rollout): pass\n",
     )
     project.plain(*project.options("-n0", agent=None, data=None, eval_fn=None), "test_marked.py")
-    session = project.plain("-n0", "--osmosis-rescore=test_marked.py-test_it-m")
+    session = project.plain("-n0", "--osmosis-rescore=agent.agent_loop-test_marked.py-test_it-m")
     assert session.ret == 4
     assert "run the test itself" in session.mistake
 

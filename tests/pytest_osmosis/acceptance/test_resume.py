@@ -13,7 +13,7 @@ import pytest
 from pytest_osmosis.storage import run_directory
 from tests.support.endpoints import Ask, Endpoint, error_reply
 from tests.support.modes import each_mode
-from tests.support.project import Project, Session
+from tests.support.project import KEPT, Project, Session
 
 ROWS = ["a", "b", "c", "wrong", "d", "e"]
 
@@ -53,7 +53,7 @@ def folders(project: Project) -> list[str]:
     return [path.name for path in run_directory.kept_in(project.path / ".osmosis" / "runs")]
 
 
-def journal_of(project: Project, name: str = "data-m") -> Path:
+def journal_of(project: Project, name: str = "agent.agent_loop-data-m") -> Path:
     return project.path / ".osmosis" / "runs" / name / "journal.jsonl"
 
 
@@ -70,7 +70,7 @@ def steady(report: dict[str, Any]) -> dict[str, Any]:
 @each_mode
 def test_only_what_has_no_score_is_run_again(unfinished: Project, model: Flaky, workers: int):
     session = unfinished.run(workers=workers)
-    assert "osmosis: journal .osmosis/runs/data-m, resuming: 4 of 6 runs done" in session.lines
+    assert f"osmosis: journal .osmosis/runs/{KEPT}, resuming: 4 of 6 runs done" in session.lines
     assert model.asked == {"c": 1, "e": 1}
     assert session.outcomes == {"passed": 5, "failed": 1}
     assert [run["cached"] for run in session.runs] == [True, True, False, True, True, False]
@@ -94,7 +94,9 @@ def test_data_outside_the_root_directory_are_resumed_too(
     first = project.run("--rootdir=inner", *data, data=None, workers=workers)
     assert "../data.jsonl::row-1[run-0]" in first.out and "../more.jsonl::row-0[run-0]" in first.out
     kept = project.path / "inner" / ".osmosis" / "runs"
-    assert {folder.name for folder in run_directory.kept_in(kept)} == {"up1.data-m", "up1.more-m"}
+    assert {folder.name for folder in run_directory.kept_in(kept)} == {
+        f"agent.agent_loop-up1.{name}-m" for name in ("data", "more")
+    }
     model.asked.clear()
     model.down = set()
     session = project.run("--rootdir=inner", *data, data=None, workers=workers)
@@ -267,7 +269,7 @@ def test_more_runs_and_rows_use_what_is_done_only_when_asked(project, model, wor
     [line] = [line for line in session.lines if "starting anew" in line]
     assert line.startswith(
         "osmosis: starting anew: n was 2 and is 3 (with --osmosis-extend its runs are used); "
-        "the one before is kept as data-m@"
+        "the one before is kept as agent.agent_loop-data-m@"
     )
     assert model.asked == {"a": 5, "b": 5, "c": 5}
 
@@ -276,7 +278,7 @@ def test_what_cannot_be_extended_is_refused_and_names_the_change(unfinished, mod
     session = unfinished.run("--osmosis-extend", "--osmosis-temperature=0.5", "--n=2")
     assert session.ret == 4
     assert session.mistake.startswith(
-        "--osmosis-extend: data-m cannot be resumed: temperature was not given and is 0.5; "
+        f"--osmosis-extend: {KEPT} cannot be resumed: temperature was not given and is 0.5; "
     )
     refused = unfinished.run("--osmosis-resume", "--n=2")
     assert refused.ret == 4
@@ -299,7 +301,7 @@ def test_a_selected_part_is_run_for_real_and_leaves_an_unfinished_evaluation(
         assert "--osmosis-resume uses the runs of whole evaluations, and" in refused.mistake
     assert model.asked["a"] == 2
     assert journal_of(unfinished).read_bytes() == before
-    assert folders(unfinished) == ["data-m"]
+    assert folders(unfinished) == ["agent.agent_loop-data-m"]
     model.asked.clear()
     assert "resuming: 4 of 6 runs done" in unfinished.run().out
     assert model.asked == {"c": 1, "e": 1}
@@ -337,7 +339,7 @@ def test_resume_with_nothing_kept_is_refused(project, model):
     project.rows("a")
     session = project.run("--osmosis-resume")
     assert session.ret == 4
-    assert session.mistake == "--osmosis-resume: nothing to resume: there is no data-m"
+    assert session.mistake == f"--osmosis-resume: nothing to resume: there is no {KEPT}"
     assert not model.asked
 
 
@@ -348,7 +350,7 @@ def test_nothing_is_kept_and_nothing_begun_when_nothing_is_selected(project, mod
     before = journal_of(project).read_bytes()
     assert project.run("-k", "nothing-like-this").ret == 5
     assert project.run("--collect-only").ret == 0
-    assert folders(project) == ["data-m"]
+    assert folders(project) == ["agent.agent_loop-data-m"]
     assert journal_of(project).read_bytes() == before
 
 
@@ -408,7 +410,7 @@ def test_another_place_can_be_named(project, model, tmp_path):
     project.rows("a", "b")
     model.down = {"b"}
     project.run(f"--osmosis-run-dir={tmp_path}/kept")
-    assert (tmp_path / "kept" / "data-m" / "journal.jsonl").exists()
+    assert (tmp_path / "kept" / KEPT / "journal.jsonl").exists()
     assert not (project.path / ".osmosis").exists()
     model.down = set()
     session = project.run(f"--osmosis-run-dir={tmp_path}/kept")

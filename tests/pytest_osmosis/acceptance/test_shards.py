@@ -87,7 +87,10 @@ def test_shards_run_beside_each_other_and_each_resumes_its_own_runs(
         first.wait()
     endpoint.answers = None
     again = project.run(shard="1/2", output="1.json")
-    assert "journal .osmosis/runs/data.shard-1-of-2-m, resuming: 1 of 2 runs done" in again.out
+    assert (
+        "journal .osmosis/runs/agent.agent_loop-data.shard-1-of-2-m, resuming: 1 of 2 runs done"
+        in again.out
+    )
     assert endpoint.by_row == {"a": 1, "b": 1, "c": 2, "d": 1}
 
 

@@ -132,7 +132,7 @@ class TestQuiet:
         assert "rollouts\n" not in first.out.partition("osmosis summary")[0]
         again = project.run(option)
         assert [line for line in again.lines if line.startswith("osmosis: ")] == [
-            "osmosis: journal .osmosis/runs/data-m, resuming: 1 of 2 runs done"
+            "osmosis: journal .osmosis/runs/agent.agent_loop-data-m, resuming: 1 of 2 runs done"
         ]
 
     def test_qq_is_silent_but_for_failures(self, ten: Project) -> None:

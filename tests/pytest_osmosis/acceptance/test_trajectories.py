@@ -15,9 +15,9 @@ import pytest
 from osmosis_ai.secret import Secret, mask_everywhere
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage import excerpt, journal
+from pytest_osmosis.storage.excerpt import export
 from pytest_osmosis.storage.run_lines import read_record
 from pytest_osmosis.storage.run_log import RunFolder, RunLog
-from pytest_osmosis.storage.trajectories import export
 from tests.support import report_page
 from tests.support.endpoints import error_reply
 from tests.support.modes import each_mode

@@ -296,8 +296,9 @@ AGENT, DATA = "--osmosis-agent=agent:agent_loop", "--osmosis-data=data.jsonl"
             "run of an evaluation: give --osmosis-data data.jsonl too",
         ),
         (
-            ["data.jsonl::row-1[run-2-org/m]", AGENT, DATA, "--osmosis-model=embedded"],
-            "run of an evaluation: give --osmosis-baseline-model and --osmosis-n 3 or more too",
+            ["data.jsonl::row-1[org/m][run-2]", AGENT, DATA, "--osmosis-model=embedded"],
+            "run of an evaluation: give --osmosis-model or --osmosis-agent of each candidate and "
+            "--osmosis-n 3 or more too",
         ),
         (
             ["gates::mean >= 0.5"],

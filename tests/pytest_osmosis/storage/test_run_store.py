@@ -191,9 +191,9 @@ def test_a_file_of_any_script_is_an_evaluation_of_its_own(
 @pytest.mark.parametrize(
     ("data", "name"),
     [
-        ("données/été.jsonl", "données.été-calc-7b"),
-        ("my rows (1).jsonl", "my-rows-1-calc-7b"),
-        ("数据.jsonl", "数据-calc-7b"),
+        ("données/été.jsonl", "agent.agent_loop-données.été-calc-7b"),
+        ("my rows (1).jsonl", "agent.agent_loop-my-rows-1-calc-7b"),
+        ("数据.jsonl", "agent.agent_loop-数据-calc-7b"),
     ],
 )
 def test_an_evaluation_has_the_name_of_its_file(tmp_path: Path, data: str, name: str) -> None:

@@ -167,7 +167,7 @@ def test_a_gate_that_cannot_be_read_says_why_and_shows_the_grammar(text, says):
     assert says in str(caught.value)
     assert repr(" ".join(text.split())) in str(caught.value)
     _, grammar = str(caught.value).splitlines()
-    assert "METRIC[EVAL_FN] [- baseline] OP NUMBER [where COLUMN = VALUE]" in grammar
+    assert "METRIC[EVAL_FN, model=NAME] [- baseline] OP NUMBER [where COLUMN = VALUE]" in grammar
 
 
 @pytest.mark.parametrize(
