@@ -49,8 +49,8 @@ from .operations.logs import log_exchange
 from .operations.metrics import Metrics, show_metrics
 from .pages.live import Streams
 from .pages.rendering import as_page
-from .pages.report_page import Rendered
 from .pages.routes import PAGES
+from .pages.run_rows import Recent, RowView
 from .settings import MIB, Settings
 from .throttle import Throttle
 from .vault.cipher import Vault
@@ -110,7 +110,10 @@ def create_app(
     app.state.device_logins = Throttle(settings.limits.device_logins)
     app.state.checks = DatasetChecks()
     app.state.streams = Streams()
-    app.state.rendered = Rendered()
+    app.state.rendered = Recent[str](lambda page: len(page) <= 16 * MIB)
+    app.state.rows = Recent[list[RowView]](
+        lambda rows: sum(len(row.outcomes) for row in rows) <= 50_000
+    )
     return app
 
 

@@ -10,21 +10,18 @@ from urllib.parse import quote
 from pydantic import Field
 
 from osmosis_ai.platform.config_models import Rule
-from pytest_osmosis.dataset.sampling import sample_size
 
-from ..database.models import Dataset, Run
-from ..datasets.records import ready_dataset
+from ..database.models import Run
 from ..errors import Refused
+from ..execution.admission import submit
 from ..execution.deletion import delete_run
-from ..execution.orders import SAMPLE
 from ..execution.outcome import open_conversations
 from ..http.endpoints import ApiAnswer, ApiCall, Endpoint, FileAnswer, Handler, Needs
 from ..http.validation import Fields, Page, page_document, refused_fields
 from ..identifiers import timestamp
 from ..runs import logs, records
-from ..runs.kinds import EVALUATION, TRAINING, RunKind
+from ..runs.kinds import RunKind
 from ..runs.submissions import Submission, name_problems, submission_model
-from ..vault.records import missing
 
 
 class LogPage(Fields):
@@ -48,10 +45,6 @@ class LogPage(Fields):
         return self.direction == "backward"
 
 
-NO_TRAINER = (
-    "this platform has no trainer, so it executes no training runs; its operator sets one with "
-    "`osmosis platform serve --trainer COMMAND`"
-)
 _KEY = re.compile(r"[!-~]{1,255}")
 _COUNTS = ("total_samples", "completed_samples", "graded", "passed", "failed", "skipped")
 _NO_OVERVIEW: dict[str, Any] = {
@@ -92,77 +85,22 @@ def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
 
 
 def _submit(kind: RunKind) -> Callable[[ApiCall[Submission, None]], ApiAnswer]:
-    def submit(call: ApiCall[Submission, None]) -> ApiAnswer:
+    def submitted(call: ApiCall[Submission, None]) -> ApiAnswer:
         submission = call.body
-        if kind is TRAINING and not call.settings.has_trainer:
-            raise Refused(422, "no_trainer", NO_TRAINER)
         if problems := list(name_problems(submission)):
             raise refused_fields(problems)
-        key = _idempotency_key(call)
-        run, is_new = records.submit(
+        run, is_new = submit(
             call.session,
             kind,
             submission,
-            caller=call.caller,
+            settings=call.settings,
+            user_id=call.caller.user_id,
             workspace=call.workspace,
-            find_dataset=lambda: _checked_needs(kind, call),
-            idempotency_key=key,
+            idempotency_key=_idempotency_key(call),
         )
         return ApiAnswer(_summary(call, run), status=201 if is_new else 200)
 
-    return submit
-
-
-def _checked_needs(kind: RunKind, call: ApiCall[Submission, None]) -> Dataset:
-    """Return the dataset that a submission names; refuse one that names what is not there."""
-    limit = call.settings.limits.runs
-    if records.count_going_on(call.session, call.caller) >= limit:
-        message = f"{limit} of your runs have not ended, which is the limit; stop some, or wait"
-        raise Refused(409, "too_many", message)
-    name = call.body.section["experiment_config"]["dataset"]
-    dataset = ready_dataset(call.session, call.workspace.id, name)
-    if dataset is not None and kind is EVALUATION:
-        _check_size(call, dataset)
-    required = call.body.required_secrets
-    secrets = missing(call.session, call.workspace.id, call.caller.user_id, required)
-    message = ""
-    if secrets:
-        message = (
-            f"secrets.required: there is no secret {', '.join(secrets)}; "
-            "set each with `osmosis secret set NAME`"
-        )
-    if dataset is None:
-        raise Refused(
-            422,
-            "dataset_not_found",
-            "experiment_config.dataset: the workspace has no dataset of this name that is ready; "
-            f"upload one with `osmosis dataset upload`{f'. {message}' if message else ''}",
-            field="experiment_config.dataset",
-            details={"missing": secrets},
-        )
-    if message:
-        field, details = "secrets.required", {"missing": secrets}
-        raise Refused(422, "missing_secrets", message, field=field, details=details)
-    return dataset
-
-
-def _check_size(call: ApiCall[Submission, None], dataset: Dataset) -> None:
-    """Refuse an evaluation of more runs than a process can hold."""
-    given = call.body.section.get("evaluation_config", {})
-    if dataset.row_count is None:
-        return
-    rows = sample_size(SAMPLE, dataset.row_count)
-    if "limit" in given:
-        rows = min(given["limit"], dataset.row_count)
-    n, most = given.get("n", 1), call.settings.limits.evaluation_runs
-    if rows * n > most:
-        raise Refused(
-            422,
-            "too_many_runs",
-            f"evaluation_config.n: {rows:,} rows x {n:,} are {rows * n:,} runs, and one evaluation "
-            f"has {most:,} at most: lower n or limit",
-            field="evaluation_config.n",
-        )
+    return submitted
 
 
 def _idempotency_key(call: ApiCall[Submission, None]) -> str | None:

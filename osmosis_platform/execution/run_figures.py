@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from pytest_osmosis.verdicts import overall
 from .tail import TailedFile
 
 _PASS_AT = "pass_at_"
+_ROWS = 100
+"""That a page shows while they come: those of which the fewest runs passed."""
 _COUNTED = (b'{"session":', b'{"run":')
 """How the lines begin that are counted; the others are what was said."""
 
@@ -33,6 +36,8 @@ class Progress:
         self._earlier: dict[tuple[int, int], Mapping[str, Any]] = {}
         """Runs as the last session found them."""
         self._repeated_tokens = 0
+        self._began: float | None = None
+        """When the first run of the last session did."""
 
     def update(self) -> bool:
         """Read what is new; return whether there was something."""
@@ -60,6 +65,7 @@ class Progress:
             self._session += 1
             self._planned = _planned(record["session"]) or self._planned
             self._earlier = dict(self._runs)
+            self._began = None
             return
         run = record["run"]
         key = run["row_index"], run["run_index"]
@@ -67,6 +73,8 @@ class Progress:
         before = self._earlier.pop(key, None)
         if before is not None and not (began and before["began"] == began):  # scored again
             self._repeated_tokens += before["tokens"]
+        if began and (before is None or before["began"] != began):
+            self._began = min(began, self._began or began)
         self._runs[key] = {
             "passed": bool(run.get("passed")),
             "scored": bool(run.get("scores")),
@@ -95,7 +103,23 @@ class Progress:
         by_row: dict[int, list[bool]] = {}
         for (row_index, _), run in self._runs.items():
             by_row.setdefault(row_index, []).append(run["passed"])
-        return {"overview": self.overview, "pass_at_1": _pass_at_1(by_row.values())}
+        rows = sorted((sum(runs) / len(runs), row, runs) for row, runs in by_row.items())
+        began = self._began
+        done = sum((run["began"] or 0) >= began for run in self._runs.values()) if began else 0
+        return {
+            "overview": self.overview,
+            "pass_at_1": _pass_at_1(by_row.values()),
+            "rows": [[row, sum(runs), len(runs)] for _, row, runs in rows[:_ROWS]],
+            "remaining_s": _remaining_s(began, done, self.overview),
+        }
+
+
+def _remaining_s(began: float | None, done: int, overview: Mapping[str, Any]) -> float | None:
+    """Return how long the rest takes at the pace of the runs since a time; None where unknown."""
+    if not began or not done:
+        return None
+    left: int = overview["total_samples"] - overview["completed_samples"]
+    return max(0.0, time.time() - began) / done * left
 
 
 def _planned(session: Mapping[str, Any]) -> int:

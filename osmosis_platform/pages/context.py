@@ -30,6 +30,7 @@ from .rendering import ElsewhereFirst, Page, page, render, text_of
 _DONE: Mapping[str, str] = {
     "saved": "Saved.",
     "deleted": "Deleted.",
+    "submitted": "Submitted again, with the newest dataset of its name.",
     "stopped": "The run was stopped. What was finished is kept.",
     "uploaded": "The dataset was uploaded.",
     "replaced": "The dataset was uploaded. Runs use it in place of an older one of its name.",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import PurePath
-from typing import BinaryIO
+from itertools import islice
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO
 
 import anyio
+from sqlalchemy import select
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
@@ -17,7 +21,7 @@ from starlette.responses import Response
 from pytest_osmosis.dataset.formats import SUFFIXES, SUFFIXES_SHOWN
 
 from ..database.connection import Database
-from ..database.models import Dataset
+from ..database.models import Dataset, Run
 from ..datasets import records
 from ..datasets.completion import complete
 from ..datasets.files import DatasetFiles
@@ -34,6 +38,9 @@ PAGE = 50
 _ROOM = 64 * 1024
 """In a form, for what is not the file."""
 _BLOCK = 1024 * 1024
+_BEGINNING = 256 * 1024
+"""Bytes of a file that are looked at for a preview."""
+_PREVIEWED = 20
 
 
 def show_datasets(context: PageContext) -> Response:
@@ -52,6 +59,35 @@ def show_datasets(context: PageContext) -> Response:
         suffixes_shown=SUFFIXES_SHOWN,
         largest=min(limits.simple_upload_bytes, limits.dataset_bytes),
     )
+
+
+def show_dataset(context: PageContext) -> Response:
+    """Show the first rows of one, and the runs that used it."""
+    dataset = records.find(context.session, context.workspace.id, context.request.path_params["id"])
+    query = select(Run.name).where(Run.dataset_id == dataset.id).order_by(Run.created_at.desc())
+    return context.show(
+        "dataset.html",
+        active="datasets",
+        dataset=dataset,
+        rows=_first_rows(DatasetFiles(context.settings.data, dataset.id, dataset.extension).rows),
+        runs=context.session.scalars(query.limit(PAGE)).all(),
+    )
+
+
+def _first_rows(path: Path) -> list[dict[str, Any]]:
+    """Return rows that the beginning of a file has whole; none of a file that is not lines."""
+    if not path.exists() or path.suffix not in (".csv", ".jsonl"):
+        return []
+    with path.open("rb") as file:
+        lines = file.read(_BEGINNING).decode("utf-8-sig", "replace").splitlines()
+        whole = lines if not file.read(1) else lines[:-1]
+    try:
+        if path.suffix == ".csv":
+            return [*islice(csv.DictReader(whole, restkey=""), _PREVIEWED)]
+        rows = [json.loads(line) for line in whole[:_PREVIEWED] if line.strip()]
+    except (ValueError, RecursionError, csv.Error):
+        return []
+    return [row for row in rows if isinstance(row, dict)]
 
 
 def delete_dataset(context: PageContext, fields: Mapping[str, str]) -> Response:

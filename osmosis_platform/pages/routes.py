@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from . import compare, datasets, login, members, report_page, run_list, run_page, secrets, tokens
+from . import compare, datasets, login, members, run_list, run_page, secrets, tokens
 from .context import done_by, shown_by
 from .device import decide, show_device
 from .live import streamed_by
@@ -43,14 +43,17 @@ PAGES = [
     _get(_RUN, shown_by(run_page.show_run)),
     _get(f"{_RUN}/events", streamed_by(run_page.live_run)),
     _post(f"{_RUN}/stop", done_by(run_page.stop_run, run_page.show_run)),
+    _post(f"{_RUN}/title", done_by(run_page.set_title, run_page.show_run)),
+    _post(f"{_RUN}/again", done_by(run_page.run_again, run_page.show_run)),
     _post(f"{_RUN}/delete", done_by(run_page.delete_run, run_page.show_run)),
-    _get(f"{_RUN}/report", shown_by(report_page.show_report)),
-    _get(f"{_RUN}/report.html", shown_by(report_page.download_html)),
+    _get(f"{_RUN}/report", shown_by(run_page.show_report)),
+    _get(f"{_RUN}/report.html", shown_by(run_page.download_html)),
     _get(f"{_RUN}/report.json", shown_by(run_page.download_report)),
     _get(f"{_RUN}/log.txt", shown_by(run_page.download_log)),
     _get(f"{_ALL}/compare", shown_by(compare.show_comparison)),
     _get(_DATASETS, shown_by(datasets.show_datasets)),
     _post(_DATASETS, datasets.upload),
+    _get(f"{_DATASETS}/{{id}}", shown_by(datasets.show_dataset)),
     _post(f"{_DATASETS}/{{id}}/delete", done_by(datasets.delete_dataset, datasets.show_datasets)),
     _get(_SECRETS, shown_by(secrets.show_secrets)),
     _post(_SECRETS, done_by(secrets.set_secret, secrets.show_secrets)),

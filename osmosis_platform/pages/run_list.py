@@ -1,17 +1,18 @@
-"""The runs of a workspace: the newest first, how far each is, and the trend of each config."""
+"""The runs of a workspace: filtered, searched and sorted, and the trend of each config."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass
-from datetime import datetime
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, case, func, or_, select
+from sqlalchemy.orm import InstrumentedAttribute
 from starlette.responses import Response
 
-from ..database.models import Run
+from ..database.models import Run, User
 from ..runs import records
 from ..runs.kinds import EVALUATION, TRAINING, RunKind
 from .context import PageContext
@@ -24,15 +25,56 @@ _HISTORY = 500
 _TRENDS = 6
 _OUTCOMES = 30
 """Runs in one trend."""
+_VALUES = 200
+"""Of a filter."""
+
+
+_TITLE = Run.results["title"].as_string()
+FILTERS: Mapping[str, ColumnElement[str]] = {
+    "outcome": case(
+        (Run.status == "finished", func.coalesce(Run.metrics["verdict"].as_string(), "finished")),
+        else_=Run.status,
+    ),
+    "rollout": Run.submission[("experiment_config", "rollout")].as_string(),
+    "model": Run.submission[("experiment_config", "model_path")].as_string(),
+    "dataset": Run.submission[("experiment_config", "dataset")].as_string(),
+    "by": select(User.name).where(User.id == Run.creator_id).scalar_subquery(),
+}
+"""What a run is filtered by, by the name in the address."""
+SORTS: Mapping[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
+    "run": func.lower(func.coalesce(func.nullif(_TITLE, ""), Run.name)),
+    "outcome": FILTERS["outcome"],
+    "pass": Run.metrics[("pass_at_1", "value")].as_float(),
+    "passed": Run.metrics[("overview", "passed")].as_float(),
+    "tokens": Run.metrics[("overview", "tokens_used")].as_float(),
+    "took": Run.metrics[("overview", "duration_ms")].as_float(),
+    "submitted": Run.created_at,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigTrend:
-    """A config with its finished runs."""
+    """A config with the figures of its finished runs."""
 
     config: ConfigView
-    key: str
-    trend: Trend
+    runs: Sequence[tuple[str, FigureView]]
+    """The name of each run and its figure, the oldest first."""
+
+    @property
+    def change(self) -> FigureView | None:
+        """By how much the newest differs from the one before, with the interval of that.
+
+        It is made of the intervals of both: Newcombe (1998), Statistics in Medicine 17, method 10.
+        """
+        if len(self.runs) < 2:
+            return None
+        (_, before), (_, now) = self.runs[-2:]
+        change = now.value - before.value
+        if now.low is None or now.high is None or before.low is None or before.high is None:
+            return FigureView(change)
+        low = change - math.hypot(now.value - now.low, before.high - before.value)
+        high = change + math.hypot(now.high - now.value, before.value - before.low)
+        return FigureView(change, low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +82,50 @@ class RunListing:
     """Which runs an address asks for."""
 
     kind: RunKind
-    config: str
+    asked: Mapping[str, str]
+    """The values of filters, `q` for the search, `sort`."""
     offset: int
 
     @classmethod
     def of(cls, context: PageContext) -> RunListing:
         """Return what the address of a visit asks for."""
         kind = TRAINING if context.query("kind") == TRAINING.name else EVALUATION
-        return cls(kind, context.query("config"), context.whole("offset"))
+        asked = {name: context.query(name) for name in (*FILTERS, "q")}
+        sort = context.query("sort")
+        asked["sort"] = sort if sort.removeprefix("-") in SORTS else ""
+        return cls(
+            kind, {name: value for name, value in asked.items() if value}, context.whole("offset")
+        )
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it leaves runs out."""
+        return bool(self.asked.keys() - {"sort"})
+
+    def address(self, **changed: Any) -> str:
+        """Return its query, with changes."""
+        kind = "" if self.kind is EVALUATION else self.kind.name
+        asked = {"kind": kind, **self.asked, "offset": self.offset, **changed}
+        return urlencode({name: value for name, value in asked.items() if value})
+
+    @property
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """What the runs meet."""
+        found = [
+            column == self.asked[name] for name, column in FILTERS.items() if name in self.asked
+        ]
+        texts = (Run.name, _TITLE, *(FILTERS[name] for name in ("rollout", "model", "dataset")))
+        for word in self.asked.get("q", "").split()[:8]:
+            found.append(or_(*(text.icontains(word, autoescape=True) for text in texts)))
+        return found
+
+    @property
+    def order(self) -> list[ColumnElement[Any]]:
+        """What they are sorted by."""
+        if not (sort := self.asked.get("sort")):
+            return []
+        column = SORTS[sort.removeprefix("-")]
+        return [(column.desc() if sort.startswith("-") else column.asc()).nulls_last()]
 
 
 def show_runs(context: PageContext) -> Response:
@@ -61,6 +139,7 @@ def show_runs(context: PageContext) -> Response:
         runs=runs,
         total=total,
         page_size=PAGE,
+        choices=_choices(context, listing),
         trends=_trends(context, listing),
         others=[kind for kind in (EVALUATION, TRAINING) if kind != listing.kind],
     )
@@ -70,138 +149,58 @@ def live_runs(context: PageContext, cursor: int) -> Update:
     """Return what the list shows now."""
     listing = RunListing.of(context)
     runs, _ = _runs(context, listing)
-    parts = [LivePart("runs", _state(runs), lambda: context.text("runs_table.html", runs=runs))]
+
+    shown: dict[str, Any] = {"listing": listing, "runs": runs}
+    parts = [LivePart("runs", runs, lambda: context.text("runs_table.html", **shown))]
     if listing.kind == EVALUATION:
         ended = [run.id for run in runs if run.has_ended]
-
-        def trends() -> str:
-            return context.text("trends.html", listing=listing, trends=_trends(context, listing))
-
-        parts.append(LivePart("trends", ended, trends))
+        trends = LivePart(
+            "trends", ended, lambda: context.text("trends.html", trends=_trends(context, listing))
+        )
+        parts.append(trends)
     return Update(parts)
 
 
-def _state(runs: Sequence[RunView]) -> list[Any]:
-    return [(run.id, run.status, run.done, run.total, run.pass_at_1) for run in runs]
-
-
 def _runs(context: PageContext, listing: RunListing) -> tuple[list[RunView], int]:
-    if not listing.config:
-        found, total = records.newest(
-            context.session, listing.kind, context.workspace, limit=PAGE, offset=listing.offset
-        )
-        return [*map(view_of, found)], total
-    newest, _ = records.newest(
-        context.session, listing.kind, context.workspace, limit=_HISTORY, offset=0
+    found, total = records.newest(
+        context.session,
+        listing.kind,
+        context.workspace,
+        limit=PAGE,
+        offset=listing.offset,
+        conditions=listing.conditions,
+        first=listing.order,
     )
-    alike = [run for run in newest if _key(config_of(run.submission)) == listing.config]
-    shown = alike[listing.offset : listing.offset + PAGE]
-    return [*map(view_of, shown)], len(alike)
+    return [*map(view_of, found)], total
+
+
+def _choices(context: PageContext, listing: RunListing) -> dict[str, list[str]]:
+    """Return the values that each filter can have."""
+    ours = (Run.workspace_id == context.workspace.id, Run.kind == listing.kind.name)
+    found = {}
+    for name, column in FILTERS.items():
+        query = select(column).where(*ours).distinct().limit(_VALUES)
+        chosen = {listing.asked[name]} if name in listing.asked else set()
+        found[name] = sorted(chosen.union(context.session.scalars(query)))
+    return found
 
 
 def _trends(context: PageContext, listing: RunListing) -> list[ConfigTrend]:
-    """Return the trends of the configs that were evaluated last, or of the one asked for."""
+    """Return the trends of the configs that were evaluated last, of those that were asked for."""
     query = (
-        select(Run.name, Run.submission, Run.metrics, Run.created_at)
+        select(Run.name, Run.submission, Run.metrics)
         .where(
             Run.workspace_id == context.workspace.id,
             Run.kind == EVALUATION.name,
             Run.status == "finished",
+            *listing.conditions,
         )
         .order_by(Run.created_at.desc())
         .limit(_HISTORY)
     )
-    outcomes: dict[ConfigView, list[TrendValue]] = {}
-    for name, submission, metrics, created_at in context.session.execute(query):
-        figure = figure_of(metrics)
-        if figure is not None:
-            found = outcomes.setdefault(config_of(submission), [])
-            found.append(TrendValue(name, created_at, figure))
-    return [
-        ConfigTrend(config, key, trend_of(found[:_OUTCOMES][::-1]))
-        for config, found in outcomes.items()
-        if (key := _key(config)) == listing.config or not listing.config
-    ][:_TRENDS]
-
-
-def _key(config: ConfigView) -> str:
-    return hashlib.sha256("\0".join(astuple(config)).encode()).hexdigest()[:16]
-
-
-WIDTH = 280.0
-HEIGHT = 72.0
-_MARGIN = 6.0
-_SCALE = 26.0
-"""On the right, for the labels of the axis."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrendValue:
-    """The figure of one run."""
-
-    name: str
-    at: datetime
-    figure: FigureView
-
-
-@dataclass(frozen=True, slots=True)
-class TrendPoint:
-    """Where an outcome is in the chart; its interval from `top` to `bottom`."""
-
-    outcome: TrendValue
-    x: float
-    y: float
-    top: float
-    bottom: float
-
-
-@dataclass(frozen=True, slots=True)
-class Trend:
-    """The outcomes of a config, the oldest first."""
-
-    points: Sequence[TrendPoint]
-
-    @property
-    def line(self) -> str:
-        """The points of a polyline."""
-        return " ".join(f"{point.x:g},{point.y:g}" for point in self.points)
-
-    @property
-    def last(self) -> TrendValue:
-        """The newest one."""
-        return self.points[-1].outcome
-
-    @property
-    def change(self) -> float | None:
-        """By how much the newest differs from the one before."""
-        if len(self.points) < 2:
-            return None
-        return self.last.figure.value - self.points[-2].outcome.figure.value
-
-    @property
-    def words(self) -> str:
-        """What the chart shows, for who does not see it."""
-        shown = ", ".join(f"{100 * each.outcome.figure.value:.1f}%" for each in self.points[-10:])
-        return (
-            f"pass@1 of the last {len(self.points[-10:])} finished runs, the oldest first: {shown}"
-        )
-
-
-def trend_of(outcomes: Sequence[TrendValue]) -> Trend:
-    """Place outcomes, the oldest first, at equal distances from left to right."""
-    gaps = max(1, len(outcomes) - 1)
-    step = (WIDTH - _MARGIN - _SCALE) / gaps
-    start = _MARGIN if len(outcomes) > 1 else WIDTH / 2
-    return Trend([_point(each, start + index * step) for index, each in enumerate(outcomes)])
-
-
-def _point(outcome: TrendValue, x: float) -> TrendPoint:
-    figure = outcome.figure
-    low = figure.value if figure.low is None else figure.low
-    high = figure.value if figure.high is None else figure.high
-    return TrendPoint(outcome, round(x, 2), _height(figure.value), _height(high), _height(low))
-
-
-def _height(value: float) -> float:
-    inside = min(1.0, max(0.0, value))
-    return round(_MARGIN + (1.0 - inside) * (HEIGHT - 2 * _MARGIN), 2)
+    found: dict[ConfigView, list[tuple[str, FigureView]]] = {}
+    for name, submission, metrics in context.session.execute(query):
+        if (figure := figure_of(metrics)) is not None:
+            found.setdefault(config_of(submission), []).append((name, figure))
+    trends = [ConfigTrend(config, runs[:_OUTCOMES][::-1]) for config, runs in found.items()]
+    return trends[:_TRENDS]

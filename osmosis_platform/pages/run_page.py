@@ -1,23 +1,28 @@
-"""One run: its figures, its log while it is written, its report; stopping it."""
+"""One run: its figures, its rows, its log while it is written; stopping it, running it again."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from itertools import groupby, pairwise, zip_longest
 from typing import Any
 
 from sqlalchemy import select
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
-from ..database.models import LogLine, Run, now
+from ..accounts.tokens import LABEL_LENGTH, is_label
+from ..database.connection import lock
+from ..database.models import LogLine, Run, Workspace, now
 from ..errors import Refused
-from ..execution import deletion
+from ..execution import admission, deletion
 from ..runs import logs, records
 from ..runs.kinds import EVALUATION, KINDS, TRAINING, RunKind
+from ..runs.submissions import submission_model
 from .context import PageContext
 from .live import LivePart, Update
 from .rendering import go_to
+from .run_rows import Recent, list_rows, render_report, report_of
 from .run_view import RunView, view_of
 
 LINES = 200
@@ -25,8 +30,6 @@ LINES = 200
 _LINGERS = timedelta(seconds=10)
 """For so long after its end a run may still get lines and its report."""
 _COMPARABLE = 50
-_SECTIONS = ("experiment_config", "env_config")
-"""Parts of a submission that are shown otherwise, and the one whose values are shown as names."""
 
 
 def show_run(context: PageContext) -> Response:
@@ -41,13 +44,12 @@ def show_run(context: PageContext) -> Response:
         active="runs",
         kind=kind,
         run=view,
-        lines=[*reversed(lines)],
+        steps=_steps([*reversed(lines)]),
         cursor=lines[0].id if lines else 0,
         earlier=earlier,
         before=before,
         is_live=before is None and not _is_over(view),
-        has_report=_has_report(context, run),
-        **_facts(run),
+        **_parts(context, run),
         others=comparable_runs(context, run),
     )
 
@@ -56,24 +58,22 @@ def live_run(context: PageContext, cursor: int) -> Update:
     """Return what the page of the run shows now."""
     _, run = find_run(context)
     view = view_of(run)
-    has_report = _has_report(context, run)
     lines = logs.lines(context.session, run, cursor=cursor, limit=1000, backward=False)
-    shown: dict[str, Any] = {"run": view, "has_report": has_report, **_facts(run)}
-    counts = (view.done, view.total, view.passed, view.tokens, view.has_ended, view.error)
-    figures = (*counts, view.pass_at_1, view.pass_at_k, view.rewards, view.verdict)
-    facts = (view.status, view.commit, run.interruptions)
-    parts = [
-        LivePart("status", view.status, lambda: context.text("run_status.html", **shown)),
-        LivePart(
-            "actions", (view.status, has_report), lambda: context.text("run_actions.html", **shown)
-        ),
-        LivePart("figures", figures, lambda: context.text("run_figures.html", **shown)),
-        LivePart("facts", facts, lambda: context.text("run_facts.html", **shown)),
-        LivePart("report", has_report, lambda: context.text("run_report.html", **shown)),
-    ]
+    shown: dict[str, Any] = {"run": view, **_parts(context, run)}
+    has_report = shown["has_report"]
+
+    def part(name: str, state: object) -> LivePart:
+        return LivePart(name, state, lambda: context.text(f"run_{name}.html", **shown))
+
     return Update(
-        parts,
-        lines=context.text("log_lines.html", lines=lines) if lines else "",
+        [
+            part("status", view.outcome),
+            part("actions", (view.status, has_report)),
+            part("figures", view),
+            part("facts", (view.status, view.commit, run.interruptions)),
+            part("rows", (has_report, view.rows)),
+        ],
+        lines=context.text("log_lines.html", steps=_steps(lines)) if lines else "",
         cursor=lines[-1].id if lines else cursor,
         has_ended=_is_over(view) and not lines,
     )
@@ -84,6 +84,31 @@ def stop_run(context: PageContext, fields: Mapping[str, str]) -> Response:
     kind, run = find_run(context)
     records.stop(context.session, kind, run)
     return go_to(f"{context.path('runs', run.name)}?done=stopped")
+
+
+def set_title(context: PageContext, fields: Mapping[str, str]) -> Response:
+    """Give it a title, or none."""
+    _, run = find_run(context)
+    title = fields.get("title", "").strip()
+    if title and not is_label(title):
+        raise Refused(422, "invalid", f"A title has one line of up to {LABEL_LENGTH} characters.")
+    lock(context.session, run)  # its executor notes facts there too
+    run.results = {**(run.results or {}), "title": title}
+    return go_to(f"{context.path('runs', run.name)}?done=saved")
+
+
+def run_again(context: PageContext, fields: Mapping[str, str]) -> Response:
+    """Submit what it was submitted with."""
+    kind, run = find_run(context)
+    again, _ = admission.submit(
+        context.session,
+        kind,
+        submission_model(kind.config).model_validate(run.submission),
+        settings=context.settings,
+        user_id=context.user.id,
+        workspace=context.workspace,
+    )
+    return go_to(f"{context.path('runs', again.name)}?done=submitted")
 
 
 def delete_run(context: PageContext, fields: Mapping[str, str]) -> Response:
@@ -118,11 +143,27 @@ def download_report(context: PageContext) -> Response:
     return attachment(f"{run.name}.json", "application/json", json.dumps(report_of(run)).encode())
 
 
-def report_of(run: Run) -> dict[str, Any]:
-    """Return the report; refuse a run without one."""
-    if run.report is None:
-        raise Refused(404, "no_report", f"the run {run.name} has no report: it is {run.status}")
-    return run.report
+def show_report(context: PageContext) -> Response:
+    """Show the report's page: in a sandbox without our origin, since it has scripts."""
+    from pytest_osmosis.reports.page_assets import script, style
+
+    policy = (
+        f"sandbox allow-scripts; default-src 'none'; script-src {script().source}; style-src "
+        f"{style().source}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return HTMLResponse(_report_page(context)[1], headers={"Content-Security-Policy": policy})
+
+
+def download_html(context: PageContext) -> Response:
+    """Answer with the report's page as a file."""
+    name, page = _report_page(context)
+    return attachment(f"{name}.html", "text/html", page.encode("utf-8", "replace"))
+
+
+def _report_page(context: PageContext) -> tuple[str, str]:
+    _, run = find_run(context)
+    rendered: Recent[str] = context.request.app.state.rendered
+    return run.name, rendered.get(run, lambda: render_report(context, run))
 
 
 def attachment(name: str, media_type: str, body: bytes) -> Response:
@@ -139,8 +180,6 @@ def comparable_runs(context: PageContext, run: Run) -> Sequence[str]:
         Run.id != run.id,
         Run.report.is_not(None),
     )
-    if run.kind == TRAINING.name:
-        return []
     return context.session.scalars(query.order_by(Run.created_at.desc()).limit(_COMPARABLE)).all()
 
 
@@ -148,28 +187,30 @@ def _is_over(view: RunView) -> bool:
     return view.has_ended and (view.completed_at is None or view.completed_at < now() - _LINGERS)
 
 
-def _has_report(context: PageContext, run: Run) -> bool:
-    """Look without reading the report, which may be large."""
-    found = select(Run.id).where(Run.id == run.id, Run.report.is_not(None))
-    return context.session.scalar(found) is not None
-
-
-def _facts(run: Run) -> dict[str, Any]:
-    """Return what a page shows of the config; of variables and secrets the names."""
+def _parts(context: PageContext, run: Run) -> dict[str, Any]:
+    """Return what a page shows besides the figures; the values of variables are not among it."""
+    listing, problem = None, ""
+    found = select(Run.id).where(Run.id == run.id, Run.report.is_not(None))  # it may be large
+    has_report = context.session.scalar(found) is not None
+    try:
+        listing = list_rows(context, run) if has_report else None
+    except Refused as error:  # the rest of the page is there all the same
+        problem = error.message
+    workspace = context.session.get_one(Workspace, context.workspace.id)
     return {
+        "has_report": has_report,
+        "listing": listing,
+        "rows_problem": problem,
+        "is_on_github": workspace.clone_url is None,
+        "dataset": run.dataset,
         "interruptions": run.interruptions,
-        "settings": _settings(run.submission),
-        "env_names": sorted(run.submission.get("env_config", {})),
-        "secret_names": run.submission.get("secrets", {}).get("required", []),
+        "submission": {**run.submission, "env_config": [*run.submission.get("env_config", {})]},
     }
 
 
-def _settings(submission: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return every setting of the config, by its name in the file."""
-    found = []
-    for section, values in submission.items():
-        if section in _SECTIONS or not isinstance(values, dict) or section == "secrets":
-            continue
-        name = section.removesuffix("_config")
-        found += [(f"{name}.{key}", json.dumps(value)) for key, value in values.items()]
-    return found
+def _steps(lines: Sequence[LogLine]) -> list[tuple[str, list[LogLine], float | None]]:
+    """Return the lines by step, in their order, with the seconds until the next step began."""
+    groups = [(name, [*group]) for name, group in groupby(lines, lambda line: line.step or "")]
+    begins = [group[0].timestamp for _, group in groups]
+    lasted = [(end - begin).total_seconds() for begin, end in pairwise(begins)]
+    return [(*group, seconds) for group, seconds in zip_longest(groups, lasted)]

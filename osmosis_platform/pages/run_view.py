@@ -12,7 +12,9 @@ from ..database.models import Run, now
 from ..runs.kinds import EVALUATION
 
 _TONES = {
+    "passed": "good",
     "finished": "good",
+    "inconclusive": "open",
     "running": "live",
     "pending": "quiet",
     "queued": "quiet",
@@ -45,6 +47,8 @@ class RunView:
 
     id: str
     name: str
+    title: str
+    """What people call it; empty where nobody gave it one."""
     is_evaluation: bool
     status: str
     config: ConfigView
@@ -67,6 +71,10 @@ class RunView:
     """What the evaluation came to, by its gates if it has any."""
     gates: tuple[dict[str, str], ...]
     """Each with its outcome and sentence."""
+    rows: tuple[tuple[int, int, int], ...]
+    """While it runs: the index of each row, how many of its runs passed, and how many ended."""
+    remaining_s: float | None
+    """How long it is likely to go on, at the pace so far."""
 
     @property
     def has_ended(self) -> bool:
@@ -74,9 +82,14 @@ class RunView:
         return self.status in ENDED
 
     @property
+    def outcome(self) -> str:
+        """Its one word: the verdict once it has finished, else its status."""
+        return self.verdict or self.status if self.status == "finished" else self.status
+
+    @property
     def tone(self) -> str:
-        """How its status is coloured."""
-        return _TONES.get(self.status, "bad")
+        """How that is coloured."""
+        return _TONES.get(self.outcome, "bad")
 
     @property
     def seconds(self) -> float | None:
@@ -84,11 +97,6 @@ class RunView:
         if self.started_at is None:
             return None
         return ((self.completed_at or now()) - self.started_at).total_seconds()
-
-    @property
-    def failed(self) -> int:
-        """Rollouts that have ended and not passed."""
-        return self.done - self.passed
 
 
 def view_of(run: Run) -> RunView:
@@ -99,6 +107,7 @@ def view_of(run: Run) -> RunView:
     return RunView(
         id=run.id,
         name=run.name,
+        title=results.get("title", ""),
         is_evaluation=run.kind == EVALUATION.name,
         status=run.status,
         config=config,
@@ -118,6 +127,8 @@ def view_of(run: Run) -> RunView:
         rewards=metrics.get("reward_stats", {}),
         verdict=metrics.get("verdict"),
         gates=tuple(metrics.get("gates", ())),
+        rows=tuple(map(tuple, metrics.get("rows", ()))),
+        remaining_s=metrics.get("remaining_s") if run.status == "running" else None,
     )
 
 

@@ -1,4 +1,7 @@
-"""The style sheet, the script and the icon: files in `static/`, their URL with a digest of them."""
+"""The style sheet, the script and the icon: files in `static/`, their URL with a digest of them.
+
+The style sheet begins with the theme of the report's page, so both look alike.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from pytest_osmosis.reports.page_assets import FOLDER
+
 from ..errors import Refused
 
 _TYPES = MappingProxyType(
@@ -18,6 +23,7 @@ _TYPES = MappingProxyType(
 _CONTENTS = {
     name: (files(__package__) / "static" / name).read_text("utf-8").encode() for name in _TYPES
 }
+_CONTENTS["page.css"] = (FOLDER / "theme.css").read_bytes() + _CONTENTS["page.css"]
 _FOREVER = "public, max-age=31536000, immutable"
 
 

@@ -19,7 +19,7 @@ def when(moment: datetime | None) -> str:
     if moment is None:
         return NONE
     utc = moment.astimezone(timezone.utc)
-    shown = f"{utc.day} {utc:%b %Y, %H:%M}"
+    shown = f"{utc.day} {utc:%b %Y, %H:%M} UTC"
     return Markup('<time datetime="{}">{}</time>').format(timestamp(moment), shown)
 
 

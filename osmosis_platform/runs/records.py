@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.exc import IntegrityError
@@ -11,7 +12,7 @@ from sqlalchemy.orm import Session, defer
 
 from osmosis_ai.platform.answers import ENDED
 
-from ..accounts.tokens import Caller, CallerWorkspace
+from ..accounts.tokens import CallerWorkspace
 from ..database.connection import lock
 from ..database.models import Dataset, Run, now
 from ..errors import Refused, not_found
@@ -32,7 +33,7 @@ def submit(
     kind: RunKind,
     submission: Submission,
     *,
-    caller: Caller,
+    user_id: str,
     workspace: CallerWorkspace,
     find_dataset: Callable[[], Dataset],
     idempotency_key: str | None = None,
@@ -41,13 +42,13 @@ def submit(
 
     What a new one needs is looked for by `find_dataset`, which refuses it where that is missing.
     """
-    known = partial(_submitted, session, kind, submission, caller, workspace, idempotency_key)
+    known = partial(_submitted, session, kind, submission, user_id, workspace, idempotency_key)
     if (earlier := known()) is not None:
         return earlier, False
     dataset = find_dataset()
     run = Run(
         workspace_id=workspace.id,
-        creator_id=caller.user_id,
+        creator_id=user_id,
         kind=kind.name,
         name=_free_name(session, workspace.id),
         submission=submission.section,
@@ -66,9 +67,9 @@ def submit(
     return run, True
 
 
-def count_going_on(session: Session, caller: Caller) -> int:
+def count_going_on(session: Session, user_id: str) -> int:
     """Return how many runs of a user have not ended."""
-    ours = (Run.creator_id == caller.user_id, UNDER_WAY)
+    ours = (Run.creator_id == user_id, UNDER_WAY)
     return session.scalar(select(func.count()).select_from(Run).where(*ours)) or 0
 
 
@@ -102,12 +103,19 @@ def find(
 
 
 def newest(
-    session: Session, kind: RunKind, workspace: CallerWorkspace, *, limit: int, offset: int
+    session: Session,
+    kind: RunKind,
+    workspace: CallerWorkspace,
+    *,
+    limit: int,
+    offset: int,
+    conditions: Sequence[ColumnElement[bool]] = (),
+    first: Sequence[ColumnElement[Any]] = (),
 ) -> tuple[Sequence[Run], int]:
-    """Return some runs of the workspace, the newest first, and how many there are."""
-    ours = (Run.workspace_id == workspace.id, Run.kind == kind.name)
+    """Return some runs that meet conditions, and how many do: by `first`, then the newest first."""
+    ours = (Run.workspace_id == workspace.id, Run.kind == kind.name, *conditions)
     total = session.scalar(select(func.count()).select_from(Run).where(*ours)) or 0
-    order = (Run.created_at.desc(), Run.id)
+    order = (*first, Run.created_at.desc(), Run.id)
     found = select(Run.id).where(*ours).order_by(*order).limit(limit).offset(offset)
     query = select(Run).where(Run.id.in_(found)).order_by(*order)
     return session.scalars(query.options(*_WITHOUT_REPORT)).all(), total
@@ -137,7 +145,7 @@ def _submitted(
     session: Session,
     kind: RunKind,
     submission: Submission,
-    caller: Caller,
+    user_id: str,
     workspace: CallerWorkspace,
     idempotency_key: str | None,
 ) -> Run | None:
@@ -147,7 +155,7 @@ def _submitted(
     found = session.scalar(
         select(Run).where(
             Run.workspace_id == workspace.id,
-            Run.creator_id == caller.user_id,
+            Run.creator_id == user_id,
             Run.kind == kind.name,
             Run.idempotency_key == idempotency_key,
         )

@@ -196,12 +196,11 @@ def test_a_run_is_followed_to_its_end_over_a_lost_connection(
         metrics=metrics_of(checked(report)),
         report=report,
     )
-    page.get_by_role("status").get_by_text("finished").wait_for()
-    frame = page.frame_locator("iframe")
-    frame.get_by_role("heading", level=1).wait_for()
+    page.get_by_role("status").get_by_text("failed").wait_for()
+    page.get_by_text("row-1").click()
+    assert page.locator(".opened").first.is_visible()
     lines = page.locator("[data-log] p").all_inner_texts()
     assert [line.split()[-1] for line in lines] == ["one", "two", "three"]
-    assert page.evaluate("document.querySelector('iframe').contentDocument") is None
 
 
 def test_the_list_fills_and_a_hidden_page_costs_nothing(
@@ -216,8 +215,18 @@ def test_the_list_fills_and_a_hidden_page_costs_nothing(
     monkeypatch.setattr(Streams, "leave", leaves)
     page = visit("runs")
     page.get_by_text("live", exact=True).wait_for()
+    page.get_by_label("Compare first-run").check()
+    assert page.get_by_role("button", name="Compare two").is_disabled()
     platform_server.add_run(account=ann, name="fresh-run")
     page.get_by_role("link", name="fresh-run").wait_for()
+    page.get_by_label("Compare second-run").check()  # the first one still is
+    page.get_by_role("button", name="Compare two (2 ticked)").click()
+    page.get_by_role("heading", name="second-run against first-run").wait_for()
+    page.go_back()
+    page.get_by_label("Result").select_option("running")
+    page.wait_for_url("**outcome=running**")
+    page.get_by_text("live", exact=True).wait_for()
+    left.clear()
     page.evaluate(
         "Object.defineProperty(document, 'hidden', {value: true});"
         "document.dispatchEvent(new Event('visibilitychange'))"

@@ -143,13 +143,13 @@ class PlatformServer:
         from osmosis_platform.database.models import Dataset
 
         account = account or self.account
-        values = {"file_size": 100, "row_count": 5, "status": "ready", **values}
+        usual = {"file_size": 100, "row_count": 5, "status": "ready", "extension": "jsonl"}
+        values = {**usual, **values}
         with self.database.writing() as session:
             dataset = Dataset(
                 workspace_id=account.workspace_id,
                 creator_id=account.user_id,
-                file_name=f"{name}.jsonl",
-                extension="jsonl",
+                file_name=f"{name}.{values['extension']}",
                 **values,
             )
             session.add(dataset)

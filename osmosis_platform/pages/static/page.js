@@ -1,6 +1,22 @@
 // What a page does beyond being read: it follows changes, and copies a token. Pages work without it.
 
 const KEPT_LINES = 2000;
+const UNITS = [
+  ["day", 86_400],
+  ["hour", 3600],
+  ["minute", 60],
+];
+const AGO = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "narrow" });
+
+/** Show the times of a table as how long ago they were; the exact ones stay as titles. */
+function tellTimes(root) {
+  for (const time of root.querySelectorAll("td > time")) {
+    time.title ||= time.textContent;
+    const seconds = (Date.now() - new Date(time.dateTime)) / 1000;
+    const unit = UNITS.find(([, length]) => seconds >= length);
+    time.textContent = unit ? AGO.format(-Math.floor(seconds / unit[1]), unit[0]) : "just now";
+  }
+}
 
 /** Replace the content of an element, where it is another one than before. */
 function fill(id, html) {
@@ -10,23 +26,64 @@ function fill(id, html) {
   made.innerHTML = html;
   if (made.innerHTML.trim() === element.innerHTML.trim()) return;
   const focused = element.contains(document.activeElement);
+  const ticked = new Set([...element.querySelectorAll("input:checked")].map((each) => each.value));
+  for (const each of made.content.querySelectorAll("input[type=checkbox]"))
+    each.checked = ticked.has(each.value);
   element.replaceChildren(made.content);
+  tellTimes(element);
   if (focused) document.getElementById("main").focus();
 }
 
-/** Add lines to a log, and stay at its end where the reader is there. */
+/** Add lines to a log, by step, and stay at its end where the reader is there. */
 function append(log, html) {
   const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-  log.insertAdjacentHTML("beforeend", html);
-  while (log.childElementCount > KEPT_LINES) log.firstElementChild.remove();
+  const made = document.createElement("template");
+  made.innerHTML = html;
+  for (const step of made.content.querySelectorAll("details")) {
+    const last = log.lastElementChild;
+    if (last?.dataset.step === step.dataset.step) last.append(...step.querySelectorAll("p"));
+    else log.append(step);
+    if (last) tellStep(last, last === log.lastElementChild ? null : step);
+  }
+  const lines = log.getElementsByTagName("p");
+  while (lines.length > KEPT_LINES) lines[0].remove();
   if (isAtEnd) log.scrollTop = log.scrollHeight;
 }
+
+/** Say how many lines a step has, and how long it took where the next one has begun: it folds. */
+function tellStep(step, next) {
+  const count = step.querySelectorAll("p").length;
+  const words = [count === 1 ? "1 line" : `${count} lines`];
+  if (next) {
+    const [from, to] = [step, next].map((each) => new Date(each.querySelector("time").dateTime));
+    words.push(durationOf((to - from) / 1000));
+    step.open = step.querySelector(".error, .warning") !== null;
+  }
+  step.querySelector("summary small").textContent = words.join(", ");
+}
+
+/** A length of time in its two largest units, as the page has it. */
+function durationOf(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+}
+
+/** Let the times of a run that goes on run on. */
+setInterval(() => {
+  for (const each of document.querySelectorAll("[data-counts]")) {
+    each.seenAt ??= Date.now();
+    const passed = (Date.now() - each.seenAt) / 1000;
+    each.textContent = durationOf(Number(each.dataset.counts) + each.dataset.by * passed);
+  }
+}, 1000);
 
 class Follower {
   constructor(root) {
     this.url = root.dataset.live;
     this.after = root.dataset.after ?? "";
-    this.state = root.querySelector("[data-live-state]");
+    this.state = document.querySelector("[data-live-state]");
     this.log = root.querySelector("[data-log]");
     this.isOver = false;
     document.addEventListener("visibilitychange", () => this.turn());
@@ -89,6 +146,23 @@ class Follower {
 }
 
 for (const root of document.querySelectorAll("[data-live]")) new Follower(root);
+
+tellTimes(document);
+
+for (const form of document.querySelectorAll("[data-submits]"))
+  form.addEventListener("change", () => form.requestSubmit());
+
+/** Two that are ticked can be sent, no other number. */
+for (const form of document.querySelectorAll("[data-two]")) {
+  const button = form.querySelector("button");
+  const count = () => {
+    const ticked = [...form.elements].filter((each) => each.name === form.dataset.two && each.checked);
+    button.disabled = ticked.length !== 2;
+    button.textContent = ticked.length ? `Compare two (${ticked.length} ticked)` : "Compare two";
+  };
+  document.addEventListener("change", count);
+  count();
+}
 
 for (const log of document.querySelectorAll("[data-log]")) log.scrollTop = log.scrollHeight;
 

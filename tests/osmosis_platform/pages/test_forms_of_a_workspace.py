@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import re
 from collections.abc import Callable
 from contextlib import closing
@@ -12,6 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from osmosis_platform.database.models import Dataset, Member, StoredSecret, now
+from osmosis_platform.datasets.files import DatasetFiles
 from osmosis_platform.pages.forms import SESSION_COOKIE
 from tests.support.platform_server import Account, PlatformServer
 
@@ -226,3 +228,25 @@ def test_a_form_that_is_none_or_too_large_is_refused(
         answer = large.getresponse()
         assert answer.status == 413
         assert b"osmosis dataset upload" in answer.read()
+
+
+def test_the_first_rows_of_a_dataset_are_in_its_page(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    nasty = "<script>alert(1)</script>"
+    for extension, text, shown in (
+        ("jsonl", json.dumps({"user_prompt": nasty, "tags": ["a"]}) + '\n{"extra": 7}\n', 2),
+        ("jsonl", '{"user_prompt": "x"}\n' * 30 + "y" * 300_000, 20),
+        ("jsonl", "[" * 100_000, 0),
+        ("csv", f'user_prompt,n\n"two\nlines {nasty}",7,more\n', 1),
+        ("parquet", "PAR1", 0),
+    ):
+        dataset = platform_server.add_dataset(account=browser.account, extension=extension)
+        files = DatasetFiles(platform_server.settings.data, dataset, extension)
+        files.make()
+        files.rows.write_text(text)
+        page = browser.get(f"datasets/{dataset}").text
+        assert page.count('<th scope="row" class="num">') == shown, text[:20]
+        assert ("no preview" in page, "<script>alert" in page) == (shown == 0, False)
+    platform_server.add_run(account=browser.account, name="its-run", dataset_id=dataset)
+    assert ">its-run</a>" in browser.get(f"datasets/{dataset}").text

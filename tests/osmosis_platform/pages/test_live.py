@@ -64,7 +64,7 @@ def test_a_page_is_sent_what_changes_and_the_log_from_where_it_was_left(
     platform_server.add_log(run_id, "one <b>")
     with events(browser, "runs/run-1/events?after=0") as found:
         parts = {next_of(found, "part")[0]["id"] for _ in range(5)}
-        assert parts == {"status", "actions", "figures", "facts", "report"}
+        assert parts == {"status", "actions", "figures", "facts", "rows"}
         lines, cursor = next_of(found, "log")
         assert "one &lt;b&gt;" in lines["html"]
         counts = {"total_samples": 9, "completed_samples": 4, "passed": 4}

@@ -8,6 +8,7 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -23,16 +24,18 @@ from pytest_osmosis.reports.json_reader import checked
 from pytest_osmosis.reports.json_writer import document_of
 from tests.support.made_results import NASTY, result_of, suite_of
 from tests.support.platform_server import Account, PlatformServer
+from tests.support.platform_server import submission as body
 from tests.support.submitted_runs import run_of
 
 from .conftest import Browser
 
 
 def finished(
-    platform: PlatformServer, account: Account, name: str, *rows: float, **more: Any
+    platform: PlatformServer, account: Account, name: str, *rows: float | list[Any], **more: Any
 ) -> str:
-    """Add a finished run whose rows have these scores."""
-    report = document_of(result_of(suite_of([[score] for score in rows], answer=NASTY)))
+    """Add a finished run whose rows have these scores, or lists of them."""
+    scores = [row if isinstance(row, list) else [row] for row in rows]
+    report = document_of(result_of(suite_of(scores, answer=NASTY)))
     return platform.add_run(
         account=account,
         name=name,
@@ -43,6 +46,11 @@ def finished(
         report=report,
         **more,
     )
+
+
+def names_of(page: str) -> list[str]:
+    """The runs of a list, in its order."""
+    return re.findall(r'<th scope="row"><a [^>]*>(\w+)-run</a>', page)
 
 
 def test_the_list_shows_each_run_and_the_trend_of_its_config(
@@ -57,18 +65,73 @@ def test_the_list_shows_each_run_and_the_trend_of_its_config(
         metrics={"overview": {"total_samples": 8, "completed_samples": 3, "passed": 2}},
     )
     page = browser.get("runs").text
-    assert [page.index(f"{name}-run</a>") for name in ("third", "second", "first")] == sorted(
-        page.index(f"{name}-run</a>") for name in ("third", "second", "first")
-    )
+    assert names_of(page) == ["third", "second", "first"]
     assert "3 of 8 rollouts done, 2 passed" in page
     assert "of the last 2 finished runs, the oldest first: 50.0%, 100.0%" in page
-    assert "+50.0 points since the run before" in page
+    assert "+50.0 points since the run before: may be chance" in page
     assert "9.5% to 90.5%" in page  # Agresti-Coull, one of two rows
-    key = page.partition("?config=")[2][:16]
-    assert "third-run</a>" in browser.get(f"runs?config={key}").text
-    assert "-run</a>" not in browser.get("runs?config=0123").text
     assert "-run</a>" not in browser.get("runs?kind=training").text
     assert "-run</a>" not in browser.get("runs?offset=50").text
+
+
+def test_the_list_is_filtered_searched_and_sorted(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    usual = {"rollout": "r", "entrypoint": "main.py", "model_path": "m", "dataset": "d"}
+    scores = {"low": (0.0, 0.0, 0.0), "high": (1.0, 1.0, 1.0), "half": (1.0, 0.0, 1.0)}
+    for name, rows in scores.items():
+        changed = {"model_path": "big_one" if name == "half" else "m", "dataset": f"of-{name}"}
+        sent = {"experiment_config": {**usual, **changed}}
+        finished(platform_server, browser.account, f"{name}-run", *rows, submission=sent)
+    sent = {"experiment_config": usual}
+    platform_server.add_run(account=browser.account, name="new-run", submission=sent)
+    for query, names in {
+        "": "new half high low", "outcome=passed": "high", "outcome=failed&model=m": "low",
+        "outcome=pending": "new", "by=nobody": "", "q=BIG_": "half", "q=g_o": "half", "q=%25": "",
+        f"by={browser.account.user}&rollout=r&dataset=of-half": "half", "sort=pass":
+        "low half high new", "sort=-pass": "high half low new", "sort=run": "half high low new",
+        "q=run+of-": "half high low", "sort=no-column": "new half high low",
+    }.items():  # fmt: skip
+        assert names_of(browser.get(f"runs?{query}").text) == names.split(), query
+    page = browser.get("runs?model=m&sort=-pass").text
+    assert "<option selected>m</option>" in page
+    assert 'aria-sort="descending"><a href="?model=m&amp;sort=pass">' in page
+    config = (
+        browser.get("runs")
+        .text.partition('<h3><a href="')[2]
+        .partition('"')[0]
+        .replace("&amp;", "&")
+    )
+    assert names_of(browser.get(config).text) == ["half"]
+
+
+def test_a_fall_is_coloured_only_where_it_is_shown(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    finished(platform_server, browser.account, "good-run", *[1.0] * 30)
+    finished(platform_server, browser.account, "less-run", *[1.0] * 28, 0.0, 0.0)
+    shown = "<small>-6.7 points since the run before: may be chance</small>"
+    assert shown in browser.get("runs").text
+    finished(platform_server, browser.account, "bad-run", *[0.0] * 30)
+    assert '<small class="down">-93.3 points since the run before<' in browser.get("runs").text
+
+
+def test_two_runs_that_are_ticked_are_compared_with_the_older_one(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    for name in ("old-run", "new-run"):
+        finished(platform_server, browser.account, name, 1.0, 0.0)
+    assert 'form="compare" name="run" value="old-run"' in browser.get("runs").text
+    for query in ("run=old-run&run=new-run", "run=new-run&run=old-run"):
+        assert re.findall(
+            r"<h2>(\w+): <a [^>]*>(.*)</a>", browser.get(f"compare?{query}").text
+        ) == [
+            ("Baseline", "old-run"),
+            ("Current", "new-run"),
+        ]
+    for query in ("run=old-run", "run=old-run&run=new-run&run=old-run", ""):
+        refused = browser.get(f"compare?{query}")
+        assert (refused.status_code, "Tick two runs" in refused.text) == (422, True)
 
 
 def test_a_workspace_without_runs_shows_how_to_submit_one(browser: Browser) -> None:
@@ -101,10 +164,13 @@ def test_a_run_shows_its_figures_its_config_and_its_log_without_markup_of_others
         assert "<img src=x" not in text
         assert "\x1b" not in text
     page = browser.get(f"runs/{run_id}").text
-    for shown in ("evaluation.limit</dt><dd>7<", "4f1c" * 10, "LEVEL", "SOME_KEY", "<dd>2 times: "):
+    for shown in ("limit</dt><dd>7<", "LEVEL", "SOME_KEY", "<dd>2 times: ", "limit = 7"):
         assert shown in page
+    repository = browser.account.repository
+    commit = f'<a href="https://github.com/{repository}/commit/{"4f1c" * 10}" title="{"4f1c" * 10}"'
+    assert commit in page
     assert "the-value-of-a-variable" not in page
-    assert "The run has left no report." in page
+    assert "Rows</h2>" not in page
     saved = browser.get("runs/red-run/log.txt")
     assert saved.headers["content-disposition"] == 'attachment; filename="red-run.log"'
     assert saved.headers["content-type"].startswith("text/plain")
@@ -131,15 +197,13 @@ def test_a_report_is_a_document_in_a_sandbox_and_a_file_to_keep(
     browser: Browser, platform_server: PlatformServer
 ) -> None:
     run_id = finished(platform_server, browser.account, "good-run", 1.0, 0.0)
-    page = browser.get("runs/good-run").text
-    assert 'sandbox="allow-scripts"' in page
     report = browser.get("runs/good-run/report")
     policy = report.headers["content-security-policy"]
     assert policy.startswith("sandbox allow-scripts; default-src 'none'")
     assert "allow-same-origin" not in policy
     assert "unsafe" not in policy
-    assert "frame-ancestors 'self'" in policy
-    assert report.headers["x-frame-options"] == "SAMEORIGIN"
+    assert "frame-ancestors 'none'" in policy
+    assert report.headers["x-frame-options"] == "DENY"
     assert "<script>alert" not in report.text
     assert "1 of 2" in report.text or "50" in report.text
     document = browser.get("runs/good-run/report.json")
@@ -151,6 +215,99 @@ def test_a_report_is_a_document_in_a_sandbox_and_a_file_to_keep(
         assert browser.get(f"runs/bare-run/{file}").status_code == 404
     platform_server.set_run(run_id, report={"schema_version": 1}, status="failed")
     assert browser.get("runs/good-run/report").status_code == 422
+    assert "is not one that this version reads" in browser.get("runs/good-run").text
+
+
+def test_the_rows_of_a_run_are_in_its_page_the_worst_first(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    overloaded = ["the endpoint is overloaded"] * 2
+    scores: list[list[Any]] = [[1.0, 1.0], [0.0, 1.0], overloaded, *[[1.0, 1.0]] * 60]
+    run_id = finished(platform_server, browser.account, "rows-run", *scores)
+    path = RunFolder.of_run(platform_server.settings.data, run_id).report
+    path.parent.mkdir(parents=True)
+    asked = [{"role": "user", "content": f"What is it? {NASTY}"}]
+    line = {"suite": "x", "row_index": 1, "run_index": 0, "messages": asked, "ground_truth": "7up"}
+    path.with_name("report.trajectories.jsonl").write_text(json.dumps(line) + "\n")
+
+    def rows_of(query: str) -> list[int]:
+        page = browser.get(f"runs/rows-run{query}").text
+        assert "<script>alert" not in page
+        assert "<img src=x" not in page
+        return [int(index) for index in re.findall(r"<summary><code>row-(\d+)<", page)]
+
+    assert rows_of("") == [2, 1, 0, *range(3, 50)]
+    assert rows_of("?from=50") == [*range(50, 63)]
+    assert rows_of("?rows=error") == rows_of("?find=OVERLOADED") == [2]
+    assert rows_of("?rows=failed") == rows_of("?find=7UP") == [1]
+    assert rows_of("?find=nothing+like+it") == []
+    page = browser.get("runs/rows-run").text
+    assert "1 of 2 runs passed" in page
+    assert "What is it? &lt;script&gt;" in page
+    assert 'report#row-1/run-0" target="_blank" rel="noopener"' in page
+    assert page.count('<span class="badge bad">failed</span>') == 1  # one verdict
+    assert "123 of 126 runs passed" in page
+
+
+def test_rows_are_shown_while_they_come(browser: Browser, platform_server: PlatformServer) -> None:
+    overview = {"total_samples": 8, "completed_samples": 5, "passed": 3}
+    platform_server.add_run(
+        account=browser.account, name="live-run", status="running", started_at=now(),
+        metrics={"overview": overview, "rows": [[3, 0, 2], [1, 3, 3]], "remaining_s": 84.0},
+    )  # fmt: skip
+    page = browser.get("runs/live-run").text
+    assert page.index("<code>row-3</code>") < page.index("<code>row-1</code>")
+    assert '<span class="figure">3/3</span>' in page
+    assert 'data-counts="84.0" data-by="-1">1 min 24 s<' in page
+
+
+def test_a_log_is_folded_by_step(browser: Browser, platform_server: PlatformServer) -> None:
+    run_id = platform_server.add_run(account=browser.account, name="done-run", status="finished")
+    for number, step in enumerate(["clone", "clone", "build", "run"]):
+        more = {"level": "warning" if step == "build" else "info", "step": step}
+        at = now() + timedelta(seconds=20 * number)
+        platform_server.add_log(run_id, "a line", timestamp=at, **more)
+    page = browser.get("runs/done-run").text
+    steps = re.findall(r'<details data-step="(\w+)"( open)?>', page)
+    assert steps == [("clone", ""), ("build", " open"), ("run", " open")]
+    assert "<b>clone</b> <small>2 lines, 40 s</small>" in page
+    assert "<b>run</b> <small>1 line</small>" in page
+
+
+def test_a_run_is_submitted_again_by_who_may(
+    browser: Browser, platform_server: PlatformServer, log_in: Callable[[Account], Browser]
+) -> None:
+    account = browser.account
+    name = f"sees-{account.workspace}"
+    viewer = log_in(platform_server.add_user(name, workspace=account.workspace, role="viewer"))
+    submission = {**body(evaluation_config={"limit": 2}), "secrets": {"required": ["A_KEY"]}}
+    finished(platform_server, account, "old-run", 1.0, submission=submission)
+    assert "Run again" not in viewer.get("runs/old-run").text
+    assert viewer.post("runs/old-run/again").status_code == 403
+    refused = browser.post("runs/old-run/again")
+    assert (refused.status_code, "there is no secret A_KEY" in refused.text) == (422, True)
+    platform_server.add_secret("A_KEY", account=account)
+    page = browser.get(browser.post("runs/old-run/again").headers["location"]).text
+    assert "Submitted again" in page
+    run = run_of(platform_server, re.findall(r"<dt>id</dt><dd>(\w+)", page)[0])
+    assert (run.submission, run.status, run.name != "old-run") == (submission, "pending", True)
+
+
+def test_a_run_has_a_title_that_lists_show_and_search(
+    browser: Browser, platform_server: PlatformServer
+) -> None:
+    run_id = platform_server.add_run(
+        account=browser.account, name="red-run", status="running", results={"commit_sha": "4f1c"}
+    )
+    assert browser.post("runs/red-run/title", title=NASTY.partition("\n")[0][:100]).is_redirect
+    assert "<script>alert" not in browser.get("runs").text + browser.get("runs/red-run").text
+    assert browser.post("runs/red-run/title", title="Brief").is_redirect
+    assert run_of(platform_server, run_id).results == {"commit_sha": "4f1c", "title": "Brief"}
+    assert 'title="red-run">Brief</a>' in browser.get("runs?q=brief&sort=run").text
+    assert "<h1>Brief" in browser.get("runs/red-run").text
+    assert browser.post("runs/red-run/title", title="two\nlines").status_code == 422
+    browser.post("runs/red-run/title", title=" ")
+    assert "<h1>red-run" in browser.get("runs/red-run").text
 
 
 def test_a_report_has_the_conversations_without_secrets_and_is_there_without_them(
@@ -258,8 +415,10 @@ def test_a_run_that_has_ended_is_deleted_by_who_may(
 
 
 def test_what_a_page_says_is_not_what_its_address_says(browser: Browser) -> None:
-    for query in ("done=<b>hacked", "done=x", "kind=<b>hacked", "config=<b>hacked&offset=-1"):
-        assert "hacked" not in browser.get(f"runs?{query}").text.replace("%3Cb%3Ehacked", "")
+    for query in ("done=<b>hacked", "done=x", "kind=<b>hacked", "by=<b>hacked&offset=-1"):
+        page = browser.get(f"runs?{query}").text
+        assert "<b>hacked" not in page
+        assert ("hacked" in page) == query.startswith("by")  # as a value of the filter
 
 
 def test_an_odd_offset_is_no_failure(browser: Browser) -> None:
@@ -279,25 +438,34 @@ def test_the_verdict_is_that_of_the_gates(
         completed_at=now(), metrics=metrics_of(checked(report)), report=report,
     )  # fmt: skip
     page = browser.get("runs/gated-run").text
-    assert '<strong class="figure up">passed</strong>' in page
+    assert '<span class="badge good">passed</span>\n</span></h1>' in page
+    assert "2 of 2 gates passed" in page
     assert "<dt>Passed · below</dt>" in page
     assert '<span class="below">1</span>' in page and '<rect class="below"' in page
-    assert "<code>mean &gt;= 0.5</code> 0.6667" in page
+    assert "<code>mean &gt;= 0.5</code> <span>0.6667" in page
     finished(platform_server, browser.account, "plain-run", 1.0, 0.0)
     plain = browser.get("runs/plain-run").text
-    assert '<strong class="figure down">failed</strong>' in plain
+    assert '<span class="badge bad">failed</span>\n</span></h1>' in plain
+    assert "1 of 2 runs passed" in plain
     assert "<dt>Passed · not passed</dt>" in plain
 
 
 def test_two_runs_are_compared_row_by_row(
     browser: Browser, platform_server: PlatformServer
 ) -> None:
-    finished(platform_server, browser.account, "old-run", 1.0, 1.0, 0.0, 1.0)
-    finished(platform_server, browser.account, "new-run", 1.0, 0.0, 1.0, 0.0)
+    old = body(env_config={"LEVEL": "the-old-one"}, evaluation_config={"n": 1})
+    new = body(env_config={"LEVEL": "the-new-one"})
+    finished(platform_server, browser.account, "old-run", 1.0, 1.0, 0.0, 1.0, submission=old)
+    finished(platform_server, browser.account, "new-run", 1.0, 0.0, 1.0, 0.0, submission=new)
     page = browser.get("compare?run=new-run&baseline=old-run").text
     assert "over 4 rows that both have" in page
     assert "Rows: 3 changed (may be chance)" in page
     assert "<small>1/1 → 0/1</small>" in page
+    assert 'report#row-1" target="_blank"' in page
+    assert "variable LEVEL</th><td>one value</td><td>another value" in page
+    assert "n</th><td>1</td><td>–" in page
+    assert "the-old-one" not in page
+    assert '<th scope="row">rollout' not in page  # the same on both sides
     assert ">-0.250<" in page
     assert "<script>alert" not in page
     assert "no difference" in browser.get("compare?run=new-run&baseline=new-run").text
@@ -329,7 +497,7 @@ def test_a_training_run_shows_its_log_and_no_figures_of_evaluations(
     page = browser.get("runs/train-run").text
     assert "the trainer has begun" in page
     assert "Training run of" in page
-    for absent in ("pass@1", "Report</h2>", "Compare with"):
+    for absent in ("pass@1", "Rows</h2>", "Compare with"):
         assert absent not in page
     assert browser.post("runs/train-run/stop").status_code == 303
     assert run_of(platform_server, run_id).status == "stopped"
