@@ -13,9 +13,16 @@ author = "The pytest-osmosis maintainers"
 release = installed("pytest-osmosis")
 version = release
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "commands_page", "options_page"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "commands_page",
+    "options_page",
+]
 exclude_patterns = ["_build"]
 smartquotes = False  # --option is no dash
+copybutton_prompt_text = "$ "
 
 myst_enable_extensions = ["deflist", "fieldlist"]
 myst_heading_anchors = 3

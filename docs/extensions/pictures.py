@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 from pathlib import Path
 
 from rich.console import Console
@@ -23,16 +24,8 @@ from rich.text import Text
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 WIDTH = 92
-EVALUATE = [
-    "--osmosis-agent=server:agent_loop",
-    "--osmosis-data=test_data.jsonl",
-    "--eval-fn=rewards:compute_reward",
-    "--n=5",
-    "--batch-size=16",
-    "--osmosis-model=embedded",
-    "--osmosis-gate=pass@5 >= 0.9",
-    "-n0",
-]
+FAILED = "payment-invoice/run-0"
+"""The run that has a picture."""
 CHROMIUM_WORDS = [
     "--headless",
     "--no-sandbox",
@@ -49,13 +42,14 @@ CHROMIUM_WORDS = [
 def main() -> None:
     """Make the pictures."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name, "calculator")
-        shutil.copytree(ROOT / "examples" / "calculator", folder)
+        folder = Path(name, "support")
+        shutil.copytree(ROOT / "examples" / "support", folder)
         report = folder / "report.html"
-        printed = session(folder, "--color=yes", *EVALUATE, f"--osmosis-html={report}")
+        printed = session(folder, "--color=yes", "-n0")
+        session(folder, "-n0", "--osmosis-fresh", f"--osmosis-html={report}")
         draw_terminal(printed)
         draw_page(report.as_uri(), "report.png", "1200,1150", Path(name, "profile"))
-        one_run = f"{report.as_uri()}#row-3/run-1"
+        one_run = f"{report.as_uri()}#{urllib.parse.quote(FAILED)}"
         draw_page(one_run, "run.png", "1200,2120", Path(name, "another-profile"))
 
 
@@ -72,11 +66,7 @@ def session(folder: Path, *options: str) -> str:
 
 def draw_terminal(printed: str) -> None:
     """Write the end of a session as an SVG."""
-    command = (
-        "$ pytest --osmosis-agent server:agent_loop --osmosis-data test_data.jsonl \\\n"
-        "    --eval-fn rewards:compute_reward --n 5 --batch-size 16 \\\n"
-        '    --osmosis-model embedded --osmosis-gate "pass@5 >= 0.9" -n 0\n'
-    )
+    command = "$ cd examples/support && pytest -n 0\n"
     lines = printed.splitlines()
     kept = [line for line in lines if not re.search(r"rootdir|configfile|plugins:|HTML rep", line)]
     with Path(os.devnull).open("w") as nowhere:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
+from operator import add, mul, sub
 from typing import Literal
 
 Operator = Literal["add", "subtract", "multiply", "divide"]
@@ -104,13 +105,9 @@ def apply(operator: Operator, left: Fraction | None, right: Fraction | None) -> 
     """Work one step; None (undefined) for a division by zero, an undefined or a huge operand."""
     if left is None or right is None or _is_huge(left) or _is_huge(right):
         return None
-    if operator == "add":
-        return left + right
-    if operator == "subtract":
-        return left - right
-    if operator == "multiply":
-        return left * right
-    return left / right if right else None
+    if operator == "divide":
+        return left / right if right else None
+    return Fraction({"add": add, "subtract": sub, "multiply": mul}[operator](left, right))
 
 
 @lru_cache(maxsize=4096)
@@ -160,24 +157,23 @@ def _flatten(node: ast.expr, steps: list[Step], before: Operand | None) -> Opera
 
     Raise ValueError for what is no arithmetic.
     """
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return Fraction(str(node.value))
+    if isinstance(node, ast.Constant):
+        return _as_number(node)
     if isinstance(node, ast.Name) and before is not None:
         return before
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        left: Operand = Fraction()
-        right = _flatten(node.operand, steps, before)
-        if isinstance(right, Fraction):
-            return -right
-        operator: Operator = "subtract"
-    elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        left = _flatten(node.left, steps, before)
-        right = _flatten(node.right, steps, before)
-        operator = _OPERATORS[type(node.op)]
-    else:
-        raise ValueError(f"{type(node).__name__} is no arithmetic")
-    steps.append(Step(operator, left, right))
-    return Earlier(len(steps) - 1)
+        return Fraction() - _as_number(node.operand)
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        left, right = (_flatten(side, steps, before) for side in (node.left, node.right))
+        steps.append(Step(_OPERATORS[type(node.op)], left, right))
+        return Earlier(len(steps) - 1)
+    raise ValueError(f"{type(node).__name__} is no arithmetic")
+
+
+def _as_number(node: ast.expr) -> Fraction:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return Fraction(str(node.value))
+    raise ValueError(f"{type(node).__name__} is no number")
 
 
 def _is_huge(number: Fraction) -> bool:

@@ -21,8 +21,8 @@ from typing import Any
 from ..messages import text_of
 from .arithmetic import read_problem
 from .personas import PERSONAS, Persona, find_persona, persona_name
-from .slips import draw_slip
-from .solver import NOTHING_TO_DO, Message, Task, next_turn
+from .slips import NO_SLIP, draw_slip
+from .solver import LOOKUP_DIFFICULTY, NOTHING_TO_DO, Message, Task, next_lookup, next_turn
 from .toolbox import Call, Toolbox
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -75,25 +75,19 @@ class Chat:
         prompt = text_of(messages[users[-1]].get("content")) if users else ""
         history = messages[users[-1] + 1 :] if users else messages
         identity, mark = self._identity(request, conversation)
-        turn: str | list[Call] = NOTHING_TO_DO
-        if problem := read_problem(prompt):
-            tools = request.get("tools") or () if persona.uses_tools else ()
-            turn = next_turn(
-                Task(
-                    problem=problem,
-                    slip=draw_slip(
-                        persona,
-                        problem,
-                        seed=self._seed,
-                        conversation=conversation,
-                        rollout=identity,
-                    ),
-                    history=history,
-                    toolbox=Toolbox.of(tools, request.get("tool_choice")),
-                    parallel=request.get("parallel_tool_calls") is not False,
-                    finishes=persona.finishes,
-                )
-            )
+        problem = read_problem(prompt)
+        difficulty = problem.difficulty if problem else LOOKUP_DIFFICULTY
+        slip = draw_slip(
+            persona, difficulty, seed=self._seed, conversation=conversation, rollout=identity
+        )
+        choice = request.get("tool_choice")
+        tools = request.get("tools") or () if persona.uses_tools and choice != "none" else ()
+        if problem:
+            parallel = request.get("parallel_tool_calls") is not False
+            box = Toolbox.of(tools, choice)
+            turn = next_turn(Task(problem, slip, history, box, parallel))
+        else:
+            turn = next_lookup(prompt, tools, history, is_right=slip is NO_SLIP) or NOTHING_TO_DO
         stem = sha256(f"{identity}\0{conversation}\0{len(messages)}".encode("utf-8", "replace"))
         return ChatAnswer(
             _completion(request, turn, stem.hexdigest()[:16], mark), persona.latency_s

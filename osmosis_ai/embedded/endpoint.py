@@ -27,10 +27,6 @@ class EmbeddedEndpoint(ThreadedServer):
         self.base_url: str = f"{self.url}/v1"
         "What OpenAI clients call `base_url`: `http://127.0.0.1:PORT/v1`."
 
-    def __repr__(self) -> str:
-        state = "closed" if self.closed else "open"
-        return f"<EmbeddedEndpoint {self.model} at {self.base_url}, {state}>"
-
     def __enter__(self) -> EmbeddedEndpoint:
         return self
 

@@ -25,8 +25,6 @@ class Persona:
     floor: float = 0.0
     "The chance never falls below this."
     uses_tools: bool = True
-    finishes: bool = True
-    "False: it never stops calling tools, so only an agent's turn limit ends a rollout."
     latency_s: float = 0.0
 
     @property
@@ -52,7 +50,6 @@ PERSONAS: MappingProxyType[str, Persona] = MappingProxyType(
             Persona(name="broken", accuracy=0.0),
             replace(_USUAL, name="chatty", uses_tools=False),
             replace(_USUAL, name="slow", latency_s=0.05),
-            replace(_USUAL, name="endless", finishes=False),
         )
     }
 )

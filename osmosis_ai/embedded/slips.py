@@ -40,12 +40,12 @@ NO_SLIP = Slip()
 
 
 def draw_slip(
-    persona: Persona, problem: Problem, *, seed: int, conversation: str, rollout: str
+    persona: Persona, difficulty: float, *, seed: int, conversation: str, rollout: str
 ) -> Slip:
     """Return the slip of one rollout, `NO_SLIP` where it is right."""
     row = _digest(persona.name, str(seed), conversation)
     run = _digest(persona.name, str(seed), conversation, rollout)
-    chance = persona.chance(problem.difficulty, _unit(row))
+    chance = persona.chance(difficulty, _unit(row))
     return NO_SLIP if _unit(run) < chance else _SLIPS[run[-1] % len(_SLIPS)]
 
 

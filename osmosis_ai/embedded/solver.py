@@ -22,13 +22,15 @@ from .toolbox import SYMBOLS, Call, Toolbox, as_text
 
 Message = Mapping[str, Any]
 
-NOTHING_TO_DO = "I can only do arithmetic, and found none in your message."
+NOTHING_TO_DO = "I can only do arithmetic and look up numbers, and found neither here."
 _NUMERAL = re.compile(r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3})?")
+LOOKUP_DIFFICULTY = 3.0
+_RECORD_NUMBER = re.compile(r"\b[A-Z]+-?\d+\b")
 _MAX_RESULT_LENGTH = 400
 _MAX_RESULT = 2**1000  # floats end at 2**1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Task:
     """What one request asks of the solver."""
 
@@ -38,7 +40,6 @@ class Task:
     "The messages after the last user message."
     toolbox: Toolbox
     parallel: bool = True
-    finishes: bool = True
 
 
 def next_turn(task: Task) -> str | list[Call]:
@@ -48,8 +49,6 @@ def next_turn(task: Task) -> str | list[Call]:
     for results in _rounds(task.history):
         work.take(results)
     ready = list(work.ready().values())
-    if not ready and not task.finishes and task.toolbox.means:
-        ready = list(_Work(plan, task.toolbox).ready().values())
     if ready:
         return ready if task.parallel else ready[:1]
     value = work.value(plan.answer)
@@ -143,3 +142,39 @@ def _number_in(value: object) -> Fraction | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return Fraction(value)
+
+
+def next_lookup(
+    prompt: str, tools: Sequence[Any], history: Sequence[Message], *, is_right: bool
+) -> str | list[Call] | None:
+    """Return the call that looks up a record, "When does order A1042 arrive?", then the answer.
+
+    None without a number or a tool for it, one that needs a single text. The answer is the field
+    whose name shares most words with the question.
+    """
+    number, tool = _RECORD_NUMBER.search(prompt), next(filter(None, map(_lookup_tool, tools)), None)
+    if number is None or tool is None:
+        return None
+    results = [text_of(each.get("content")) for each in history if each["role"] == "tool"]
+    if not results:
+        return [(tool[0], {tool[1]: number[0]})]
+    try:
+        record = json.loads(results[-1])
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict) or not record:
+        return results[-1]
+    words = set(re.findall(r"[a-z]+", prompt.lower()))
+    names = sorted(record, key=lambda name: -len(words & set(name.lower().split("_"))))
+    name = names[0 if is_right else -1]
+    return f"The {name.replace('_', ' ')} of {number[0]} is {record[name]}."
+
+
+def _lookup_tool(tool: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the names of a tool that needs one text alone and of its parameter."""
+    match tool["function"].get("parameters"):
+        case {"required": [str(name)], "properties": dict(properties)}:
+            schema = properties.get(name)
+            is_text = isinstance(schema, dict) and schema.get("type") == "string"
+            return (tool["function"]["name"], name) if is_text else None
+    return None

@@ -28,26 +28,18 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|^[-+*/]$")
 
 
 @dataclass(frozen=True, slots=True)
-class _Means:
-    """How one tool is called for one operator."""
-
-    tool: str
-    operands: tuple[str, str]
-    integers_only: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Toolbox:
     """The offered tools, by the operator that each can do."""
 
-    means: Mapping[Operator, _Means]
+    means: Mapping[Operator, tuple[str, str, str]]
+    """The tool for each, and its two operands."""
 
     @classmethod
     def of(cls, tools: Sequence[Mapping[str, Any]], choice: object = None) -> Toolbox:
         """Sort `tools` (OpenAI function tools); `choice` is the request's `tool_choice`."""
         only = choice["function"]["name"] if isinstance(choice, dict) else None
-        means: dict[Operator, _Means] = {}
-        for tool in tools if choice != "none" else ():
+        means: dict[Operator, tuple[str, str, str]] = {}
+        for tool in tools:
             function = tool["function"]
             if only is None or function["name"] == only:
                 operator, way = _named(function["name"]), _means(function)
@@ -62,10 +54,8 @@ class Toolbox:
         way = self.means.get(operator)
         if way is None or left is None or right is None:
             return None
-        if way.integers_only and not left.denominator == right.denominator == 1:
-            return None
-        numbers = (_as_json_number(left), _as_json_number(right))
-        return way.tool, dict(zip(way.operands, numbers, strict=True))
+        tool, first, second = way
+        return tool, {first: _as_json_number(left), second: _as_json_number(right)}
 
 
 def as_text(value: Fraction) -> str:
@@ -77,7 +67,7 @@ def _as_json_number(value: Fraction) -> int | float:
     return value.numerator if value.denominator == 1 else float(value)
 
 
-def _means(function: Mapping[str, Any]) -> _Means | None:
+def _means(function: Mapping[str, Any]) -> tuple[str, str, str] | None:
     parameters = function.get("parameters")
     properties = parameters.get("properties") if isinstance(parameters, dict) else None
     if not isinstance(properties, dict):
@@ -89,7 +79,7 @@ def _means(function: Mapping[str, Any]) -> _Means | None:
         kind in ("number", "integer") for kind in kinds
     ):
         return None
-    return _Means(function["name"], (needed[0], needed[1]), kinds == ["integer", "integer"])
+    return function["name"], needed[0], needed[1]
 
 
 def _named(name: str) -> Operator | None:

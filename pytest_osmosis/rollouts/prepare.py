@@ -230,7 +230,7 @@ def open_model(
     found = _opened(model, base_urls, pool_size, rate_limit)
     if model.price_per_mtok is None:
         return found
-    from osmosis_ai.models.priced import PricedModel
+    from osmosis_ai.models.base import PricedModel
 
     return PricedModel(found, model.price_per_mtok)
 
