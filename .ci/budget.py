@@ -16,7 +16,7 @@ MOST = {
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_265,
     "pytest_osmosis": 28_707,
-    "tests": 61_285,
+    "tests": 61_214,
 }
 
 

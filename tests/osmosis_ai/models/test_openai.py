@@ -197,16 +197,6 @@ def test_a_place_is_handed_on_when_the_one_who_waited_for_it_is_gone() -> None:
     assert endpoint.max_in_flight == 1
 
 
-@pytest.mark.parametrize("model", ["http10", "interim", "chunked"])
-def test_unusual_but_valid_http_is_read(shared: Endpoint, model: str) -> None:
-    assert ask(shared, f"fault-{model}").message["content"] == "42"
-
-
-@pytest.mark.parametrize("model", ["gzip-good", "gzip-members", "deflate-good", "deflate-raw"])
-def test_compressed_bodies_are_read(shared: Endpoint, model: str) -> None:
-    assert ask(shared, f"fault-{model}").message["content"] == "42"
-
-
 # Connections.
 
 
@@ -240,15 +230,6 @@ def test_a_name_that_does_not_resolve_is_unreachable() -> None:
 
 
 BROKEN = ["before", "headers", "body", "chunk"]
-
-
-@pytest.mark.fault("the connection breaks before, within or behind the headers, or in the body")
-@pytest.mark.parametrize("where", BROKEN)
-@pytest.mark.parametrize("how", ["reset", "close"])
-def test_a_connection_broken_once_is_tried_again(shared: Endpoint, how: str, where: str) -> None:
-    answer = ask(shared, f"fault-{how}-{where}-once")
-    assert answer.message["content"] == "42"
-    assert answer.retries == 1
 
 
 @pytest.mark.parametrize("where", BROKEN)
@@ -346,13 +327,6 @@ def test_an_idle_connection_that_was_closed_is_not_used_again() -> None:
     assert (endpoint.requests, endpoint.connections) == (3, 3)
 
 
-@pytest.mark.parametrize("model", ["not-http", "broken-chunk", "big-headers", "endless-headers"])
-def test_what_is_not_http_is_said_to_be_so(shared: Endpoint, model: str) -> None:
-    failure = error(shared, f"fault-{model}")
-    assert (failure.kind, failure.tries, failure.fatal) == ("protocol", 1, False)
-    assert f"not an HTTP reply from {shared.netloc}" in str(failure)
-
-
 # Statuses.
 
 
@@ -369,14 +343,6 @@ def test_a_missing_key_is_fatal_and_said_to_be_missing(shared: Endpoint) -> None
     failure = error(shared, "fault-401", api_key=None)
     assert failure.fatal
     assert "it wants an API key and none is set" in str(failure)
-
-
-@pytest.mark.parametrize(
-    "model", ["fault-403", "fault-gemini-wrong-key", "fault-litellm-wrong-key"]
-)
-def test_other_refusals_of_a_key_are_fatal_too(shared: Endpoint, model: str) -> None:
-    failure = error(shared, model)
-    assert (failure.kind, failure.tries, failure.fatal) == ("auth", 1, True)
 
 
 @pytest.mark.fault(
@@ -434,15 +400,6 @@ def test_a_refusal_after_good_answers_concerns_its_row_alone(code: str) -> None:
         assert not asyncio.run(main(endpoint)).fatal
 
 
-@pytest.mark.fault("it does not know the model (404)")
-@pytest.mark.parametrize("dialect", ["", "-vllm", "-ollama", "-sglang", "-deepseek", "-openrouter"])
-def test_an_unknown_model_is_fatal_in_every_dialect(shared: Endpoint, dialect: str) -> None:
-    model = f"fault-model-not-found{dialect}"
-    failure = error(shared, model)
-    assert (failure.kind, failure.tries, failure.fatal) == ("model_not_found", 1, True)
-    assert f"model '{model}' is not known at {shared.base_url}" in str(failure)
-
-
 @pytest.mark.parametrize(
     ("model", "hint"),
     [
@@ -463,26 +420,6 @@ def test_a_path_that_serves_nothing_is_fatal_and_hints_at_v1(shared: Endpoint) -
     assert (failure.kind, failure.status, failure.fatal) == ("model_not_found", 404, True)
     assert f"nothing is served at http://{shared.netloc}/chat/completions" in str(failure)
     assert f"did you mean http://{shared.netloc}/v1?" in str(failure)
-
-
-@pytest.mark.parametrize("status", [400, 413, 422])
-def test_a_bad_request_fails_its_row_with_the_endpoints_words(
-    shared: Endpoint, status: int
-) -> None:
-    failure = error(shared, f"fault-{status}")
-    assert (failure.kind, failure.status, failure.tries) == ("bad_request", status, 1)
-    assert not failure.fatal
-    assert str(failure).startswith(f'{status} from {shared.netloc} ("')
-
-
-def test_a_context_that_is_too_long_is_no_unknown_model(shared: Endpoint) -> None:
-    assert "maximum context length is 8192" in error(shared, "fault-400").detail
-
-
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
-def test_passing_statuses_are_tried_again(shared: Endpoint, status: int) -> None:
-    answer = ask(shared, f"fault-{status}-twice")
-    assert (answer.message["content"], answer.retries) == ("42", 2)
 
 
 def test_statuses_that_do_not_pass_end_with_tries_and_time(shared: Endpoint) -> None:
@@ -529,29 +466,6 @@ def test_a_retry_after_that_is_a_date_is_waited_for() -> None:
     with Endpoint("42") as endpoint:
         assert ask(endpoint, "fault-429-retry-after-date-1-once").retries == 1
     assert (endpoint.requests, endpoint.early) == (2, 0)
-
-
-@pytest.mark.parametrize("text", ["garbage", "nan", "-5", "inf"])
-def test_a_retry_after_that_says_nothing_is_ignored(shared: Endpoint, text: str) -> None:
-    assert ask(shared, f"fault-429-retry-after-{text}-once").retries == 1
-
-
-def test_a_retry_after_of_a_day_fails_at_once(shared: Endpoint) -> None:
-    failure = error(shared, "fault-429-retry-after-99999")
-    assert (failure.kind, failure.tries) == ("rate_limited", 1)
-    assert "asked to wait 27 h" in str(failure)
-
-
-def test_an_exhausted_quota_is_fatal(shared: Endpoint) -> None:
-    failure = error(shared, "fault-quota")
-    assert (failure.kind, failure.status, failure.tries, failure.fatal) == ("quota", 429, 1, True)
-    assert "the account has no quota left" in str(failure)
-    assert error(shared, "fault-402").kind == "quota"
-
-
-def test_the_endpoint_can_forbid_and_ask_for_another_try(shared: Endpoint) -> None:
-    assert error(shared, "fault-503-no-retry").tries == 1
-    assert ask(shared, "fault-400-retry-once").retries == 1
 
 
 # Deadlines.
@@ -619,7 +533,87 @@ def test_a_200_that_is_no_answer_is_tried_once_more(shared: Endpoint, model: str
     assert (failure.kind, failure.tries, failure.fatal) == ("protocol", 2, False)
     assert str(failure).startswith(f"{NO_JSON[model]}")
     assert f"from {shared.netloc} after 2 tries" in str(failure)
-    assert ask(shared, f"fault-{model}-once").retries == 1
+
+
+ANSWERS = [
+    # Unusual but valid HTTP, compressed bodies, a byte order mark.
+    *((model, "42", 0) for model in ("http10", "interim", "chunked")),
+    *((model, "42", 0) for model in ("gzip-good", "gzip-members", "deflate-good", "deflate-raw")),
+    ("utf-8-sig", "café", 0),
+    # Content that is unusual.
+    ("content-null", None, 0),
+    ("content-absent", None, 0),
+    ("content-empty", "", 0),
+    ("content-parts", "The answer is 42", 0),
+    ("surrogate", "lone \ufffd and paired \U0001f600", 0),
+    # What passes.
+    *((f"{how}-{where}-once", "42", 1) for how in ("reset", "close") for where in BROKEN),
+    *((f"{status}-twice", "42", 2) for status in (408, 409, 429, 500, 502, 503, 504, 529)),
+    *((f"429-retry-after-{text}-once", "42", 1) for text in ("garbage", "nan", "-5", "inf")),
+    ("400-retry-once", "42", 1),
+    *((f"{model}-once", "42", 1) for model in NO_JSON),
+]
+
+
+@pytest.mark.fault("the connection breaks before, within or behind the headers, or in the body")
+@pytest.mark.parametrize(("model", "content", "retries"), ANSWERS)
+def test_an_unusual_answer_is_read_and_what_passes_is_tried_again(
+    shared: Endpoint, model: str, content: str | None, retries: int
+) -> None:
+    answer = ask(shared, f"fault-{model}")
+    assert (answer.message["content"], answer.retries) == (content, retries)
+
+
+UNKNOWN = "model 'fault-{model}' is not known at {url}"
+WITHIN = "Provider returned error"
+FAILURES = [
+    *((model, "protocol", 1, "not an HTTP reply from {host}") for model in (
+        "not-http", "broken-chunk", "big-headers", "endless-headers",
+    )),
+    *((model, "auth", 1, "the key in MY_KEY was refused") for model in (
+        "403", "gemini-wrong-key", "litellm-wrong-key",
+    )),
+    *((f"model-not-found{dialect}", "model_not_found", 1, UNKNOWN) for dialect in (
+        "", "-vllm", "-ollama", "-sglang", "-deepseek", "-openrouter",
+    )),
+    *((f"{status}", "bad_request", 1, f'{status} from {{host}} ("') for status in (400, 413, 422)),
+    ("400", "bad_request", 1, "maximum context length is 8192"),
+    ("429", "rate_limited", 8, "429 from {host} after 8 tries in "),
+    ("503-no-retry", "overloaded", 1, "503 from {host}"),
+    ("429-retry-after-99999", "rate_limited", 1, "asked to wait 27 h"),
+    ("quota", "quota", 1, "the account has no quota left"),
+    ("402", "quota", 1, "402 from {host}"),
+    ("json-null", "protocol", 1, "a 200 whose JSON is null, no object from {host}"),
+    ("json-string", "protocol", 1, "a 200 whose JSON is a string, no object from {host}"),
+    ("json-list", "protocol", 1, "a 200 whose JSON is a list, no object from {host}"),
+    ("content-number", "protocol", 1, "an answer whose content is a number, no text from {host}"),
+    ("tool-calls-text", "protocol", 1, "whose tool_calls is no list of calls from {host}"),
+    ("stream", "protocol", 1, "an answer streamed although not asked from {host}"),
+    ("gzip-broken", "protocol", 1, "a broken compressed body from {host}"),
+    ("gzip-cut", "protocol", 1, "a compressed body cut short from {host}"),
+    ("encoding-br", "protocol", 1, "a body in an unknown encoding from {host}"),
+    ("huge-length", "too_large", 1, "of 32 MiB"),
+    ("error-object-503", "overloaded", 8, WITHIN),
+    ("error-object-429", "rate_limited", 8, WITHIN),
+    ("error-object-rate_limit_exceeded", "rate_limited", 8, WITHIN),
+    ("error-object-server_error", "overloaded", 8, WITHIN),
+    ("error-object-400", "bad_request", 1, WITHIN),
+    ("error-object-invalid_request_error", "bad_request", 1, WITHIN),
+    ("error-object-401", "auth", 1, WITHIN),
+    ("error-object-insufficient_quota", "quota", 1, WITHIN),
+    ("error-object-model_not_found", "model_not_found", 1, WITHIN),
+]  # fmt: skip
+
+
+@pytest.mark.fault("it does not know the model (404)", "a 200 holds an error")
+@pytest.mark.parametrize(("model", "kind", "tries", "said"), FAILURES)
+def test_what_does_not_pass_is_told_and_ends_the_session_where_no_row_can_succeed(
+    shared: Endpoint, model: str, kind: str, tries: int, said: str
+) -> None:
+    failure = error(shared, f"fault-{model}")
+    assert (failure.kind, failure.tries) == (kind, tries)
+    assert failure.fatal == (kind in ("auth", "quota", "model_not_found"))
+    assert said.format(model=model, host=shared.netloc, url=shared.base_url) in str(failure)
 
 
 @pytest.mark.fault("a 200 is empty, broken JSON or a web page")
@@ -629,72 +623,11 @@ def test_an_html_page_is_quoted_by_its_beginning(shared: Endpoint) -> None:
     assert len(failure.detail) == 200
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        ("json-null", "a 200 whose JSON is null, no object"),
-        ("json-string", "a 200 whose JSON is a string, no object"),
-        ("json-list", "a 200 whose JSON is a list, no object"),
-        ("content-number", "an answer whose content is a number, no text"),
-        ("tool-calls-text", "an answer whose tool_calls is no list of calls"),
-        ("stream", "an answer streamed although not asked"),
-        ("gzip-broken", "a broken compressed body"),
-        ("gzip-cut", "a compressed body cut short"),
-        ("encoding-br", "a body in an unknown encoding"),
-    ],
-)
-def test_what_can_be_no_answer_fails_at_once(shared: Endpoint, model: str, message: str) -> None:
-    failure = error(shared, f"fault-{model}")
-    assert (failure.kind, failure.tries, failure.fatal) == ("protocol", 1, False)
-    assert str(failure).startswith(f"{message} from {shared.netloc}")
-
-
 def test_a_number_of_too_many_digits_is_an_error_of_ours(shared: Endpoint) -> None:
     assert error(shared, "fault-digits").kind == "protocol"
 
 
-def test_a_byte_order_mark_is_skipped(shared: Endpoint) -> None:
-    assert ask(shared, "fault-utf-8-sig").message["content"] == "café"
-
-
-@pytest.mark.fault("a 200 holds an error")
-@pytest.mark.parametrize(
-    ("code", "kind", "tries"),
-    [
-        ("503", "overloaded", 8),
-        ("429", "rate_limited", 8),
-        ("rate_limit_exceeded", "rate_limited", 8),
-        ("server_error", "overloaded", 8),
-        ("400", "bad_request", 1),
-        ("invalid_request_error", "bad_request", 1),
-        ("401", "auth", 1),
-        ("insufficient_quota", "quota", 1),
-        ("model_not_found", "model_not_found", 1),
-    ],
-)
-def test_an_error_inside_a_200_is_what_its_code_says(
-    shared: Endpoint, code: str, kind: str, tries: int
-) -> None:
-    failure = error(shared, f"fault-error-object-{code}")
-    assert (failure.kind, failure.tries) == (kind, tries)
-    assert failure.fatal == (kind in ("auth", "quota", "model_not_found"))
-    assert "Provider returned error" in str(failure)
-
-
 # Unusual answers.
-
-
-@pytest.mark.parametrize("kind", ["null", "absent"])
-def test_no_content_is_a_valid_answer(shared: Endpoint, kind: str) -> None:
-    assert ask(shared, f"fault-content-{kind}").message["content"] is None
-
-
-def test_empty_content_is_a_valid_answer(shared: Endpoint) -> None:
-    assert ask(shared, "fault-content-empty").message["content"] == ""
-
-
-def test_text_parts_are_joined(shared: Endpoint) -> None:
-    assert ask(shared, "fault-content-parts").message["content"] == "The answer is 42"
 
 
 def test_a_refusal_and_the_finish_reason_are_kept(shared: Endpoint) -> None:
@@ -753,10 +686,6 @@ def test_a_body_is_cut_off_at_the_cap_on_decoded_bytes(shared: Endpoint, model: 
     assert (failure.kind, failure.tries) == ("too_large", 1)
     assert f"too large an answer from {shared.netloc}" in str(failure)
     assert "of 2 MiB" in str(failure)
-
-
-def test_the_cap_is_32_mib(shared: Endpoint) -> None:
-    assert "of 32 MiB" in str(error(shared, "fault-huge-length"))
 
 
 # Redirects.
