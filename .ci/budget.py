@@ -11,12 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 20_511,
+    "osmosis_ai": 20_470,
     "osmosis_cli": 10_021,
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_265,
     "pytest_osmosis": 28_707,
-    "tests": 61_214,
+    "tests": 61_208,
 }
 
 

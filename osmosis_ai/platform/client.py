@@ -20,7 +20,7 @@ from ..models.retry import RetryPolicy
 from ..secret import Redactor, Secret
 from . import platform_errors as errors
 from .address import is_private, platform_origin
-from .exchange import Exchanges, Limits, Outgoing
+from .exchange import Exchanges, Limits
 from .platform_errors import PASSING_STATUSES, CallSubject, PlatformAnswer, PlatformError
 from .server_text import origin_of
 
@@ -156,14 +156,12 @@ class PlatformClient:
     def download(self, path: str, file: IO[bytes], *, subject: str) -> int:
         """Write the answer to a GET into a file, and return its size in bytes."""
         call, start = self._call(subject), file.tell()
-        outgoing = Outgoing(
-            method="GET", url=self._url(path), headers=self._headers(), is_file=True
-        )
+        url, headers = self._url(path), self._headers()
 
         def once() -> PlatformAnswer:
             file.seek(start)
             file.truncate()
-            return self._exchanges.send(call, outgoing, sink=file)
+            return self._exchanges.send(call, "GET", url, headers=headers, is_file=True, sink=file)
 
         answer = self._tried(once, is_safe=True)
         if errors.is_web_page(answer):
@@ -185,10 +183,8 @@ class PlatformClient:
         headers = {"content-length": str(size), "content-type": "application/octet-stream"}
 
         def once() -> PlatformAnswer:
-            outgoing = Outgoing(
-                method="PUT", url=url, headers=headers, content=content(), is_file=True
-            )
-            return self._exchanges.send(call, outgoing)
+            send = self._exchanges.send
+            return send(call, "PUT", url, headers=headers, content=content(), is_file=True)
 
         return self._tried(once, is_safe=True).headers
 
@@ -217,11 +213,10 @@ class PlatformClient:
         if key:
             headers["idempotency-key"] = key
 
-        outgoing = Outgoing(
-            method=method, url=self._url(path, params), headers=headers, content=content
-        )
+        url = self._url(path, params)
         answer = self._tried(
-            lambda: self._exchanges.send(call, outgoing), is_safe=method in _SAFE or bool(key)
+            lambda: self._exchanges.send(call, method, url, headers=headers, content=content),
+            is_safe=method in _SAFE or bool(key),
         )
         return _parsed(answer, call)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -41,18 +42,6 @@ class Limits:
     """A platform that asks for a longer one is not waited for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
-    """A request."""
-
-    method: str
-    url: str
-    headers: Mapping[str, str]
-    content: bytes | Iterator[bytes] | None = None
-    is_file: bool = False
-    """Whether it or its answer is a file, which has limits of its own."""
-
-
 class Exchanges:
     """Sends requests, and keeps their connections."""
 
@@ -67,50 +56,44 @@ class Exchanges:
             self._opened.popitem()[1].close()
 
     def send(
-        self, call: CallSubject, outgoing: Outgoing, sink: IO[bytes] | None = None
+        self,
+        call: CallSubject,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        content: bytes | Iterator[bytes] | None = None,
+        is_file: bool = False,
+        sink: IO[bytes] | None = None,
     ) -> PlatformAnswer:
-        """Return the answer, its body in `sink` when it is a success; raise PlatformError."""
-        answer = self._request(call, outgoing, sink)
-        if not 200 <= answer.status < 300:
-            raise errors.refusal(answer, call, parse_retry_after(answer.headers))
-        return answer
+        """Return the answer, its body in `sink` when it is a success; raise PlatformError.
 
-    def _request(
-        self, call: CallSubject, outgoing: Outgoing, sink: IO[bytes] | None
-    ) -> PlatformAnswer:
+        `is_file`: the request or its answer is a file, which has limits of its own.
+        """
         import httpx
 
+        limits = self._limits
+        timeout = httpx.Timeout(limits.read_s, connect=limits.connect_s).as_dict()
+        extensions = {"timeout": timeout}
+        limit_s = limits.file_s if is_file else limits.answer_s
+        started = self._clock()
         try:
-            return self._send(call, outgoing, sink)
+            request = httpx.Request(
+                method, url, headers=headers, content=content, extensions=extensions
+            )
+            with closing(self._http(url).send(request, stream=True)) as response:
+                answer = self._read(response, call, started, limit_s, sink)
         except (httpx.ConnectTimeout, httpx.PoolTimeout):
-            raise errors.timed_out(call, self._limits.connect_s, was_sent=False) from None
+            raise errors.timed_out(call, limits.connect_s, was_sent=False) from None
         except httpx.TimeoutException:
-            raise errors.timed_out(call, self._limits.read_s) from None
+            raise errors.timed_out(call, limits.read_s) from None
         except (httpx.ConnectError, httpx.ProxyError, httpx.InvalidURL) as error:
             raise errors.unreachable(call, error, was_sent=False) from None
         except httpx.HTTPError as error:
             raise errors.unreachable(call, error, was_sent=True) from None
-
-    def _send(
-        self, call: CallSubject, outgoing: Outgoing, sink: IO[bytes] | None
-    ) -> PlatformAnswer:
-        import httpx
-
-        timeout = httpx.Timeout(self._limits.read_s, connect=self._limits.connect_s)
-        request = httpx.Request(
-            outgoing.method,
-            outgoing.url,
-            headers=outgoing.headers,
-            content=outgoing.content,
-            extensions={"timeout": timeout.as_dict()},
-        )
-        limit_s = self._limits.file_s if outgoing.is_file else self._limits.answer_s
-        started = self._clock()
-        response = self._http(outgoing.url).send(request, stream=True)
-        try:
-            return self._read(response, call, started, limit_s, sink)
-        finally:
-            response.close()
+        if not 200 <= answer.status < 300:
+            raise errors.refusal(answer, call, parse_retry_after(answer.headers))
+        return answer
 
     def _read(
         self,

@@ -19,7 +19,6 @@ else:
 
 MAX_BYTES = 1024 * 1024
 KeyPath = tuple[str, ...]
-_DIGITS = re.compile(r"[0-9][0-9_]{99,}")
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _KEY_PART = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*""")
 _QUOTED = re.compile(
@@ -53,13 +52,9 @@ class TomlSource:
         except tomllib.TOMLDecodeError as error:
             raise _explained(str(error), text) from None
         except RecursionError:
-            raise TomlError("its values are nested too deeply", _deepest_line(text)) from None
-        except ValueError as error:  # more digits than Python converts
-            number, line = _longest_number(text)
-            message = (
-                f"not TOML: a number of {number:,} digits is too long" if number else str(error)
-            )
-            raise TomlError(message, line) from None
+            raise TomlError("its values are nested too deeply") from None
+        except ValueError:
+            raise TomlError("one of its numbers has more digits than can be read") from None
         lines: dict[KeyPath, int] = {}
         for path, line in _definitions(text):
             lines.setdefault(path, line)
@@ -85,20 +80,6 @@ def _decoded(raw: bytes) -> str:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise TomlError(f"not UTF-8 (byte 0x{raw[error.start]:02x})", line) from None
-
-
-def _longest_number(text: str) -> tuple[int, int | None]:
-    """How many digits the longest number has, and its line; (0, None) without one."""
-    found = max(_DIGITS.finditer(text), key=lambda digits: len(digits[0]), default=None)
-    if found is None:
-        return 0, None
-    return len(found[0]), text.count("\n", 0, found.start()) + 1
-
-
-def _deepest_line(text: str) -> int:
-    """The line with the most opening brackets."""
-    lines = text.split("\n")
-    return 1 + max(range(len(lines)), key=lambda at: lines[at].count("[") + lines[at].count("{"))
 
 
 def _explained(message: str, text: str) -> TomlError:

@@ -378,9 +378,8 @@ WHOLE: list[tuple[str, str | bytes, list[str]]] = [
     ("not UTF-8", EVAL.replace("First", "Prémier").encode("latin-1"), [
         "line 10: not UTF-8 (byte 0xe9)",
     ]),
-    ("nested deeply", "x = " + "[" * 5000 + "]" * 5000, [
-        "line 1: its values are nested too deeply",
-    ]),
+    ("nested deeply", "x = " + "[" * 5000 + "]" * 5000, ["its values are nested too deeply"]),
+    ("digits", "x = " + "9" * 5000, ["one of its numbers has more digits than can be read"]),
     ("too long", b"#" * 1_048_577, ["it has more than 1,048,576 bytes"]),
 ]  # fmt: skip
 
@@ -398,11 +397,6 @@ def test_a_wrong_file_is_told_in_one_go(tmp_path: Path, text: str | bytes, told:
 def test_what_is_no_toml_is_told_in_the_parsers_words_with_the_line(tmp_path: Path):
     (found,) = problems(tmp_path, EVAL.replace("[secrets]", "[secrets"))
     assert re.fullmatch(r"line 20: not TOML: Expected .* \(column 9\)", found)
-
-
-def test_a_number_of_too_many_digits_is_told(tmp_path: Path):
-    (found,) = problems(tmp_path, "a = 1\nx = " + "9" * 5000)
-    assert found == "line 2: not TOML: a number of 5,000 digits is too long"
 
 
 @pytest.mark.parametrize(
