@@ -110,10 +110,8 @@ def create_app(
     app.state.device_logins = Throttle(settings.limits.device_logins)
     app.state.checks = DatasetChecks()
     app.state.streams = Streams()
-    app.state.rendered = Recent[str](lambda page: len(page) <= 16 * MIB)
-    app.state.rows = Recent[list[RowView]](
-        lambda rows: sum(len(row.outcomes) for row in rows) <= 50_000
-    )
+    app.state.rendered = Recent[str](most=16 * MIB)
+    app.state.rows = Recent[list[RowView]](most=50_000)
     return app
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,25 +23,26 @@ from .context import PageContext
 
 PAGE = 50
 _KEPT = 8
+_RUNS = 50_000  # whose rows are shown: 10,000 take about a second
 MOST_BYTES = 256 * 1024 * 1024
 """Of conversations that are looked through for a page."""
-T = TypeVar("T")
+T = TypeVar("T", bound=Sized)
 
 
 class Recent(Generic[T]):
-    """What was made last of reports: of a large one that takes seconds, so one at a time."""
+    """What was made last of reports: of a large one that takes seconds, a workspace at a time."""
 
-    def __init__(self, is_small: Callable[[T], bool]) -> None:
-        self._is_small = is_small
-        self._lock = threading.Lock()
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._locks: dict[str, threading.Lock] = {}
         self._made: OrderedDict[str, T] = OrderedDict()
 
     def get(self, run: Run, make: Callable[[], T]) -> T:
-        """Return what was made of the report of a run, or make it."""
+        """Return what was made of the report of a run, or make it; keep no longer one."""
         key = f"{run.id} {run.status}"
-        with self._lock:
+        with self._locks.setdefault(run.workspace_id, threading.Lock()):
             found = self._made.pop(key, None) or make()
-            if self._is_small(found):
+            if len(found) <= self._most:
                 self._made[key] = found
             while len(self._made) > _KEPT:
                 self._made.popitem(last=False)
@@ -74,6 +75,8 @@ class RowView:
 
 def list_rows(context: PageContext, run: Run) -> dict[str, Any]:
     """Return the rows that an address asks for, and how many rows have which outcome."""
+    if (run.metrics or {}).get("overview", {}).get("completed_samples", 0) > _RUNS:
+        raise Refused(422, "too_many", f"rows of more than {_RUNS:,} runs are only in the report")
     recent: Recent[list[RowView]] = context.request.app.state.rows
     rows = recent.get(run, lambda: _rows(context, run))
     outcomes = [outcome for row in rows for outcome in {*row.outcomes}]

@@ -11,8 +11,9 @@ const AGO = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "narro
 /** Show the times of a table as how long ago they were; the exact ones stay as titles. */
 function tellTimes(root) {
   for (const time of root.querySelectorAll("td > time")) {
-    time.title ||= time.textContent;
     const seconds = (Date.now() - new Date(time.dateTime)) / 1000;
+    if (seconds < 0) continue;
+    time.title ||= time.textContent;
     const unit = UNITS.find(([, length]) => seconds >= length);
     time.textContent = unit ? AGO.format(-Math.floor(seconds / unit[1]), unit[0]) : "just now";
   }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import re
 from collections.abc import Callable
 from contextlib import closing
@@ -233,12 +232,11 @@ def test_a_form_that_is_none_or_too_large_is_refused(
 def test_the_first_rows_of_a_dataset_are_in_its_page(
     browser: Browser, platform_server: PlatformServer
 ) -> None:
-    nasty = "<script>alert(1)</script>"
     for extension, text, shown in (
-        ("jsonl", json.dumps({"user_prompt": nasty, "tags": ["a"]}) + '\n{"extra": 7}\n', 2),
+        ("jsonl", '{"user_prompt": "<script>alert", "tags": ["a"]}\n{"extra": 7}\n', 2),
         ("jsonl", '{"user_prompt": "x"}\n' * 30 + "y" * 300_000, 20),
         ("jsonl", "[" * 100_000, 0),
-        ("csv", f'user_prompt,n\n"two\nlines {nasty}",7,more\n', 1),
+        ("csv", 'user_prompt,n\n"two\nlines <script>alert",7,more\n', 1),
         ("parquet", "PAR1", 0),
     ):
         dataset = platform_server.add_dataset(account=browser.account, extension=extension)

@@ -221,8 +221,7 @@ def test_a_report_is_a_document_in_a_sandbox_and_a_file_to_keep(
 def test_the_rows_of_a_run_are_in_its_page_the_worst_first(
     browser: Browser, platform_server: PlatformServer
 ) -> None:
-    overloaded = ["the endpoint is overloaded"] * 2
-    scores: list[list[Any]] = [[1.0, 1.0], [0.0, 1.0], overloaded, *[[1.0, 1.0]] * 60]
+    scores: list[list[Any]] = [[1.0, 1.0], [0.0, 1.0], ["overloaded"] * 2, *[[1.0, 1.0]] * 60]
     run_id = finished(platform_server, browser.account, "rows-run", *scores)
     path = RunFolder.of_run(platform_server.settings.data, run_id).report
     path.parent.mkdir(parents=True)
@@ -247,6 +246,8 @@ def test_the_rows_of_a_run_are_in_its_page_the_worst_first(
     assert 'report#row-1/run-0" target="_blank" rel="noopener"' in page
     assert page.count('<span class="badge bad">failed</span>') == 1  # one verdict
     assert "123 of 126 runs passed" in page
+    platform_server.set_run(run_id, metrics={"overview": {"completed_samples": 50_001}})
+    assert "Rows of more than 50,000 runs are only in" in browser.get("runs/rows-run").text
 
 
 def test_rows_are_shown_while_they_come(browser: Browser, platform_server: PlatformServer) -> None:
