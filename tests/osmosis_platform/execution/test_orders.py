@@ -137,16 +137,28 @@ def test_progress_counts_the_last_line_of_each_run_of_the_journal(tmp_path: Path
     progress = Progress(tmp_path)
     assert progress.update()
     assert progress.overview == {
-        "total_samples": 6,
-        "completed_samples": 2,
-        "graded": 2,
-        "passed": 1,
-        "failed": 1,
-        "pass_rate": 0.5,
-        "tokens_used": 7,
-    }
+        "total_samples": 6, "completed_samples": 2, "graded": 2, "passed": 1, "failed": 1,
+        "pass_rate": 0.5, "tokens_used": 7,
+    }  # fmt: skip
     assert not progress.update()
     assert end_line()
+
+
+def test_progress_has_the_rows_so_far_and_the_pace_of_this_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("osmosis_platform.execution.run_figures.time.time", lambda: 1010.0)
+    session = session_line({"plan": {"n": 2, "rows": [[0, 3]], "digests": ""}})
+    lines = [session, line(0, started_at=10.0, passed=True), session]
+    (tmp_path / FILE).write_bytes(b"".join(lines))
+    progress = Progress(tmp_path)
+    progress.update()
+    assert progress.metrics["remaining_s"] is None
+    lines += [line(0, started_at=10.0), line(1, started_at=1000.0)]  # the first one scored again
+    (tmp_path / FILE).write_bytes(b"".join(lines))
+    progress.update()
+    assert progress.metrics["remaining_s"] == 40.0  # 10 s for one, and four are left
+    assert progress.metrics["rows"] == [[0, 0, 2]]
 
 
 def test_progress_has_the_tokens_that_runs_took_before_they_were_repeated(tmp_path: Path) -> None:

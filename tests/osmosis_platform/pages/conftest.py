@@ -56,3 +56,14 @@ def log_in(platform_server: PlatformServer) -> Iterator[Callable[[Account], Brow
 def browser(log_in: Callable[[Account], Browser], account: Account) -> Browser:
     """The browser of a user in a workspace of its own."""
     return log_in(account)
+
+
+@pytest.fixture
+def viewer(
+    browser: Browser, platform_server: PlatformServer, log_in: Callable[[Account], Browser]
+) -> Browser:
+    """A viewer in the same workspace."""
+    name = f"viewer-in-{browser.account.workspace}"
+    return log_in(
+        platform_server.add_user(name, workspace=browser.account.workspace, role="viewer")
+    )

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import closing
 
 import httpx
-import pytest
 from sqlalchemy import select
 
 from osmosis_platform.database.models import Dataset, Member, StoredSecret, now
@@ -20,15 +19,6 @@ from .conftest import Browser
 
 VALUE = "sk-never-to-be-seen-again-<b>"
 LogIn = Callable[[Account], Browser]
-
-
-@pytest.fixture
-def viewer(browser: Browser, platform_server: PlatformServer, log_in: LogIn) -> Browser:
-    """A viewer in the same workspace."""
-    name = f"viewer-in-{browser.account.workspace}"
-    return log_in(
-        platform_server.add_user(name, workspace=browser.account.workspace, role="viewer")
-    )
 
 
 def test_a_secret_is_set_replaced_and_deleted_and_its_value_never_shown(

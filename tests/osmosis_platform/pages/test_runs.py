@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -276,11 +275,9 @@ def test_a_log_is_folded_by_step(browser: Browser, platform_server: PlatformServ
 
 
 def test_a_run_is_submitted_again_by_who_may(
-    browser: Browser, platform_server: PlatformServer, log_in: Callable[[Account], Browser]
+    browser: Browser, viewer: Browser, platform_server: PlatformServer
 ) -> None:
     account = browser.account
-    name = f"sees-{account.workspace}"
-    viewer = log_in(platform_server.add_user(name, workspace=account.workspace, role="viewer"))
     submission = {**body(evaluation_config={"limit": 2}), "secrets": {"required": ["A_KEY"]}}
     finished(platform_server, account, "old-run", 1.0, submission=submission)
     assert "Run again" not in viewer.get("runs/old-run").text
@@ -370,16 +367,9 @@ def conversations_of(page: str) -> str:
 
 
 def test_a_run_is_stopped_once_and_by_who_may(
-    browser: Browser, platform_server: PlatformServer, log_in: Callable[[Account], Browser]
+    browser: Browser, viewer: Browser, platform_server: PlatformServer
 ) -> None:
     run_id = platform_server.add_run(account=browser.account, name="slow-run", status="running")
-    viewer = log_in(
-        platform_server.add_user(
-            f"viewer-of-{browser.account.workspace}",
-            workspace=browser.account.workspace,
-            role="viewer",
-        )
-    )
     assert "Stop this run" not in viewer.get("runs/slow-run").text
     assert viewer.post("runs/slow-run/stop").status_code == 403
     assert run_of(platform_server, run_id).status == "running"
@@ -393,11 +383,9 @@ def test_a_run_is_stopped_once_and_by_who_may(
 
 
 def test_a_run_that_has_ended_is_deleted_by_who_may(
-    browser: Browser, platform_server: PlatformServer, log_in: Callable[[Account], Browser]
+    browser: Browser, viewer: Browser, platform_server: PlatformServer
 ) -> None:
     account = browser.account
-    name = f"looks-at-{account.workspace}"
-    viewer = log_in(platform_server.add_user(name, workspace=account.workspace, role="viewer"))
     for kind, more in {"evaluation": "", "training": "&kind=training"}.items():
         run = platform_server.add_run(kind, account=account, name=f"{kind}-run", status="running")
         assert "Delete this run" not in browser.get(f"runs/{kind}-run").text
