@@ -39,7 +39,7 @@ def _in_running_loop() -> bool:
 
 def _begun(function: Callable[[], T]) -> Future[T]:
     done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # the caller may be cancelled; the function goes on
+    done.set_running_or_notify_cancel()  # the caller may be cancelled; the function continues
 
     def run() -> None:
         try:

@@ -1,8 +1,8 @@
 """A small HTTP server for loopback: that of the embedded endpoint and the bridge.
 
 aiohttp speaks HTTP, in a thread with its own event loop, so code that blocks another loop of the
-process delays no answer; it is imported there, while the caller goes on. Knows no chat, no keys and
-no routes: a `Handler` turns a request into a `Response`.
+process delays no answer; it is imported there, while the caller continues. Knows no chat, no keys
+and no routes: a `Handler` turns a request into a `Response`.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class Redactor:
         return _ROLLOUT_KEY.sub(MASK, text) if ROLLOUT_KEY_PREFIX in text else text
 
     def beginning(self, text: str) -> str:
-        """Redact the beginning of a text that goes on, and any piece of a secret at its end."""
+        """Redact the beginning of a text that continues, and any piece of a secret at its end."""
         redacted = self(text)
         piece = max(map(partial(_piece_at_end, redacted), self._all()), default=0)
         return _ROLLOUT_KEY_BEGUN.sub("", redacted[: len(redacted) - piece])

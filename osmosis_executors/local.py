@@ -61,7 +61,7 @@ class LocalRun:
         return self._process.pid
 
     def send(self, order: bytes) -> None:
-        """Say what to run; the pipe stays open as long as it is to go on."""
+        """Say what to run; the pipe stays open as long as it is to continue."""
         self._write(order)
 
     def _write(self, words: bytes) -> None:

@@ -130,7 +130,7 @@ async def execute_tool_calls(
 ) -> list[dict[str, Any]]:
     """Execute all calls at once; results in call order, each a tool message.
 
-    An executor that raises makes an error result of its call; the other calls go on. Calls beyond
+    A call whose executor raises gets an error result; the other calls continue. Calls beyond
     `MAX_TOOL_CALLS` are not executed and get an error result.
     """
     calls = list(tool_calls)

@@ -79,8 +79,8 @@ class _Conversation:
 class Trajectory:
     """The conversations of one rollout, in the order in which they were last answered.
 
-    A call that sends an earlier call's messages and more goes on with that conversation; any other
-    begins one of its own.
+    A call that sends an earlier call's messages and more continues that conversation; any other
+    begins another.
     """
 
     __slots__ = ("_conversations", "_notes", "_open")

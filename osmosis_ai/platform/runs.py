@@ -18,7 +18,7 @@ LOG_PAGE = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPage:
-    """Some lines of a log, as they came, and where it goes on."""
+    """Some lines of a log, as they came, and where it continues."""
 
     lines: tuple[Mapping[str, Any], ...]
     next_cursor: str | None

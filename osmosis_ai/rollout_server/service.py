@@ -108,7 +108,7 @@ class RolloutService:
             return
         try:
             await asyncio.wait_for(self._runner.thread.call(hook), self.settings.drain_s)
-        except Exception as error:  # noqa: BLE001  the user's code: said, and the stop goes on
+        except Exception as error:  # noqa: BLE001  the user's code: said, and the stop continues
             why = masking(self._options.api_key)(named_error(error))
             event("on_shutdown_failed", logging.ERROR, error=why)
 
@@ -164,7 +164,7 @@ class RolloutService:
         self.budget.take(init.size)
         rollout = self.registry.begin(init)
         self.active += 1
-        # A separate task: the rollout goes on when the client disconnects.
+        # A separate task: the rollout continues when the client disconnects.
         rollout.admitted = self._in_background(self._admit(rollout, trainer))
         return rollout
 

@@ -112,7 +112,7 @@ class Engine(Generic[K, T]):
         return result
 
     def halt(self, reason: str) -> None:
-        """Start nothing more; what is in flight goes on; waiting for the rest is `EngineClosed`."""
+        """Start no more jobs; what is in flight continues; waiting for the rest: `EngineClosed`."""
         if self.halted is None:
             self.halted = reason
 
@@ -136,7 +136,7 @@ class Engine(Generic[K, T]):
             self._arrived.release()
 
     def leave(self, key: K, result: T | BaseException) -> None:
-        """End a job that is in flight, though its task may go on; from the loop's thread."""
+        """End a job that is in flight, though its task may continue; from the loop's thread."""
         if self._tasks.pop(key, None) is not None:
             self._deliver(key, result)
             self._pump()

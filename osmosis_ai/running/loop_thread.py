@@ -44,12 +44,12 @@ class LoopThread:
         return "".join(traceback.format_stack(frame, limit=3)).strip() if frame else "its end"
 
     def interrupt(self, task: asyncio.Task[Any] | None) -> None:
-        """End a task that holds the loop; one that waits outside of Python goes on."""
+        """End a task that holds the loop; one that waits outside of Python continues."""
         if task is not None and asyncio.current_task(self.loop) is task:
             raise_in_thread(self._thread.ident or 0)
 
     def end(self, close: Callable[[], Awaitable[None]] | None = None) -> Future[None]:
-        """Cancel what goes on in the loop, await `close`, and end the thread; from any thread."""
+        """Cancel what runs in the loop, await `close`, and end the thread; from any thread."""
         return asyncio.run_coroutine_threadsafe(self._shut(close), self.loop)
 
     def close(self, timeout_s: float, close: Callable[[], Awaitable[None]] | None = None) -> bool:

@@ -40,7 +40,7 @@ class CallThreads:
         """Make `call` in the caller's context and return its result, or raise what it raised.
 
         Raises:
-            DeadlineExceeded: after `within_s` seconds; the call itself goes on.
+            DeadlineExceeded: after `within_s` seconds; the call itself continues.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()

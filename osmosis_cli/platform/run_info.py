@@ -112,7 +112,7 @@ def _watch(runs: Runs, name: str, *, as_json: bool) -> Seen:
                 wait()
     except KeyboardInterrupt:
         raise CommandError(
-            f"the {runs.kind.noun} goes on; end it with: osmosis {runs.kind.group} stop {name}",
+            f"the {runs.kind.noun} continues; end it with: osmosis {runs.kind.group} stop {name}",
             code="interrupted",
             status=INTERRUPTED,
         ) from None
@@ -169,7 +169,7 @@ def _logs_command(kind: RunKind) -> click.Command:
                 _print(found, as_json=as_json)
             except KeyboardInterrupt:
                 raise CommandError(
-                    f"the {kind.noun} goes on", code="interrupted", status=INTERRUPTED
+                    f"the {kind.noun} continues", code="interrupted", status=INTERRUPTED
                 ) from None
 
     return command

@@ -72,7 +72,7 @@ def metric_lines(metrics: RunMetrics) -> Iterator[str]:
 
 
 def progress_text(run: RunRecord, metrics: RunMetrics | None, now: datetime) -> str:
-    """Return one line about a run that may still go on."""
+    """Return one line about a run that may still continue."""
     parts = [f"{render(run.label)}  {render(run.status)}"]
     counts = metrics.counts if metrics else {}
     if any(counts.values()):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 END_S = 1.0
 """How long processes may take to end once they were asked to."""
 GONE = (
-    "the Ray cluster went away; the same command goes on from what is kept, with another cluster "
+    "the Ray cluster went away; the same command resumes from what is kept, with another cluster "
     "or without one"
 )
 

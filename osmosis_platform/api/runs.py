@@ -36,7 +36,7 @@ class LogPage(Fields):
 
     @property
     def position(self) -> int | None:
-        """The line to go on from."""
+        """The line to continue from."""
         return None if self.cursor is None else int(self.cursor)
 
     @property

@@ -133,7 +133,7 @@ def restore_command(file: Path, place: DataPlace, as_json: bool) -> None:
     """Make a platform of a backup.
 
     The folder and the database have to be empty. A backup of SQLite can be restored into
-    PostgreSQL, and the reverse. End the old platform first: runs that were not finished go on in
+    PostgreSQL, and the reverse. End the old platform first: runs that were not finished resume in
     the new one.
 
     \b

@@ -64,7 +64,7 @@ class DatasetChecks:
             lock.release()
 
     def refuse_closing(self) -> None:
-        """Refuse to go on when the platform ends."""
+        """Refuse to continue when the platform ends."""
         if self.closing.is_set():
             raise busy()
 

@@ -20,7 +20,7 @@ DELETED = "deleted"
 LISTED = Dataset.status != DELETED
 READY = Dataset.status == "ready"
 KEPT = timedelta(days=7)
-"""For so long an upload that was begun may go on."""
+"""For so long an upload that was begun may continue."""
 
 
 def create(

@@ -37,7 +37,7 @@ class BuildPlace:
     follow: Callable[[], None]
     """Called now and then while they print."""
     check: Callable[[], None]
-    """Raises where the run is not to go on."""
+    """Raises where the run is not to continue."""
     confine: Callable[[Job, Path], Job] = lambda job, home: job
     """Hold a command that may run code of packages."""
     give: Callable[[Path], None] = lambda folder: None

@@ -88,7 +88,7 @@ def check_out(
 
     Raises:
         CheckoutError: with a sentence for everything that goes wrong.
-        Exception: what the check of the program raises, where the run is not to go on.
+        Exception: what the check of the program raises, where the run is not to continue.
     """
     try:
         if commit:

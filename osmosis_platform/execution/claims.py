@@ -62,7 +62,7 @@ class Claims:
             if run.status == "running":
                 if run.executed_by == self.owner:  # which was without its database
                     logs.add(session, run, _INTERRUPTED, level="warning", step="run")
-                logs.add(session, run, "the run goes on with what was finished", step="run")
+                logs.add(session, run, "the run resumes with what was finished", step="run")
             run.status = "running"
             run.started_at = run.started_at or now()
             self._hold(session, run)

@@ -29,7 +29,7 @@ _MARKERS = "deleting"
 _TABLES: dict[str, type[Dataset | Run]] = {"datasets": Dataset, "runs": Run}
 """By the folder that has the files, each in one named by the id of its row."""
 _UNDECIDED_S = 3600.0
-"""How long a marker is kept whose row is still there: its transaction may go on."""
+"""How long a marker is kept whose row is still there: its transaction may continue."""
 _log = logging.getLogger(__name__)
 
 

@@ -41,7 +41,7 @@ GOES_ON = 2
 
 
 def execute(services: Services, run_id: str) -> None:
-    """Execute a run that was taken, until it has ended, is not to go on, or the platform ends."""
+    """Execute a run that was taken until it has ended, must not continue, or the platform ends."""
     record = RunWriter(services.claims, run_id)
     is_expected = False
     try:
@@ -50,7 +50,7 @@ def execute(services: Services, run_id: str) -> None:
     except NotToGoOn as error:
         is_expected = True
         if error.reason == "shutdown":
-            record.say("the platform ends; the run goes on when it is started again", step="run")
+            record.say("the platform ends; the run resumes when it is started again", step="run")
             services.claims.give_back(run_id)
         elif error.reason == "stopped":
             record.say("everything of the run was ended; what was finished is kept", step="stop")
@@ -211,7 +211,7 @@ class _Execution:
         for _ in range(GOES_ON):
             if status != KILLED:
                 break
-            message = "the evaluation was killed; it goes on with what was finished"
+            message = "the evaluation was killed; it resumes with what was finished"
             self._record.say(message, step="run", level="warning")
             status = self._attempt(environment)
         taken = self._take_report()
@@ -224,7 +224,7 @@ class _Execution:
         self._record.end("finished", "the report is there", step="report")
 
     def _attempt(self, environment: PythonEnvironment) -> int:
-        """Evaluate, or go on with what an earlier attempt has finished; return pytest's status."""
+        """Evaluate, or resume what an earlier attempt has finished; return pytest's status."""
         resumes = self._run_folder.has_begun()
         model = self._order.experiment["model_path"]
         asks = not resumes and ModelSpec(model).persona is None

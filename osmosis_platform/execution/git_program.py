@@ -52,7 +52,7 @@ class GitProgram:
     """For each command."""
     file_bytes: int
     check: Callable[[], None]
-    """Raises where the run is not to go on."""
+    """Raises where the run is not to continue."""
     clock: Callable[[], float] = time.monotonic
 
     def run(self, folder: Path, *words: str, protocols: str = "", file_bytes: int = 0) -> str:

@@ -114,7 +114,7 @@ class TrainingRun:
     def _train(
         self, started: ExitStack, variables: Mapping[str, str], server: ServedRollout
     ) -> int:
-        """Run the trainer to its end; the server must go on as long."""
+        """Run the trainer to its end; the server must continue as long."""
         run_folder = self.children.run_folder
         job = Job(
             self.trainer.words,

@@ -1,4 +1,4 @@
-"""The database while a run is executed: whether it is to go on, lines of its log, figures, its end.
+"""The database while a run is executed: may it continue, lines of its log, figures, its end.
 
 What is written is without the values of the run's secrets.
 """
@@ -130,7 +130,7 @@ class RunWatch:
         self._looked = self._kept = clock()
 
     def check(self) -> None:
-        """Raise NotToGoOn where the run is not to go on."""
+        """Raise NotToGoOn where the run is not to continue."""
         if self._shutdown.is_set():
             raise NotToGoOn("shutdown")
         moment = self._clock()

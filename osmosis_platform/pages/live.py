@@ -174,7 +174,7 @@ def _event(name: str, data: str, number: int | None = None) -> str:
 
 
 def _cursor(request: Request) -> int:
-    """Return where the log goes on: after what the browser has received, else the page has."""
+    """Return where the log continues: after what the browser has received, else the page has."""
     texts = (request.headers.get("last-event-id", ""), request.query_params.get("after", ""))
     numbers = [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 18]
     return max(numbers, default=0)

@@ -36,7 +36,7 @@ async def show_login(request: Request) -> Response:
 
 
 async def log_in(request: Request) -> Response:
-    """Check the form, and go on to the device that waits."""
+    """Check the form, and continue to the device that waits."""
     fields = await read_form(request, LOGIN_COOKIE)
     name, password = fields.get("name", ""), fields.get("password", "")
     code, onward = fields.get("code", ""), fields.get("next", "")

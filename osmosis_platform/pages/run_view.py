@@ -48,7 +48,7 @@ class RunView:
     id: str
     name: str
     title: str
-    """What people call it; empty where nobody gave it one."""
+    """What people call it; empty where it has none."""
     is_evaluation: bool
     status: str
     config: ConfigView
@@ -74,7 +74,7 @@ class RunView:
     rows: tuple[tuple[int, int, int], ...]
     """While it runs: the index of each row, how many of its runs passed, and how many ended."""
     remaining_s: float | None
-    """How long it is likely to go on, at the pace so far."""
+    """How long it is likely to continue, at the pace so far."""
 
     @property
     def has_ended(self) -> bool:

@@ -33,7 +33,7 @@ def lines(
 def next_cursor(
     found: Sequence[LogLine], cursor: int | None, *, limit: int, backward: bool
 ) -> int | None:
-    """Return where to go on.
+    """Return where to continue.
 
     Forward that can be asked again later, when there may be more lines; backward it is None where
     the log begins.

@@ -80,7 +80,7 @@ def going_on(session: Session, *conditions: ColumnElement[bool]) -> Sequence[Run
 
 
 def stop_all(session: Session, user_id: str) -> int:
-    """Stop the runs of a user that go on; return how many there were."""
+    """Stop the runs of a user that continue; return how many there were."""
     going = going_on(session, Run.creator_id == user_id)
     for run in going:
         if lock(session, run) and run.status not in ENDED:  # it may have ended since

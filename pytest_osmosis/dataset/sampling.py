@@ -69,7 +69,7 @@ def parse_rows(text: str) -> Selection:
         last = first if found is None else int(found["last"] or first)
         if found is None or last < first:
             raise ValueError(
-                f"{part.strip()!r} is no row; expected row indices such as 3,7,10-20 "
+                f"{part.strip()!r} is not a row; expected row indices such as 3,7,10-20 "
                 "(the first row is 0)"
             )
         if last - first >= MOST_NAMED or len(named) > MOST_NAMED:

@@ -158,7 +158,7 @@ class WindowScheduling:
         self._collections[node] = items
 
     def schedule(self) -> None:
-        """All workers are known: give out the first items, or go on after a replacement came."""
+        """All workers are known: give out the first items, or continue after a replacement came."""
         with self._lock:
             if not self._ready:
                 first, *others = self._collections.values()

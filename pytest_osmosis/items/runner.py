@@ -154,7 +154,7 @@ class ItemRunner:
         if not isinstance(item, RunItem) or is_skipped(item):
             return None
         if library := sys.modules.get("osmosis_ai.models.litellm.library"):
-            library.ignore_its_warnings()  # a call may go on while pytest goes to the next item
+            library.ignore_its_warnings()  # a call may continue while pytest goes to the next item
         if not self._is_in_block:
             self.begin(item.run_id)
         is_done = run_item(

@@ -186,7 +186,7 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         except ConfigurationError as error:  # a variable of the environment is unusable, everywhere
             lost = suite.lost(key, error=str(error), error_type="provider")
             record = RolloutRecord(replace(lost, fatal=True))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - of one run: the others go on
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - of one run: the others continue
             record = _unrecorded(suite, key, error)
         return self._finish(key, captured, record)
 

@@ -207,7 +207,7 @@ async def ready_for(models: Iterable[ModelSpec]) -> None:
     """Wait for what asking the models takes besides them: no run's time.
 
     Before the first run of any: pytest replaces the filters of warnings between items, and an
-    import that goes on meanwhile would print what it warns of, or raise it under `-W error`.
+    import that continues meanwhile would print what it warns of, or raise it under `-W error`.
     """
     named = [model for model in models if model.model]
     if any(model.persona is None and model.base_url is None for model in named):

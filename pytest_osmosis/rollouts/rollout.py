@@ -191,7 +191,7 @@ class Rollout:
         self._late = errors.timed_out(self.suite.spec.agent_timeout_s, self._agent_run)
 
     def _leave(self) -> None:
-        """End the run while the agent goes on all the same."""
+        """End the run while the agent continues all the same."""
         assert self._late is not None
         self.failure = self._late
         self._late.message += "; the agent ignored its cancellation and was left behind"

@@ -89,7 +89,7 @@ class Tracing:
         tools.around = self._around_tools
 
     def begin(self, run: RunId) -> None:
-        """Begin the span of a run, within which the running task goes on."""
+        """Begin the span of a run, within which the running task continues."""
         suite = self._suites[run.suite]
         agent = suite.spec.agent
         span = self._tracer.start_span(

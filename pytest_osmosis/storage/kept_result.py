@@ -1,7 +1,7 @@
 """The result of an evaluation that is kept, aggregated from its journal as at the end of a session.
 
 Also of a suite's previous one, to be compared with. Knows journals and folders; no session that
-goes on.
+continues.
 """
 
 from __future__ import annotations

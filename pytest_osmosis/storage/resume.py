@@ -1,7 +1,7 @@
-"""Whether an evaluation goes on where it stopped, or a new one starts: decided for one run folder.
+"""Whether an evaluation is resumed, or a new one starts: decided for one run folder.
 
-An unfinished one goes on when nothing that it is made of has changed; one that has ended goes on
-only when that is asked for. What does not go on is moved aside, never deleted and never mixed with
+An unfinished one is resumed when nothing that it is made of has changed; one that has ended
+only when that is asked for. What is not resumed is moved aside, never deleted and never mixed with
 anything. Knows journals; no pytest, and no runs going on.
 """
 
@@ -87,7 +87,7 @@ def _decide(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Rep
     if not keeping.extend:
         changes += sizes
     if changes and not keeping.reuse_option and not _has_done_run(kept):
-        return _archive(folder, identity)  # there is nothing to go on from: nothing to say
+        return _archive(folder, identity)  # there is nothing to continue from: nothing to say
     if changes and (keeping.reuse_option or unfinished):
         return _refuse_or_archive(folder, identity, keeping, changes)
     if unfinished or keeping.reuse_option:
@@ -96,7 +96,7 @@ def _decide(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Rep
 
 
 def is_unfinished(kept: Replay, plan: RunPlan) -> bool:
-    """Return whether the same command goes on with it: an evaluation that was cut short, also after
+    """Return whether the same command resumes with it: an evaluation that was cut short, also after
     its last run, or has runs that may end differently when they are repeated.
     """
     if not kept.ended:
@@ -227,7 +227,7 @@ def _stays(run: KeptRun, keeping: Keeping) -> bool:
 
 
 def _notes_of_others(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> list[str]:
-    """The same evaluation of another model, left unfinished with a run to go on from: it stays,
+    """The same evaluation of another model, left unfinished with a run to continue from: it stays,
     and is named.
     """
     for other in run_directory.kept_in(folder.parent):

@@ -1,7 +1,7 @@
 """Where evaluations are kept: `.osmosis/runs/<run name>/`, and what was kept there before.
 
     <root>/.osmosis/.gitignore             keeps all of it out of version control
-    <root>/.osmosis/runs/<name>/           the evaluation that goes on, or ended last
+    <root>/.osmosis/runs/<name>/           the evaluation under way, or the last one
     <root>/.osmosis/runs/<name>@<time>/    an earlier one
     <root>/.osmosis/runs/.<name>.lock      held while a session works on <name>
 

@@ -68,7 +68,7 @@ class RunStore:
         """Find what is kept of these evaluations and decide what is to be done with it.
 
         Raises:
-            ConfigurationError: when they cannot go on, or cannot be kept.
+            ConfigurationError: when they cannot be resumed, or cannot be kept.
         """
         names = {
             identity.info.name: run_directory.name_for(identity.info, self._root)

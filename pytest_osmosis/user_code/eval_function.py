@@ -78,7 +78,7 @@ def plan_call(function: Callable[..., Any], *, named: str) -> CallPlan:
             continue
         elif not known and parameter.default is parameter.empty:
             raise ImportingError(
-                f"{named}: takes ({_listed(parameters)}), and there is nothing to give for "
+                f"{named}: takes ({_listed(parameters)}), and nothing is passed for "
                 f"{parameter.name!r}; expected {ACCEPTED}"
             )
         elif parameter.kind is parameter.POSITIONAL_ONLY:

@@ -266,7 +266,7 @@ def test_the_end_of_a_cluster_of_ones_own_is_said_and_loses_nothing_that_was_fin
     out, _ = session.communicate(timeout=PATIENCE_S)
     assert (session.returncode, len(runs(project))) == (1, gate.ANSWERED)
     assert "a Ray cluster of this machine, started for the session" in out
-    assert "stopped: the Ray cluster went away; the same command goes on" in out
+    assert "stopped: the Ray cluster went away; the same command resumes" in out
     assert not folder.exists()
     wait_until(lambda: not shards_of(project))
     gate.is_open = True

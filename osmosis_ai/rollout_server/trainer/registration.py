@@ -1,6 +1,6 @@
 """Registration of the server at the platform, once the server answers its health check.
 
-A registration that fails is a warning with the next step: the server goes on.
+A registration that fails is a warning with the next step: the server continues.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def register(options: AppOptions) -> None:
             logging.WARNING,
             platform=login.platform_url,
             error=clip(Redactor([login.token, options.api_key])(str(error)), 300),
-            next="the server goes on; use --skip-register to do without the platform",
+            next="the server runs all the same; use --skip-register to do without the platform",
         )
         return
     check = answer.get("health_check_result")

@@ -71,7 +71,7 @@ function durationOf(seconds) {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
-/** Let the times of a run that goes on run on. */
+/** Let the times of a run that continues run on. */
 setInterval(() => {
   for (const each of document.querySelectorAll("[data-counts]")) {
     each.seenAt ??= Date.now();

@@ -1,4 +1,4 @@
-"""The gates of a suite whose runs go on, and whether a result of the rest could change them.
+"""The gates of a suite whose runs continue, and whether a result of the rest could change them.
 
 The runs that are left are unknown, so a gate's worst and best case tell whether it can still
 change; they are looked at after each 1 % of a suite's runs. Where an interval decides, the limits

@@ -42,7 +42,7 @@ class GateError(ValueError):
     """A gate that cannot be used; the text says why."""
 
     def __init__(self, gate: str, problem: str, *, grammar: str = "") -> None:
-        """`problem` goes on where "gate '…':" stops; `grammar` is shown below it."""
+        """`problem` continues where "gate '…':" stops; `grammar` is shown below it."""
         super().__init__("\n".join(filter(None, [f"gate {gate!r}: {problem}", grammar])))
 
 

@@ -414,7 +414,7 @@ def test_ctrl_c_leaves_the_run_alone_and_says_so(
     monkeypatch.setattr("osmosis_cli.platform.run_info.sleep", interrupt)
     status, out, err = osmosis("eval", "info", "x", "--watch")
     assert (status, out) == (130, "")
-    assert err.endswith("Error: the evaluation goes on; end it with: osmosis eval stop x\n")
+    assert err.endswith("Error: the evaluation continues; end it with: osmosis eval stop x\n")
     assert [request.method for request in platform.requests] == ["GET", "GET"]
 
 

@@ -29,7 +29,7 @@ needs_uv = pytest.mark.skipif(UV is None, reason="uv is not installed")
 
 
 class Stopped(Exception):
-    """The run is not to go on."""
+    """The run is not to continue."""
 
 
 @dataclass

@@ -375,5 +375,5 @@ def test_an_evaluation_that_was_killed_goes_on_twice(
 
     monkeypatch.setattr(submitted.children, "evaluate", killed)
     assert submitted.execute().status == status
-    assert submitted.log.count("the evaluation was killed; it goes on with") == 2
+    assert submitted.log.count("the evaluation was killed; it resumes with") == 2
     assert ("was killed 3 times, as the system does" in submitted.log) == (status == "failed")

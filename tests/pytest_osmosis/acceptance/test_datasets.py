@@ -82,7 +82,7 @@ def test_rows_with_messages_and_labels_are_evaluated_those_of_a_report(project: 
     ("args", "told"),
     [
         (["--osmosis-map=a=id"], "there is no column 'a' to serve as id (columns: system_prompt"),
-        (["--osmosis-rows=3-1"], "--osmosis-rows '3-1': '3-1' is no row; expected row indices"),
+        (["--osmosis-rows=3-1"], "--osmosis-rows '3-1': '3-1' is not a row; expected row indices"),
         (["--osmosis-rows=1,7"], "data.jsonl: has 2 rows; there is no row 7 (the first row is 0)"),
         (["--osmosis-rows=1", "--osmosis-limit=1"], "both say which rows: give one of them"),
         (["--osmosis-rows=@"], "--osmosis-rows '@': expected a JSON report behind the @, such as"),

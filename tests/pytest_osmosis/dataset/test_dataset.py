@@ -165,7 +165,7 @@ class TestWrongRows:
         "a number has thousands of digits",
         "a value is nested very deeply",
         "a string holds half a surrogate pair",
-        "a row is no object",
+        "a row is not an object",
     )
     @pytest.mark.parametrize(
         ("line", "sentence"),

@@ -272,10 +272,10 @@ class TestRefusedFunctions:
             (lambda **kwargs: 1, "takes (**kwargs); the first parameter decides"),
             (
                 lambda solution_str, expected: 1,
-                "takes (solution_str, expected), and there is nothing to give for 'expected'; "
+                "takes (solution_str, expected), and nothing is passed for 'expected'; "
                 f"expected {ACCEPTED}",
             ),
-            (lambda messages, extra_info: 1, "nothing to give for 'extra_info'"),
+            (lambda messages, extra_info: 1, "nothing is passed for 'extra_info'"),
             (3, f"is an int; expected a function {ACCEPTED}"),
             (None, f"is a NoneType; expected a function {ACCEPTED}"),
             (int, f"is the class int; expected a function {ACCEPTED}"),

@@ -38,7 +38,7 @@ def test_a_cluster_that_goes_away_ends_the_session_with_a_report_and_the_next_st
     project.rows("one", "two")
     lost = project.run("--osmosis-ray=10.0.0.1:6379", "--osmosis-shards=1")
     assert (lost.ret, lost.report["summary"]["total_runs"]) == (1, 0)
-    assert "stopped: the Ray cluster went away; the same command goes on" in lost.out
+    assert "stopped: the Ray cluster went away; the same command resumes" in lost.out
     assert "osmosis: 1 shard on the Ray cluster of 127.0.0.1 (4 processors)" in lost.lines
     assert KEY not in (project.path / "seen").read_text()
     done = project.run()
