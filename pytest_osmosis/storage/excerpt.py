@@ -64,7 +64,7 @@ def masked(value: Any) -> Any:
 
 def excerpt(messages: list[Any]) -> tuple[list[Any], int]:
     """Return the messages within the limits, and how many were left out of their middle."""
-    if len(encode(messages)) <= TEXT_LIMIT:
+    if len(encode(messages)) <= min(TEXT_LIMIT, MESSAGES_LIMIT):
         return messages, 0
     messages = [_cut(message) for message in messages]
     sizes = [len(encode(message)) for message in messages]
