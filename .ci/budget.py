@@ -14,9 +14,9 @@ MOST = {
     "osmosis_ai": 20_470,
     "osmosis_cli": 10_021,
     "osmosis_executors": 2_022,
-    "osmosis_platform": 13_265,
+    "osmosis_platform": 13_197,
     "pytest_osmosis": 28_707,
-    "tests": 61_208,
+    "tests": 61_204,
 }
 
 

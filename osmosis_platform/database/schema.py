@@ -8,6 +8,7 @@ from .connection import Database
 
 NEWEST = "0006"
 """The revision of the tables that this version uses."""
+_SCRIPTS = "osmosis_platform.database:migrations"
 _LOCK = 0x05105150
 """The advisory lock of PostgreSQL under which tables are changed."""
 _VERSION = table("alembic_version", column("version_num", String))
@@ -54,7 +55,7 @@ def upgrade_within(connection: Connection, to: str = "head") -> None:
     from alembic.util import CommandError
 
     config = Config()
-    config.set_main_option("script_location", "osmosis_platform.database:migrations")
+    config.set_main_option("script_location", _SCRIPTS)
     if connection.dialect.name == "postgresql":  # another process may do the same
         connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
     config.attributes["connection"] = connection
@@ -62,8 +63,8 @@ def upgrade_within(connection: Connection, to: str = "head") -> None:
         command.upgrade(config, to)
     except CommandError:
         raise SchemaProblem(
-            "the database is of a newer version of the platform; "
-            "upgrade with `pip install --upgrade 'pytest-osmosis[platform]'`"
+            "the database is of a newer version of the platform, or of one before the first "
+            "release; upgrade with `pip install --upgrade 'pytest-osmosis[platform]'`"
         ) from None
 
 

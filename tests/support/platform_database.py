@@ -123,6 +123,29 @@ def file_with_tables() -> bytes:
         return (Path(folder) / FILE_NAME).read_bytes()
 
 
+_NEXT = """
+from alembic import op
+revision, down_revision = "9998", "{newest}"
+def upgrade():
+    op.execute("UPDATE users SET email = 'upgraded@example.com'")
+"""
+
+
+def begin_next_version(monkeypatch: pytest.MonkeyPatch, folder: Path) -> str:
+    """Let a next version of the platform have a migration; return the revision before it."""
+    from osmosis_platform.backup import archive
+    from osmosis_platform.database import migrations, schema
+
+    before = schema.NEWEST
+    shutil.copytree(migrations.__path__[0], folder / "migrations")
+    script = folder / "migrations" / "versions" / "v9998_next.py"
+    script.write_text(_NEXT.format(newest=before))
+    monkeypatch.setattr(schema, "_SCRIPTS", str(folder / "migrations"))
+    for module in (schema, archive):
+        monkeypatch.setattr(module, "NEWEST", "9998")
+    return before
+
+
 def empty_database(data: Path) -> Database:
     """A database without tables."""
     from osmosis_platform.database.connection import Database

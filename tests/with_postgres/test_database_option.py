@@ -14,49 +14,45 @@ import httpx
 import pytest
 
 from osmosis_platform.database.connection import FILE_NAME
-from osmosis_platform.database.schema import NEWEST, upgrade
-from tests.support.platform_database import connected, server
+from osmosis_platform.database.schema import upgrade
+from tests.support.platform_database import begin_next_version, connected, server
 from tests.with_postgres.conftest import PASSWORD, Access
 
 Command = Callable[..., tuple[int, str, str]]
+ADD = ("platform", "user", "add", "--no-password", "ann")
 
 
 def test_accounts_are_kept_in_postgresql_and_no_sqlite_is_made(
     osmosis: Command, access: Access, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = ("--data", str(tmp_path), "--database", access.url)
-    assert osmosis("platform", "user", "add", "--no-password", "ann", *place)[0] == 0
+    assert osmosis(*ADD, *place)[0] == 0
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE", access.with_password)
-    assert (
-        "there is a user 'ann' already"
-        in osmosis("platform", "user", "add", "--no-password", "ann")[2]
-    )
+    assert "there is a user 'ann' already" in osmosis(*ADD)[2]
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     file = ("--database-password-file", str(tmp_path / "password"))
-    assert (
-        "there is a user 'ann' already"
-        in osmosis("platform", "user", "add", "--no-password", "ann", *place, *file)[2]
-    )
+    assert "there is a user 'ann' already" in osmosis(*ADD, *place, *file)[2]
     assert not (tmp_path / FILE_NAME).exists()
 
 
 def test_a_database_of_another_version_is_refused_until_it_is_upgraded(
-    osmosis: Command, access: Access, tmp_path: Path
+    osmosis: Command, access: Access, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = connected(access.url)
-    upgrade(database, "0001")
+    upgrade(database)
+    older = begin_next_version(monkeypatch, tmp_path)
     place = ("--data", str(tmp_path), "--database", access.url)
-    for words in (("serve", "--port", "0"), ("user", "add", "--no-password", "ann")):
-        status, out, err = osmosis("platform", *words, *place)
+    for words in (("platform", "serve", "--port", "0"), ADD):
+        status, out, err = osmosis(*words, *place)
         assert (status, out) == (1, "")
-        assert f"at revision 0001, and this version needs {NEWEST}" in err
+        assert f"at revision {older}, and this version needs 9998" in err
     status, out, _ = osmosis("platform", "db", "upgrade", *place, "--json")
-    assert (status, json.loads(out)) == (0, {"before": "0001", "revision": NEWEST})
+    assert (status, json.loads(out)) == (0, {"before": older, "revision": "9998"})
     assert "already" in osmosis("platform", "db", "upgrade", *place)[1]
     with database.writing() as session:
         session.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     database.close()
-    assert "newer version of the platform" in osmosis("platform", "db", "upgrade", *place)[2]
+    assert "of a newer version" in osmosis("platform", "db", "upgrade", *place)[2]
 
 
 @pytest.mark.parametrize(
@@ -71,17 +67,7 @@ def test_a_database_that_cannot_be_reached_is_one_sentence(
     osmosis: Command, access: Access, tmp_path: Path, change: tuple[str, str], told: str
 ) -> None:
     url = access.url.replace(*change)
-    status, out, err = osmosis(
-        "platform",
-        "user",
-        "add",
-        "--no-password",
-        "ann",
-        "--data",
-        str(tmp_path),
-        "--database",
-        url,
-    )
+    status, out, err = osmosis(*ADD, "--data", str(tmp_path), "--database", url)
     assert (status, out, len(err.strip().splitlines())) == (1, "", 1)
     assert told in err
 

@@ -25,7 +25,7 @@ from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.settings import Settings
 from osmosis_platform.vault.cipher import open_vault
 from osmosis_platform.vault.records import resolve
-from tests.support.platform_database import empty_database, new_database
+from tests.support.platform_database import begin_next_version, empty_database, new_database
 from tests.support.platform_server import PlatformServer
 
 VALUE = "sk-of-a-secret-0123456789"
@@ -194,7 +194,7 @@ def test_what_is_there_already_is_left_alone(
         (
             lambda content: _archive(
                 {
-                    "manifest.json": b'{"format": 1, "revision": "0001"}',
+                    "manifest.json": b'{"format": 1, "revision": "0006"}',
                     "files/datasets/x/rows.jsonl": b"rows",
                     "files/../../x": b"out of the folder",
                 }
@@ -267,7 +267,7 @@ def test_the_commands_say_what_they_did_and_what_is_still_to_do(
 
 
 def test_tables_of_an_older_version_are_saved_before_they_are_upgraded(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from osmosis_cli.errors import run
     from osmosis_cli.main import cli
@@ -275,20 +275,21 @@ def test_tables_of_an_older_version_are_saved_before_they_are_upgraded(
     old, new, file = tmp_path / "old", tmp_path / "new", tmp_path / "b.tar.gz"
     old.mkdir()
     database = Database.in_folder(old)
-    upgrade(database, "0001")
+    upgrade(database)
     with database.writing() as session:
         session.connection().exec_driver_sql(
             "INSERT INTO users (id, name, created_at) VALUES ('1', 'ann', '2026-01-02 03:04:05')"
         )
     database.close()
+    older = begin_next_version(monkeypatch, tmp_path)
     assert run(cli, ["platform", "user", "list", "--data", str(old)]) == 1
     assert "back it up, then run" in capsys.readouterr().err
     assert run(cli, ["platform", "backup", str(file), "--data", str(old), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["revision"] == "0001"
+    assert json.loads(capsys.readouterr().out)["revision"] == older
     broken = tmp_path / "broken.tar.gz"
     broken.write_bytes(file.read_bytes()[:-300])
     assert run(cli, ["platform", "restore", str(broken), "--data", str(new)]) == 1
     assert "no whole backup" in capsys.readouterr().err
     assert run(cli, ["platform", "restore", str(file), "--data", str(new)]) == 0
     assert run(cli, ["platform", "user", "list", "--data", str(new)]) == 0
-    assert "ann" in capsys.readouterr().out
+    assert "upgraded@example.com" in capsys.readouterr().out

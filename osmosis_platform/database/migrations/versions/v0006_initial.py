@@ -1,11 +1,11 @@
-"""The first tables."""
+"""The first tables; no version before was released."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0006"
 down_revision = None
 
 
@@ -18,6 +18,7 @@ def upgrade() -> None:
         sa.Column("email", sa.String(length=255), nullable=True),
         sa.Column("password_hash", sa.String(length=255), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("removed_at", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_users")),
         sa.UniqueConstraint("name", name=op.f("uq_users_name")),
     )
@@ -152,6 +153,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("last_used_at", sa.DateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_tokens_user_id")),
         sa.ForeignKeyConstraint(
             ["workspace_id"], ["workspaces.id"], name=op.f("fk_tokens_workspace_id")
@@ -178,6 +180,9 @@ def upgrade() -> None:
         sa.Column("results", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("metrics", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("report", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("executed_by", sa.String(length=32), nullable=True),
+        sa.Column("lease_until", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("interruptions", sa.Integer(), nullable=False, server_default=sa.text("0")),
         sa.ForeignKeyConstraint(["creator_id"], ["users.id"], name=op.f("fk_runs_creator_id")),
         sa.ForeignKeyConstraint(["dataset_id"], ["datasets.id"], name=op.f("fk_runs_dataset_id")),
         sa.ForeignKeyConstraint(
@@ -193,7 +198,17 @@ def upgrade() -> None:
         ),
         sa.UniqueConstraint("workspace_id", "name", name=op.f("uq_runs_workspace_id_name")),
     )
-    op.create_index(op.f("ix_runs_created_at"), "runs", ["created_at"], unique=False)
+    columns = ["workspace_id", "kind", "created_at", "status"]
+    op.create_index("ix_runs_workspace_id", "runs", columns, unique=False)
+    under_way = sa.text("completed_at IS NULL")
+    op.create_index(
+        "ix_runs_under_way",
+        "runs",
+        ["created_at"],
+        unique=False,
+        sqlite_where=under_way,
+        postgresql_where=under_way,
+    )
     op.create_table(
         "run_logs",
         sa.Column(
