@@ -273,6 +273,21 @@ def test_a_comparison_shows_what_regressed_with_both_answers(tmp_path, open_page
     assert violations(page) == []
 
 
+def test_candidates_are_cells_a_row_that_can_be_sorted(tmp_path, open_page, violations):
+    one = suite_of([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
+    other = suite_of([[0.0, 1.0], [0.0, 0.0], [1.0, 1.0]], name="data.jsonl (b)")
+    other = replace(other, info=replace(other.info, candidate_of=one.info.name, label="b"))
+    html.write(result_of(one, other), path := tmp_path / "page.html")
+    page = ready(open_page(path.as_uri(), viewport=DESK))
+    lines = page.locator("#cells tbody tr")
+    assert lines.all_inner_texts()[0].split() == ["row-2", "0/2", "2/2", "1.00"]
+    page.click("#cells th button:has-text('row')")
+    assert lines.all_inner_texts()[0].split() == ["row-0", "2/2", "1/2", "0.50"]
+    page.click("#cells a >> nth=1")
+    page.wait_for_selector("#detail-title")
+    assert "#2/row-0" in page.url and violations(page) == []
+
+
 def test_columns_and_eval_functions_are_filters_too(tmp_path, open_page):
     suite = with_rows(suite_of([[float(row % 4 > 0)] for row in range(12)]))
     path = tmp_path / "page.html"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_osmosis.escaping import dollars
+from pytest_osmosis.escaping import dollars, exact_text
 
 
 @pytest.mark.parametrize(
@@ -13,3 +13,11 @@ from pytest_osmosis.escaping import dollars
 )
 def test_an_amount_that_is_not_0_does_not_look_like_0(amount: float, text: str):
     assert dollars(amount) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0.9099999999999999, "0.91"), (1.0, "1.0"), (1 / 3, "0.3333333333333333"), (0.5, "0.5")],
+)
+def test_all_digits_are_written_but_those_of_rounding(number: float, text: str) -> None:
+    assert exact_text(number) == text

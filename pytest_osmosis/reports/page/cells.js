@@ -15,11 +15,11 @@ export function showCells() {
   }
   place.replaceChildren(
     ...[...groups].filter(([, suites]) => suites.length > 1 || suites[0].rows.some((row) => row.baseline))
-      .map(([name, suites]) => cellsOf(name, suites)),
+      .map(([name, suites]) => groupTable(name, suites)),
   );
 }
 
-function cellsOf(name, suites) {
+function groupTable(name, suites) {
   const names = suites.map((suite) => suite.label || suite.model);
   const lines = new Map();
   const put = (row, at, cell) => {
@@ -30,8 +30,8 @@ function cellsOf(name, suites) {
   if (other) names.unshift(suites[0].baseline ?? "baseline");
   suites.forEach((suite, at) => {
     for (const row of suite.rows) {
-      put(row, at + other, cell(row.runs, linkOf(suite, row)));
-      if (other) put(row, 0, cell(row.baseline ?? [], linkOf(suite, row)));
+      put(row, at + other, passedOf(row.runs, linkOf(suite, row)));
+      if (other) put(row, 0, passedOf(row.baseline ?? [], linkOf(suite, row)));
     }
   });
   const items = [...lines.values()];
@@ -39,20 +39,20 @@ function cellsOf(name, suites) {
     const shares = item.cells.filter(Boolean).map((each) => each.passed / each.of);
     item.apart = Math.max(...shares) - Math.min(...shares);
   }
-  return drawn(`Rows of ${name}, runs that passed`, names, items);
+  return cellTable(`Rows of ${name}, runs that passed`, names, items);
 }
 
-function cell(runs, link) {
+function passedOf(runs, link) {
   return { passed: runs.filter((run) => run.outcome === "passed").length, of: runs.length, link };
 }
 
-function drawn(title, names, items) {
+function cellTable(title, names, items) {
   const body = el("tbody", "");
   const note = el("p", "soft");
   const heads = [];
   const columns = [
     ["row", (item) => item.row.index],
-    ...names.map((name, at) => [name, (item) => shareOf(item.cells[at])]),
+    ...names.map((name, at) => [name, (item) => cellShare(item.cells[at])]),
     ["disagreement", (item) => -item.apart],
   ];
   const sort = (at, down) => {
@@ -60,7 +60,7 @@ function drawn(title, names, items) {
     const order = [...items].sort(
       (one, two) => (down ? -1 : 1) * (key(one) - key(two)) || one.row.index - two.row.index,
     );
-    body.replaceChildren(...order.slice(0, CELLS_SHOWN).map((item) => lineOf(item, names)));
+    body.replaceChildren(...order.slice(0, CELLS_SHOWN).map((item) => cellLine(item, names)));
     const left = items.length - CELLS_SHOWN;
     note.textContent = left > 0 ? `and ${left.toLocaleString("en")} more rows: sort by another column` : "";
     heads.forEach((head, place) => {
@@ -84,15 +84,15 @@ function drawn(title, names, items) {
   return el("div", "", el("h3", "", title), wide, note);
 }
 
-function shareOf(found) {
+function cellShare(found) {
   return found ? found.passed / found.of : -1;
 }
 
-function lineOf(item, names) {
+function cellLine(item, names) {
   const cells = names.map((name, at) => {
     const found = item.cells[at];
     if (!found) return el("td", "num", "-");
-    const share = shareOf(found);
+    const share = cellShare(found);
     const link = el("a", share === 1 ? "passed" : share ? "" : "failed", `${found.passed}/${found.of}`);
     link.href = found.link;
     return el("td", "num", link);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from pytest_osmosis.storage.source_digest import source_files
 from pytest_osmosis.user_code import mcp_server
+from pytest_osmosis.user_code.child_process import ProcessResult, Program
 from pytest_osmosis.user_code.import_object import ImportingError
 from pytest_osmosis.user_code.load_agent import load_agent_loop
 
@@ -94,3 +96,15 @@ def test_the_files_of_the_folder_belong_to_the_evaluation(tmp_path: Path) -> Non
     for file in files:
         file.touch()
     assert source_files("mcp:tools", [tmp_path]) == files
+
+
+def test_a_program_that_closes_its_outputs_first_gets_its_whole_input(tmp_path: Path) -> None:
+    program = Program(
+        argv=["sh", "-c", "exec >counted 2>counted; wc -c"],
+        cwd=tmp_path,
+        env=os.environ,
+        stdin=b"x" * 1_000_000,
+        on_stderr=lambda text: None,
+    )
+    assert program.run() == ProcessResult(0, "")
+    assert int((tmp_path / "counted").read_text()) == 1_000_000
