@@ -50,7 +50,6 @@ def show_run(context: PageContext) -> Response:
         before=before,
         is_live=before is None and not _is_over(view),
         **_parts(context, run),
-        others=comparable_runs(context, run),
     )
 
 
@@ -204,6 +203,7 @@ def _parts(context: PageContext, run: Run) -> dict[str, Any]:
         "is_on_github": workspace.clone_url is None,
         "dataset": run.dataset,
         "interruptions": run.interruptions,
+        "others": lambda: comparable_runs(context, run),
         "submission": {**run.submission, "env_config": [*run.submission.get("env_config", {})]},
     }
 
