@@ -1,6 +1,7 @@
 """The style sheet, the script and the icon: files in `static/`, their URL with a digest of them.
 
-The style sheet begins with the theme of the report's page, so both look alike.
+The style sheet begins with the theme of the report's page, so both look alike, and two scripts are
+the report's.
 """
 
 from __future__ import annotations
@@ -17,12 +18,10 @@ from pytest_osmosis.reports.page_assets import FOLDER
 
 from ..errors import Refused
 
-_TYPES = MappingProxyType(
-    {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
-)
-_CONTENTS = {
-    name: (files(__package__) / "static" / name).read_text("utf-8").encode() for name in _TYPES
-}
+_TYPES = MappingProxyType({"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"})
+_OWN = files(__package__) / "static"
+_CONTENTS = {name: (_OWN / name).read_bytes() for name in ("page.css", "page.js", "icon.svg")}
+_CONTENTS |= {name: (FOLDER / name).read_bytes() for name in ("diff.js", "text.js")}
 _CONTENTS["page.css"] = (FOLDER / "theme.css").read_bytes() + _CONTENTS["page.css"]
 _FOREVER = "public, max-age=31536000, immutable"
 
@@ -37,8 +36,9 @@ async def static_file(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _CONTENTS:
         raise Refused(404, "not_found", "there is no such file")
-    kept = _FOREVER if "v" in request.query_params else "no-cache"
-    return Response(_CONTENTS[name], media_type=_TYPES[name], headers={"Cache-Control": kept})
+    headers = {"Cache-Control": _FOREVER if "v" in request.query_params else "no-cache"}
+    media_type = _TYPES[name.rpartition(".")[2]]
+    return Response(_CONTENTS[name], media_type=media_type, headers=headers)
 
 
 STATIC = [Route("/static/{name}", static_file, methods=["GET"])]

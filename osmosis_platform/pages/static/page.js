@@ -1,4 +1,5 @@
 // What a page does beyond being read: it follows changes, and copies a token. Pages work without it.
+import { compared } from "./diff.js";
 
 const KEPT_LINES = 2000;
 const UNITS = [
@@ -149,6 +150,14 @@ class Follower {
 for (const root of document.querySelectorAll("[data-live]")) new Follower(root);
 
 tellTimes(document);
+
+/** Mark where two answers differ. */
+for (const pair of document.querySelectorAll(".pair")) {
+  const answers = [...pair.querySelectorAll("[data-answer]")];
+  if (answers.length !== 2) continue;
+  const marked = compared(...answers.map((each) => each.textContent));
+  for (const [at, nodes] of marked.entries()) answers[at].replaceChildren(...nodes);
+}
 
 for (const form of document.querySelectorAll("[data-submits]"))
   form.addEventListener("change", () => form.requestSubmit());
