@@ -35,7 +35,7 @@ def prepare(database: Database) -> None:
     upgrade(database)
 
 
-def upgrade(database: Database, to: str = "head") -> None:
+def upgrade(database: Database) -> None:
     """Make the tables, or change those of an older version.
 
     Raises:
@@ -45,7 +45,7 @@ def upgrade(database: Database, to: str = "head") -> None:
         database.engine.connect().execution_options(osmosis_writes=True) as connection,
         connection.begin(),
     ):
-        upgrade_within(connection, to)
+        upgrade_within(connection)
 
 
 def upgrade_within(connection: Connection, to: str = "head") -> None:
