@@ -12,11 +12,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MOST = {
     "osmosis_ai": 20_470,
-    "osmosis_cli": 10_021,
+    "osmosis_cli": 10_370,
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_197,
-    "pytest_osmosis": 28_707,
-    "tests": 61_204,
+    "pytest_osmosis": 28_953,
+    "tests": 61_550,
 }
 
 

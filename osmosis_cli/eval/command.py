@@ -31,6 +31,9 @@ SUBCOMMANDS = {
     ),
     "runs": Entry("eval.runs:runs_command", "List the evaluations kept on this machine.", READ),
     "compare": Entry("eval.compare:compare_command", "Compare two reports.", READ),
+    "agreement": Entry(
+        "eval.agreement:agreement_command", "Compare eval functions with people.", READ
+    ),
     "report": Entry(
         "eval.report:report_command", "Show a saved report, or write it as HTML.", READ
     ),

@@ -37,17 +37,20 @@ class ComparedSuite:
     report: BaselineReport
 
 
-@click.command("compare", epilog=EPILOG)
-@click.argument(
-    "reports", nargs=-1, required=True, metavar="A.json B.json...", type=click.Path(path_type=Path)
-)
-@click.option(
+confidence_option = click.option(
     "--confidence",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     default=0.95,
     metavar="C",
     help="Of the intervals (default: 0.95).",
 )
+
+
+@click.command("compare", epilog=EPILOG)
+@click.argument(
+    "reports", nargs=-1, required=True, metavar="A.json B.json...", type=click.Path(path_type=Path)
+)
+@confidence_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def compare_command(reports: tuple[Path, ...], confidence: float, as_json: bool) -> None:
     """Compare reports with the first one, row by row: the same rows, paired."""

@@ -39,6 +39,8 @@ class Bar:
     state: str
     """`passed`, `failed` (where gates decide, `below`) or `partly`: what is in it came to that."""
     tip: str
+    filter: str
+    """What the page of the report chooses for it: "score:FUNCTION:LOWEST:HIGHEST", or "passes"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +114,11 @@ def charts_of(suite: SuiteResult) -> list[Charts]:
 def _charts(function: FunctionResult, suite: SuiteResult) -> Charts:
     threshold = suite.threshold_of(function)
     scores = [run.scores[function.name] for run in suite.runs if function.name in run.scores]
-    distribution = _distribution(scores, threshold)
+    has_values = any(score not in (0.0, 1.0) for score in scores)
+    distribution = _distribution(function.name, scores, threshold) if has_values else None
     rows = _rows(function.name, suite, threshold) if suite.info.n > 1 else None
     if suite.verdicts:
-        distribution, rows = _below(distribution), rows and _below(rows)
+        distribution, rows = distribution and _below(distribution), rows and _below(rows)
     return Charts(function.name, distribution, rows, _curve(function))
 
 
@@ -127,30 +130,43 @@ def _below(chart: Bars) -> Bars:
     )
 
 
-def _distribution(scores: Sequence[float], threshold: float | None) -> Bars:
+_Group = tuple[str, int, str, float, float]
+"""Label, count, state, and the lowest and highest value of what is counted."""
+
+
+def _distribution(name: str, scores: Sequence[float], threshold: float | None) -> Bars:
     """Return how many runs have which score."""
     counts = Counter(scores)
     if len(counts) <= BARS:
         values = sorted(counts)
-        groups = [(f"{each:.4g}", counts[each], _state([each], threshold)) for each in values]
+        groups: list[_Group] = [
+            (f"{each:.4g}", counts[each], _state([each], threshold), each, each) for each in values
+        ]
     else:
         groups = list(_binned(scores, threshold))
-    summary = ", ".join(f"{counted(count, 'run')} at {label}" for label, count, _ in groups)
-    return Bars("Scores", summary, _bars(groups, "run"))
+    summary = ", ".join(f"{counted(count, 'run')} at {label}" for label, count, *_ in groups)
+    return Bars("Scores", summary, _bars(groups, "run", f"score:{name}"))
 
 
-def _binned(scores: Sequence[float], threshold: float | None) -> Iterable[tuple[str, int, str]]:
+def _binned(given: Sequence[float], threshold: float | None) -> Iterable[_Group]:
+    scores = given
     low, high = min(scores), max(scores)
     span = high - low
     if not math.isfinite(span):
         low, high, span = low / 2, high / 2, high / 2 - low / 2
         scores = [score / 2 for score in scores]
     bins: list[list[float]] = [[] for _ in range(BARS)]
-    for score in scores:
-        bins[min(BARS - 1, int((score - low) / span * BARS))].append(score)
+    for score, whole in zip(scores, given, strict=True):
+        bins[min(BARS - 1, int((score - low) / span * BARS))].append(whole)
     for number, found in enumerate(bins):
         label = f"{low + span * number / BARS:.3g} .. {low + span * (number + 1) / BARS:.3g}"
-        yield label, len(found), _state(found, threshold)
+        yield (
+            label,
+            len(found),
+            _state(found, threshold),
+            min(found, default=0),
+            max(found, default=0),
+        )
 
 
 def _state(scores: Iterable[float], threshold: float | None) -> str:
@@ -167,26 +183,28 @@ def _rows(name: str, suite: SuiteResult, threshold: float | None) -> Bars | None
         sum(passes(run.scores.get(name), threshold) for run in row.runs) for row in suite.rows
     )
     step = -(-n // ROW_BARS)  # 0 and n have a bar of their own
-    groups = [("0", counts[0], "failed")]
+    groups: list[_Group] = [("0", counts[0], "failed", 0, 0)]
     groups += [
         (
             str(low) if step == 1 else f"{low} .. {min(low + step, n) - 1}",
             sum(counts[times] for times in range(low, min(low + step, n))),
             "partly",
+            low,
+            min(low + step, n) - 1,
         )
         for low in range(1, n, step)
     ]
-    groups.append((str(n), counts[n], "passed"))
+    groups.append((str(n), counts[n], "passed", n, n))
     summary = ", ".join(
         f"{counted(count, 'row')} passed {label} of {n} times"
-        for label, count, _ in groups
+        for label, count, *_ in groups
         if count
     )
-    return Bars(f"Rows by runs passed, of {n}", summary, _bars(groups, "row"))
+    return Bars(f"Rows by runs passed, of {n}", summary, _bars(groups, "row", f"passes:{name}"))
 
 
-def _bars(groups: Sequence[tuple[str, int, str]], noun: str) -> list[Bar]:
-    most = max(count for _, count, _ in groups) or 1
+def _bars(groups: Sequence[_Group], noun: str, what: str) -> list[Bar]:
+    most = max(count for _, count, *_ in groups) or 1
     step = (WIDTH - 2 * 6) / len(groups)
     width = min(step * 0.8, 56.0)
     has_room = len(groups) <= 11
@@ -200,8 +218,9 @@ def _bars(groups: Sequence[tuple[str, int, str]], noun: str) -> list[Bar]:
             count=count,
             state=state,
             tip=f"{label}: {counted(count, noun)}",
+            filter=f"{what}:{low}:{high}",
         )
-        for place, (label, count, state) in enumerate(groups)
+        for place, (label, count, state, low, high) in enumerate(groups)
     ]
 
 

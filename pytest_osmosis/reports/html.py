@@ -22,7 +22,7 @@ from .highlights import OUTCOMES_SHOWN, figure_text, outcome_shown, row_name
 from .page_assets import FOLDER, script, style
 from .page_data import Packed, compressed, packed, places_json, suites_json
 from .tables import span
-from .view import SuiteView, view_of
+from .view import State, SuiteView, View, view_of
 
 PAGE_SIZE = 14_500_000
 """Characters that a page has at most, unless the runs alone need more."""
@@ -73,6 +73,10 @@ class Served:
     """The address of the events that say that the page has changed; "" where it does not."""
     home: str = ""
     """The address of the list that the page is in."""
+    labels: str = ""
+    """The address of what people say of its runs."""
+    sides: tuple[str, str] | None = None
+    """The names of a baseline and of what is compared with it, on the page of a comparison."""
 
 
 def write(
@@ -126,6 +130,7 @@ def _page(result: EvalResult, island: _Island, served: Served | None = None) -> 
     view = view_of(result)
     return environment.get_template("page.html").render(
         view=view,
+        title=_title(view, served),
         suites=[_part(*each) for each in zip(view.suites, result.suites, strict=True)],
         served=served,
         changes_shown=CHANGES_SHOWN,
@@ -139,6 +144,20 @@ def _page(result: EvalResult, island: _Island, served: Served | None = None) -> 
         places=Markup(compressed(places_json(result, island.said.places))),
         conversations=Markup("\n".join(island.said.parts)),
     )
+
+
+def _title(view: View, served: Served | None) -> tuple[State, str, str]:
+    """Return state, badge and heading of the page."""
+    if served is not None and served.sides is not None:
+        found = [each.in_short for suite in view.suites for each in suite.against]
+        words = dict.fromkeys(each.partition(":")[0] for each in found)
+        states: dict[str, State] = {"worse": "failed", "better": "passed"}
+        word = next((each for each in states if each in words), next(iter(words), "nothing shared"))
+        heading = f"{served.sides[1]} against {served.sides[0]}"
+        return states.get(word, "inconclusive"), word, heading
+    if served is not None and served.events:
+        return "inconclusive", "running", view.headline
+    return view.state, view.state, view.headline
 
 
 def _part(view: SuiteView, suite: SuiteResult) -> SuitePart:
@@ -157,9 +176,8 @@ def _headlines(suite: SuiteResult) -> Iterator[Headline]:
         for metric in ("pass@1", "mean"):
             figure = function.figures.get(metric)
             if figure is not None and figure.value is not None:
-                yield Headline(
-                    f"{metric} {function.name}", figure_text(figure.value), _around(figure)
-                )
+                name = function.name.rpartition(":")[2]
+                yield Headline(f"{metric} {name}", figure_text(figure.value), _around(figure))
                 break
     used, before = suite.used, suite.repeated
     if used.tokens is not None:
@@ -176,7 +194,7 @@ def _headlines(suite: SuiteResult) -> Iterator[Headline]:
 def _around(figure: Figure) -> str:
     if figure.interval is None:
         return ""
-    return f"{span(figure.interval)} with {figure.interval.confidence:.0%} confidence"
+    return f"{span(figure.interval)} ({figure.interval.confidence:.0%})"
 
 
 def _outcomes(suite: SuiteResult) -> Iterator[tuple[str, int, float, float]]:

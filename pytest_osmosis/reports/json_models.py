@@ -301,6 +301,7 @@ class Git(_Model):
     """The project's repository."""
 
     commit: str
+    branch: str | None = None
     dirty: bool | None = Field(description="tracked files had been changed since the commit")
 
 

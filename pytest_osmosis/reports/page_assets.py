@@ -18,6 +18,7 @@ STYLES = ("theme.css", "summary.css", "runs.css", "detail.css", "print.css")
 MODULES = (
     "text.js",
     "data.js",
+    "judge.js",
     "said.js",
     "diff.js",
     "select.js",
@@ -25,6 +26,7 @@ MODULES = (
     "markdown.js",
     "json.js",
     "messages.js",
+    "editor.js",
     "detail.js",
     "theme.js",
     "cells.js",

@@ -11,6 +11,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ..run_result import RolloutRecord, RunId, RunResult
@@ -58,7 +59,6 @@ def _suite(suite: SuiteResult) -> str:
         "gated": bool(suite.verdicts),
         "marked": info.marked,
         "label": info.label,
-        "model": info.model,
         "group": info.group,
         "functions": [function.name for function in suite.functions],
         "thresholds": {
@@ -68,11 +68,25 @@ def _suite(suite: SuiteResult) -> str:
         },
         "columns": columns,
         "baseline": suite.baseline.source if suite.baseline is not None else None,
+        "paired": suite.baseline is not None
+        and all(each.rows == len(suite.rows) for each in suite.baseline.comparisons),
+        "agent": info.agent,
+        "data": _from_here(info.data),
+        "model": info.model,
+        "endpoint": info.endpoint if info.endpoint.startswith("http") else "",
+        "scorers": list(info.eval_fns),
         **{word: sorted(_changed(suite, index_of, word)) for word in ROW_VERDICTS},
     }
-    before = _answers_before(suite)
+    before, means = _answers_before(suite), _means_before(suite)
     rows = ",".join(
-        _row(row, suite, columns, others.get(row.row_index), before.get(row_name(row)))
+        _row(
+            row,
+            suite,
+            columns,
+            others.get(row.row_index),
+            before.get(row_name(row)),
+            means.get(row_name(row)),
+        )
         for row in suite.rows
     )
     return f'{encode(fields)[:-1]},"rows":[{rows}]}}'
@@ -102,17 +116,34 @@ def _answers_before(suite: SuiteResult) -> dict[str, Change]:
     }
 
 
+def _means_before(suite: SuiteResult) -> dict[str, dict[str, float]]:
+    """Return the mean scores in a baseline of the rows that changed, by row and eval function."""
+    found: dict[str, dict[str, float]] = {}
+    for each in suite.baseline.comparisons if suite.baseline is not None else ():
+        for change in each.changes:
+            found.setdefault(change.name, {})[each.eval_fn] = change.baseline_mean
+    return found
+
+
+def _from_here(data: str) -> str:
+    path = Path(data)
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
 def _row(
     row: RowResult,
     suite: SuiteResult,
     columns: list[str],
     other: RowResult | None,
     change: Change | None,
+    means: Mapping[str, float] | None,
 ) -> str:
     data = row.data
     fields: dict[str, Any] = {"index": row.row_index}
     if row.row_id:
         fields["id"] = row.row_id
+    if means:
+        fields["before"] = means
     if data is not None:
         fields["question"] = _cut(data.user_prompt, TEXT_LIMIT)
         fields["truth"] = None if data.ground_truth is None else _cut(data.ground_truth, TEXT_LIMIT)

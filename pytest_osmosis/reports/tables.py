@@ -90,6 +90,9 @@ class ColumnTable:
     table: Table
     left_out: int
     """Values that are not in the table."""
+    column: str
+    values: Sequence[str]
+    """The value that each row of the table is of, whole."""
 
 
 def by_columns(suite: SuiteResult, metrics: Sequence[str] | None = None) -> list[ColumnTable]:
@@ -107,6 +110,8 @@ def _tables(found: Breakdown, suite: SuiteResult, metrics: Sequence[str]) -> Ite
             title,
             _table(found, function, metrics),
             max(0, len(found.values) - VALUES_SHOWN),
+            found.column,
+            [each.value for each in found.values[:VALUES_SHOWN]],
         )
 
 

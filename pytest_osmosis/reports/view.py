@@ -67,6 +67,8 @@ class Against:
     is_unchanged: bool
     """No metric differs, and no row."""
     table: Table
+    in_short: str
+    """What it comes to, by the mean."""
     changes: Sequence[Change]
     """The rows that differ, the most surprising first."""
     counts: str
@@ -302,6 +304,7 @@ def against(comparison: Comparison) -> Against:
                 if not is_repeated(each.metric)
             ],
         ),
+        in_short=in_short(comparison),
         changes=comparison.changes,
         counts=comparison.counts,
         rule=comparison.rule,
@@ -344,6 +347,7 @@ def _environment(result: EvalResult) -> list[tuple[str, str]]:
         return []
     lines = [("command", str(found["command_line"]))]
     if git := found.get("git"):
-        lines.append(("commit", git["commit"] + (" and changes" if git["dirty"] else "")))
+        on = f" on {git['branch']}" if git.get("branch") else ""
+        lines.append(("commit", git["commit"] + on + (" and changes" if git["dirty"] else "")))
     versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     return [*lines, ("versions", versions), ("platform", str(found["platform"]))]

@@ -49,12 +49,14 @@ def command_line(arguments: Iterable[str], *, program: str = "pytest") -> str:
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:
-    """Return `commit` and `dirty`: whether tracked files have changed; None outside of git."""
+    """Return `commit`, `branch`, and `dirty`: tracked files have changed; None outside of git."""
     commit = _git(folder, "rev-parse", "--verify", "HEAD")
     if commit is None:
         return None
     changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules")
-    return {"commit": commit, "dirty": None if changed is None else bool(changed)}
+    branch = _git(folder, "branch", "--show-current") or None
+    dirty = None if changed is None else bool(changed)
+    return {"commit": commit, "branch": branch, "dirty": dirty}
 
 
 def _versions() -> Mapping[str, str]:

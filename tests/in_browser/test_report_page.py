@@ -95,8 +95,10 @@ def test_the_examples_page_can_be_sorted_filtered_and_read(example, open_page):
     page = ready(open_page(example, viewport=DESK))
     assert "1 of 1 gate passed" in page.inner_text("h1")
     assert page.inner_text(".outcomes .value") == "91 passed 9 below"
-    assert page.locator("svg[role=img]").count() == 3
-    assert (len(names(page)), names(page)[0]) == (20, "row-0")
+    assert page.locator("svg[role=img], svg[role=group]").count() == 2  # no scores: they are 0 or 1
+    assert names(page)[:3] == ["row-19", "row-15", "row-3"]  # the worst first
+    assert (len(names(page)), names(page)[-1]) == (20, "row-17")
+    assert page.evaluate("document.querySelector('#runs').offsetTop") < 250
 
     head = page.locator("[data-sort='score:rewards:compute_reward']")
     head.click()
@@ -127,7 +129,7 @@ def test_the_examples_page_can_be_sorted_filtered_and_read(example, open_page):
 
 
 def test_a_link_opens_its_run_and_the_keyboard_goes_on_from_there(example, open_page):
-    page = ready(open_page(f"{example}#row-12/run-3", viewport=DESK))
+    page = ready(open_page(f"{example}#row-12/run-3?sort=row", viewport=DESK))
     shown = page.locator("#detail-title")
     page.wait_for_selector("#detail .messages")
     assert shown.inner_text().endswith("row-12[run-3]")
@@ -216,7 +218,7 @@ def test_ten_thousand_runs_are_quick(tmp_path, open_page):
     told["size_mb"] = round(path.stat().st_size / 1e6, 1)
     assert path.stat().st_size < 15_000_000
 
-    page = ready(open_page(path.as_uri(), viewport=DESK))
+    page = ready(open_page(f"{path.as_uri()}#runs?sort=row", viewport=DESK))
     told["open_ms"] = round(page.evaluate("performance.now()"))
     assert count(page) == "10,000 of 10,000 runs, 2000 of 2000 rows"
     assert len(names(page)) < 80
@@ -260,16 +262,29 @@ def test_a_comparison_shows_what_regressed_with_both_answers(tmp_path, open_page
     path = tmp_path / "page.html"
     html.write(beside(result_of(before), result_of(after), "before.json"), path)
     page = ready(open_page(path.as_uri(), viewport=DESK))
-    assert page.locator("#summary del").all_inner_texts() == ["0", "27"]
-    assert page.locator("#summary ins").all_inner_texts() == ["10", "17"]
+    assert page.locator("#more del").all_text_contents() == ["0", "27"]
+    assert page.locator("#more ins").all_text_contents() == ["10", "17"]
+    assert names(page) == ["row-0", "row-2", "row-1"]  # what regressed first
+    cells = [
+        line.locator("td").all_inner_texts() for line in page.locator("#body tr:not(.gap)").all()
+    ]
+    assert [each[:1] + each[2:5] for each in cells] == [
+        ["regressed", "1", "0", "-1"],
+        ["", "1", "1", "0"],
+        ["improved", "0", "1", "+1"],
+    ]
     page.select_option("#outcome", "regressed")
     assert names(page) == ["row-0"]
     page.select_option("#outcome", "improved")
     assert names(page) == ["row-1"]
-    page.click("#summary .moved a:has-text('row-0')")
+    page.select_option("#outcome", "")
+    page.click("#body a:text-is('row-0')")
     page.wait_for_selector("#detail-title")
     text = page.inner_text("#detail")
     assert "Baseline passed 1" in text and "Current failed 0" in text
+    assert page.locator("#detail .pair del").last.inner_text() == "0"
+    page.select_option("#detail .with select", label="run-3: failed")
+    assert "run-3 failed 0" in page.inner_text("#detail")
     assert violations(page) == []
 
 
@@ -295,7 +310,7 @@ def test_columns_and_eval_functions_are_filters_too(tmp_path, open_page):
     page = ready(open_page(path.as_uri(), viewport=DESK))
     page.select_option("#column", label="level")
     page.select_option("#value", label="1")
-    assert names(page) == ["row-1", "row-4", "row-7", "row-10"]
+    assert names(page) == ["row-4", "row-1", "row-7", "row-10"]
     page.select_option("#outcome", "failed")
     assert names(page) == ["row-4"]
     page.select_option("#suite", label="other.jsonl")
@@ -303,6 +318,67 @@ def test_columns_and_eval_functions_are_filters_too(tmp_path, open_page):
     assert names(page) == ["row-0"]
     page.click("#body a")
     assert page.url.endswith("#2/row-0/run-0")
+
+
+def test_what_is_chosen_is_in_the_address_and_bars_choose(tmp_path, open_page, violations):
+    suite = with_rows(suite_of([[0.1, 0.2, 1.0], [1.0, 1.0, 1.0], [0.9, 0.1, 0.1]]))
+    path = tmp_path / "page.html"
+    html.write(result_of(suite), path)
+    page = ready(open_page(f"{path.as_uri()}#runs?outcome=failed&by=level&value=2", viewport=DESK))
+    assert (names(page), count(page)) == (["row-2"], "3 of 9 runs, 1 of 3 rows")
+    assert page.input_value("#outcome") == "failed"
+    page.goto(f"{path.as_uri()}#more")
+    page.reload()
+    ready(page).click(".chart a[aria-label='0.1: 3 runs']")
+    assert (names(page), count(page)) == (["row-0[run-0]", "row-2"], "3 of 9 runs, 2 of 3 rows")
+    assert violations(page) == []
+    page.click("#chips button")
+    assert count(page) == "9 of 9 runs, 3 of 3 rows"
+    page.click(".chart a[aria-label='0: 1 row']")
+    assert names(page) == ["row-2"]
+    page.click(".outcomes a:has-text('passed')")
+    assert names(page) == ["row-0[run-2]", "row-1"]
+    page.click("[data-sort=question]")
+    page.click("#body a:text-is('row-1')")
+    page.wait_for_url("**#row-1/run-0?outcome=passed&sort=question")
+    page.reload()
+    ready(page)
+    assert page.input_value("#outcome") == "passed"
+    assert (
+        page.locator("[data-sort=question]").locator("..").get_attribute("aria-sort") == "ascending"
+    )
+    again = page.locator(".node code").all_inner_texts()
+    assert again[0].startswith("osmosis eval -m ") and "--rows 1 --n 1" in again[0]
+    assert again[1] == "pytest 'data.jsonl::row-1[run-0]'"
+
+
+def test_the_question_keeps_half_of_the_width_beside_three_functions(tmp_path, open_page):
+    suite = with_rows(suite_of([[0.5], [1.0]]), lambda row, run: "An answer. " * 20)
+    [function] = suite.functions
+    names = ("rewards:right_total", "rewards:formatted", "rewards:polite")
+    functions = tuple(replace(function, name=name) for name in names)
+    path = tmp_path / "page.html"
+    html.write(result_of(replace(suite, functions=functions)), path)
+    page = ready(open_page(path.as_uri(), viewport=DESK))
+    width = "document.querySelector('{}').offsetWidth"
+    question = page.evaluate(width.format("#body td.long"))
+    assert question >= page.evaluate(width.format("#table")) / 2
+
+
+def test_frames_of_a_traceback_open_in_the_editor_that_is_chosen(tmp_path, open_page):
+    result = result_of(suite_of([["boom"]]))
+    frames = 'Traceback:\n  File "/srv/a b/agent.py", line 9, in loop\n    raise KeyError'
+    path = tmp_path / "page.html"
+    html.write(result, path, {RunId("data.jsonl", 0, 0): frames}, lambda run: None)
+    page = ready(open_page(f"{path.as_uri()}#row-0/run-0", viewport=DESK))
+    link = page.locator(".traceback a")
+    assert link.get_attribute("href") == "vscode://file/srv/a%20b/agent.py:9"
+    assert page.inner_text(".traceback") == frames
+    page.click("#keys")
+    page.select_option("#editor", "pycharm")
+    page.reload()
+    page.wait_for_selector(".traceback")
+    assert link.get_attribute("href") == "pycharm://open?file=/srv/a%20b/agent.py&line=9"
 
 
 def test_figures_of_a_row_are_of_all_its_runs_whatever_is_chosen(tmp_path, open_page):
@@ -323,7 +399,7 @@ def test_figures_of_a_row_are_of_all_its_runs_whatever_is_chosen(tmp_path, open_
         cells = [line.locator("td").all_inner_texts() for line in lines.all()]
         assert [each[-3:] for each in cells] == spent
         assert {each[0]: each[1] for each in cells} == {"1/4": "0.25", "2/4": "0.5"}
-        assert names(page) == (["row-0", "row-1"] if not outcome else ["row-1", "row-0"])
+        assert names(page) == (["row-1", "row-0"] if not outcome else ["row-0", "row-1"])
 
 
 def test_a_cost_that_is_not_0_does_not_read_as_0(tmp_path, open_page):
@@ -342,7 +418,7 @@ def test_a_cost_that_is_not_0_does_not_read_as_0(tmp_path, open_page):
 def test_a_score_is_shown_with_the_digits_that_tell_it(tmp_path, open_page):
     path = tmp_path / "page.html"
     html.write(result_of(suite_of([[0.99996], [12345.678], [0.1 + 0.2]])), path)
-    page = ready(open_page(path.as_uri(), viewport=DESK))
+    page = ready(open_page(f"{path.as_uri()}#runs?sort=row", viewport=DESK))
     assert page.locator("#body td.score").all_inner_texts() == ["1", "12,346", "0.3"]
     for row, score in enumerate(["0.99996", "12345.678", "0.3"]):
         page.click(f"#body a:text-is('row-{row}')")
@@ -526,6 +602,60 @@ def test_conversations_are_rendered_or_raw_as_the_address_says(tmp_path, open_pa
     page.reload()
     ready(page).wait_for_selector(".messages")
     assert "Two are **open**" in page.inner_text(".messages")
+
+
+@pytest.fixture
+def viewer(tmp_path: Path):
+    """A viewer of an evaluation that is kept, with one run that passed."""
+    folder = kept(tmp_path / ".osmosis" / "runs", "d-m", done=0, started=1.7e9)
+    add(folder, RunResult("d.jsonl", 0, 0, success=True, scores={"r:f": 1.0}, passed=True))
+    viewer = Viewer(Library(tmp_path), tmp_path)
+    thread = threading.Thread(target=viewer.serve_forever)
+    thread.start()
+    yield viewer
+    viewer.shutdown()
+    viewer.server_close()
+    thread.join()
+
+
+def test_people_mark_runs_and_evaluations(tmp_path, viewer, open_page, violations):
+    page = open_page(viewer.url, viewport=PHONE)
+    boxes = "[...document.querySelectorAll('{}')].map(each => each.getBoundingClientRect().left)"
+    [figure], [name] = (
+        page.evaluate(boxes.format(f"tbody {each}")) for each in (".figure", "tr:last-child th")
+    )
+    assert figure < name
+    page.click(".said > details > summary")
+    page.fill(".said textarea", "the first one")
+    page.fill(".said input", "slow")
+    assert violations(page) == []
+    page.click("text=Save")
+    page.wait_for_selector(".tag:text-is('slow')")
+    page.fill("[name=q]", "first one")
+    page.click("text=Search")
+    page.wait_for_url("**?q=first+one")
+    page.click("main a:text-is('d-m')")
+    ready(page).click("#body a")
+    page.wait_for_selector(".judgement")
+    page.click(".judgement button:text-is('Wrong')")
+    page.wait_for_selector(".judgement >> text=kept")
+    page.fill(".judgement input", "no unit")
+    page.keyboard.press("Tab")
+    page.wait_for_selector("[aria-pressed=true]:text-is('Wrong')")
+    assert violations(page) == []
+    page.reload()
+    ready(page)
+    assert page.input_value(".judgement input") == "no unit"
+    page.keyboard.press("Escape")
+    page.select_option("#outcome", "differs")
+    assert names(page) == ["row-0"]
+    assert "people call 0 of 1" in page.locator(".judged").get_attribute("title")
+    page.goto(viewer.url)
+    page.click(".said > details > summary")
+    page.click(".delete > summary")
+    page.click("text=Delete d-m")
+    page.wait_for_selector("text=Nothing is here yet")
+    assert not (tmp_path / ".osmosis" / "runs" / "d-m").exists()
 
 
 def test_a_served_page_follows_the_session(tmp_path, open_page, violations):

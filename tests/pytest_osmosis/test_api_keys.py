@@ -22,20 +22,21 @@ def git(folder: Path, *words: str) -> str:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    git(tmp_path, "init", "-q")
+    git(tmp_path, "init", "-q", "-b", "tidy")
     (tmp_path / "file").write_text("one")
     git(tmp_path, "add", "file")
     git(tmp_path, "commit", "-qm", "first")
     return tmp_path
 
 
-def test_it_names_the_commit_and_whether_files_were_changed_since(repository: Path):
+def test_it_names_the_commit_the_branch_and_whether_files_were_changed_since(repository: Path):
     commit = git(repository, "rev-parse", "HEAD")
-    assert git_state(repository) == {"commit": commit, "dirty": False}
+    assert git_state(repository) == {"commit": commit, "branch": "tidy", "dirty": False}
     (repository / "new").write_text("not tracked")
-    assert git_state(repository) == {"commit": commit, "dirty": False}
+    git(repository, "checkout", "-q", "--detach")
+    assert git_state(repository) == {"commit": commit, "branch": None, "dirty": False}
     (repository / "file").write_text("two")
-    assert git_state(repository) == {"commit": commit, "dirty": True}
+    assert git_state(repository) == {"commit": commit, "branch": None, "dirty": True}
 
 
 def test_outside_of_git_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

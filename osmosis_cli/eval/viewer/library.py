@@ -18,6 +18,7 @@ from pytest_osmosis.reports.saved_report import read_saved, with_dataset
 from pytest_osmosis.run_result import RolloutRecord, RunId
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.journal import FILE, files_of
+from pytest_osmosis.storage.run_labels import Labels, read_labels
 from pytest_osmosis.storage.run_lines import read_record
 from pytest_osmosis.suite_results import EvalResult, RowResult, SuiteResult
 
@@ -42,6 +43,26 @@ class ViewEntry:
     """The same for all that are of one evaluation, at different times."""
     run: KeptSummary
     """What the list shows of it."""
+    began: float | None = None
+    """When its first run began: the same for a kept evaluation and its report."""
+    source: str = ""
+    """The commit that it was of, and the branch."""
+    report: ViewEntry | None = None
+    """The report of a kept evaluation, of the same runs."""
+
+    def with_report(self, report: ViewEntry | None) -> ViewEntry:
+        """Return the entry with the report of the same runs, if there is one."""
+        return self if report is None else replace(self, report=report, source=report.source)
+
+    @property
+    def places(self) -> list[Path]:
+        """Where it is, itself first, then its report."""
+        return [self.path, *(self.report.places if self.report else [])]
+
+    @property
+    def names(self) -> list[str]:
+        """Its name, and that of its report."""
+        return [self.run.name, *(self.report.names if self.report else [])]
 
     @property
     def pass_at_1(self) -> float | None:
@@ -100,10 +121,28 @@ class Library:
         return None if self._report is None else self._entry(self._report, _report_entry)
 
     def entries(self) -> list[ViewEntry]:
-        """Return what there is, the newest first."""
+        """Return what there is, the newest first; an evaluation and its report are one."""
         found = [self._entry(path, read) for path, read in self._places()]
         there = [entry for entry in found if entry is not None]
-        return sorted(there, key=lambda entry: -entry.run.started_at)
+        reports = {_runs_of(each): each for each in there if each.kind == "report" and each.began}
+        runs = [
+            each.with_report(reports.pop(_runs_of(each), None))
+            for each in there
+            if each.kind == "run"
+        ]
+        joined = {each.report.key for each in runs if each.report is not None}
+        others = [each for each in there if each.kind == "report" and each.key not in joined]
+        return sorted([*runs, *others], key=lambda entry: -entry.run.started_at)
+
+    def whole(self, entry: ViewEntry) -> ViewEntry:
+        """Return the entry of the list that it stands in."""
+        listed = [] if self._report else self.entries()
+        keys = ((each, {each.key, each.report.key if each.report else ""}) for each in listed)
+        return next((each for each, known in keys if entry.key in known), entry)
+
+    def labels(self, entry: ViewEntry) -> Labels:
+        """Return what people say of it."""
+        return read_labels(self.whole(entry).places)
 
     def get(self, key: str) -> ViewEntry | None:
         """Return the entry with a key."""
@@ -161,9 +200,21 @@ def key_of(path: Path) -> str:
     return sha256(str(path.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 
+def _runs_of(entry: ViewEntry) -> tuple[object, ...]:
+    """What a kept evaluation and its report have in common."""
+    return entry.began, entry.run.done, entry.run.eval_fn, entry.run.model
+
+
 def _run_entry(folder: Path) -> ViewEntry:
-    run = Kept(folder).summary(locks=False)
-    return ViewEntry(key_of(folder), "run", folder, run.name.partition("@")[0], run)
+    kept = Kept(folder)
+    run = kept.summary(locks=False)
+    began = None if run.problem is not None else _began(kept.suite)
+    return ViewEntry(key_of(folder), "run", folder, run.name.partition("@")[0], run, began)
+
+
+def _began(*suites: SuiteResult) -> float | None:
+    started = (run.started_at for suite in suites for row in suite.rows for run in row.runs)
+    return min(filter(None, started), default=None)
 
 
 def _report_entry(path: Path) -> ViewEntry | None:
@@ -175,14 +226,14 @@ def _report_entry(path: Path) -> ViewEntry | None:
     suites = result.suites
     function = next((each for suite in suites[:1] for each in suite.functions), None)
     first = None if function is None else function.figures.get("pass@1")
-    started = [run.started_at for suite in suites for row in suite.rows for run in row.runs]
+    began = _began(*suites)
     done, total = sum(s.finished for s in suites), sum(s.info.total_runs for s in suites)
     run = KeptSummary(
         path.name,
         state="complete" if done == total else "ended",
         done=done,
         total=total,
-        started_at=min(filter(None, started), default=path.stat().st_mtime),
+        started_at=began or path.stat().st_mtime,
         model=", ".join(dict.fromkeys(suite.info.model for suite in suites)),
         eval_fn=None if function is None else function.name,
         pass_threshold=suites[0].info.pass_threshold if suites else None,
@@ -191,7 +242,9 @@ def _report_entry(path: Path) -> ViewEntry | None:
         verdict=verdict_of(result),
     )
     family = " ".join(f"{Path(s.info.data).name} {s.info.model}" for s in suites)
-    return ViewEntry(key_of(path), "report", path, family, run)
+    git = (result.environment or {}).get("git") or {}
+    source = " ".join(filter(None, [(git.get("commit") or "")[:10], git.get("branch")]))
+    return ViewEntry(key_of(path), "report", path, family, run, began, source)
 
 
 def _report(path: Path) -> Viewed:

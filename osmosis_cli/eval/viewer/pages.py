@@ -13,6 +13,7 @@ from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.reports import html
 from pytest_osmosis.reports.highlights import figure_text
 from pytest_osmosis.reports.page_assets import style
+from pytest_osmosis.storage.run_labels import Labels, UnreadableLabels, read_labels
 from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 from ..lines import when_text
@@ -36,6 +37,8 @@ class Family:
     """The newest first."""
     points: Sequence[tuple[float, float]]
     """A trend, the oldest first: places in a drawing."""
+    scale: tuple[str, str]
+    """The figures at the bottom and at the top of the drawing."""
     trend: str
     """It in words."""
 
@@ -58,7 +61,8 @@ def _family(name: str, entries: Sequence[ViewEntry]) -> Family:
         (round(step * place, 1), round(HEIGHT - 3 - (HEIGHT - 6) * (value - low) / (high - low), 1))
         for place, value in enumerate(known)
     ]
-    return Family(name, entries, points, ", ".join(map(figure_text, known)))
+    scale = f"{low:g}", f"{high:g}"
+    return Family(name, entries, points, scale, ", ".join(map(figure_text, known)))
 
 
 def _scored_by(entry: ViewEntry) -> tuple[str | None, float | None]:
@@ -66,8 +70,8 @@ def _scored_by(entry: ViewEntry) -> tuple[str | None, float | None]:
     return entry.run.eval_fn, entry.run.pass_threshold
 
 
-def index_page(entries: Sequence[ViewEntry], place: Path, base: str) -> str:
-    """Return the list of what there is; `base`: what every address begins with."""
+def index_page(library: Library, place: Path, base: str, words: str = "") -> str:
+    """Return the list of what there is and has these words; `base`: how every address begins."""
     import jinja2
     from markupsafe import Markup
 
@@ -81,10 +85,16 @@ def index_page(entries: Sequence[ViewEntry], place: Path, base: str) -> str:
     environment.filters["visible"] = escape_control_chars
     environment.filters["figure"] = figure_text
     environment.filters["when"] = when_text
+    every = library.entries()
+    labels = {each.key: _labels(each) for each in every}
+    entries = [each for each in every if _has(each, labels[each.key], words.lower().split())]
     found = families(entries)
     newest = next((each.entries for each in found if len(each.entries) > 1), entries)
     return environment.get_template("index.html").render(
         families=found,
+        labels=labels,
+        words=words,
+        there=len(every),
         chosen=[each.key for each in newest[1::-1]],
         place=str(place),
         base=base,
@@ -93,10 +103,25 @@ def index_page(entries: Sequence[ViewEntry], place: Path, base: str) -> str:
     )
 
 
+def _labels(entry: ViewEntry) -> Labels:
+    try:
+        return read_labels(entry.places)
+    except UnreadableLabels as error:
+        return Labels(note=str(error))
+
+
+def _has(entry: ViewEntry, labels: Labels, words: Sequence[str]) -> bool:
+    run = entry.run
+    shown = [*entry.names, run.model, run.data, run.verdict, run.state, run.agent, entry.family]
+    text = " ".join([*shown, entry.source, labels.note, *labels.tags]).lower()
+    return all(word in text for word in words)
+
+
 def entry_page(entry: ViewEntry, viewed: Viewed, base: str) -> str:
     """Return the page of an evaluation; it changes while a session works on it."""
     served = html.Served(
         conversations=f"{base}/conversations/{entry.key}",
+        labels=f"{base}/labels/{entry.key}",
         events=f"{base}/events/{entry.key}" if entry.is_live else "",
         home=f"{base}/",
     )
@@ -106,7 +131,12 @@ def entry_page(entry: ViewEntry, viewed: Viewed, base: str) -> str:
 def comparison_page(library: Library, before: ViewEntry, after: ViewEntry, base: str) -> str:
     """Return the page of one evaluation with another as its baseline."""
     there, here = library.view(before).result, library.view(after).result
-    served = html.Served(conversations=f"{base}/conversations/{after.key}", home=f"{base}/")
+    served = html.Served(
+        conversations=f"{base}/conversations/{after.key}",
+        labels=f"{base}/labels/{after.key}",
+        home=f"{base}/",
+        sides=(before.run.name, after.run.name),
+    )
     return html.render(beside(there, here, before.run.name), served=served)
 
 

@@ -1,8 +1,9 @@
-"""`osmosis eval view`: an HTTP server on loopback alone, through which nothing can be changed.
+"""`osmosis eval view`: an HTTP server on loopback alone, for reports and what people say of them.
 
 Every address begins with a token, which is printed where the server was started: other users of the
 machine reach its loopback too, and conversations are for their owner. A request whose `Host` is
-another name is refused, so that no page of the web reads any of this under a name that it chose.
+another name is refused, so that no page of the web reads any of this under a name that it chose;
+a page of another site that makes the browser send something here is refused too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import click
 from pytest_osmosis.reports.json_reader import UnreadableReport
 from pytest_osmosis.reports.page_data import describe_run
 from pytest_osmosis.run_result import RunId
+from pytest_osmosis.storage import run_directory, run_labels
 from pytest_osmosis.storage.journal import JournalError
 
 from ...buffered_output import BufferedStreams
@@ -35,6 +37,8 @@ from .pages import NothingInCommon, comparison_page, entry_page, index_page
 HOST = "127.0.0.1"
 POLL_S = 0.5
 """How often a journal is looked at while it is watched."""
+MOST_SENT = 64_000
+"""Bytes of what a page may send."""
 ALIVE_EVERY = 20
 """Looks without news after which a comment keeps the connection."""
 _HEADERS = {
@@ -98,7 +102,7 @@ class Viewer(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request: a GET or a HEAD, and no other."""
+    """One request: a page (GET, HEAD), or what is said of an evaluation or deleted (POST)."""
 
     server: Viewer
     protocol_version = "HTTP/1.1"
@@ -108,26 +112,34 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with a page, with JSON, or with events."""
+        self._guarded(self._answer)
+
+    do_HEAD = do_GET
+
+    def do_POST(self) -> None:
+        """Keep what is said of an evaluation or a run, or delete an evaluation."""
+        self._guarded(self._change)
+
+    def _guarded(self, answer: Callable[[], None]) -> None:
         try:
             self._checked()
-            self._answer()
+            answer()
         except PageRefused as refused:
             self._send(refused.status, f"{refused}\n".encode(), "text/plain")
         except (ConnectionError, TimeoutError):  # the visitor has left
             self.close_connection = True
-        except (UnreadableReport, JournalError, OSError) as error:
+        except (UnreadableReport, run_labels.UnreadableLabels, JournalError, OSError) as error:
             self._send(HTTPStatus.CONFLICT, f"{error}\n".encode(), "text/plain")
         except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
             why = f"this page cannot be made: {type(error).__name__}: {error}\n"
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, why.encode(), "text/plain")
 
-    do_HEAD = do_GET
-
     def _checked(self) -> None:
         if self.headers.get("Host", "").lower() not in self.server.hosts:
             raise PageRefused(HTTPStatus.MISDIRECTED_REQUEST, "this server has another name")
 
-    def _answer(self) -> None:
+    def _asked(self) -> tuple[str, str, dict[str, str]]:
+        """Return the kind and the key of what the address names, and its query."""
         asked = urlsplit(self.path)
         base, slash, rest = asked.path.removeprefix(self.server.base).partition("/")
         if not asked.path.startswith(self.server.base) or base or not slash:
@@ -135,7 +147,10 @@ class Handler(BaseHTTPRequestHandler):
                 HTTPStatus.NOT_FOUND, "use the address that osmosis eval view printed"
             )
         kind, _, key = rest.partition("/")
-        query = {name: values[-1] for name, values in parse_qs(asked.query).items()}
+        return kind, key, {name: values[-1] for name, values in parse_qs(asked.query).items()}
+
+    def _answer(self) -> None:
+        kind, key, query = self._asked()
         if kind == "events":
             with self.server.reading:
                 entry = self._entry(key)
@@ -148,15 +163,72 @@ class Handler(BaseHTTPRequestHandler):
     def _page(self, kind: str, key: str, query: dict[str, str]) -> tuple[str, str]:
         library, base = self.server.library, self.server.base
         if (kind, key) == ("", ""):
-            return index_page(library.entries(), self.server.place, base), "text/html"
+            return index_page(library, self.server.place, base, query.get("q", "")), "text/html"
         if (kind, key) == ("compare", ""):
             return self._comparison(query), "text/html"
         if kind in ("runs", "reports"):
             entry = self._entry(key)
             return entry_page(entry, library.view(entry), base), "text/html"
+        if kind == "labels":
+            runs = library.labels(self._entry(key)).to_json()["runs"]
+            return json.dumps(runs), "application/json"
         if kind == "conversations":
             return json.dumps(self._conversation(self._entry(key), query)), "application/json"
         raise PageRefused(HTTPStatus.NOT_FOUND, "there is no such page")
+
+    def _change(self) -> None:
+        kind, key, _ = self._asked()
+        if self.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+            raise PageRefused(HTTPStatus.FORBIDDEN, "only this server's own pages may change it")
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > MOST_SENT:
+            raise PageRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too much, or of no known size")
+        body = self.rfile.read(int(length)).decode("utf-8", "replace")
+        with self.server.reading:
+            entry = self.server.library.whole(self._entry(key))
+            if kind == "labels":
+                self._keep_label(entry, body)
+                self._send(HTTPStatus.OK, b"{}", "application/json")
+                return
+            if kind == "notes":
+                sent = {name: each[-1] for name, each in parse_qs(body).items()}
+                tags = dict.fromkeys(sent.get("tags", "").replace(",", " ").split())
+                note = sent.get("note", "")[: run_labels.TEXT_LIMIT]
+                run_labels.change_labels(
+                    entry.path, lambda now: run_labels.Labels(note, tuple(tags), now.runs)
+                )
+            elif kind == "delete":
+                self._delete(entry)
+            else:
+                raise PageRefused(HTTPStatus.NOT_FOUND, "there is no such page")
+        self.send_response(HTTPStatus.SEE_OTHER)
+        self.send_header("Location", f"{self.server.base}/")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _keep_label(self, entry: ViewEntry, body: str) -> None:
+        try:
+            sent = json.loads(body)
+            run = RunId(str(sent["suite"]), int(sent["row_index"]), int(sent["run_index"]))
+            is_right, began = sent["is_right"], sent.get("started_at")
+            if is_right not in (True, False, None) or not isinstance(began, float | int | None):
+                raise ValueError("is_right is true, false or null, started_at a number")
+            label = run_labels.RunLabel(
+                is_right, str(sent.get("note", ""))[: run_labels.TEXT_LIMIT], began
+            )
+        except (ValueError, LookupError, TypeError) as error:
+            raise PageRefused(HTTPStatus.BAD_REQUEST, f"no label of a run: {error}") from None
+        run_labels.change_labels(entry.path, lambda now: now.with_run(run, label))
+
+    def _delete(self, entry: ViewEntry) -> None:
+        """Delete a kept evaluation, or a report that no kept evaluation is of, with its labels."""
+        if entry.is_live:
+            raise PageRefused(HTTPStatus.CONFLICT, f"{entry.run.name} is in use by a session")
+        if entry.kind == "run":
+            run_directory.remove(entry.path)
+        else:
+            entry.path.unlink()
+            run_labels.labels_file(entry.path).unlink(missing_ok=True)
 
     def _entry(self, key: str) -> ViewEntry:
         entry = self.server.library.get(key)

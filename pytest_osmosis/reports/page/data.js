@@ -1,5 +1,5 @@
 // The rows and runs of the page, and the conversations, which are read when they are opened.
-export const page = { suites: [], parts: [], read: new Map(), conversations: "", events: "" };
+export const page = { suites: [], parts: [], read: new Map(), conversations: "", events: "", labels: "" };
 
 /** What a run may have come to, the best first. */
 export const OUTCOMES = ["passed", "below", "failed", "raised", "timeout", "error"];
@@ -26,6 +26,7 @@ export async function load(from) {
   page.read.clear();
   page.conversations = data.dataset.conversations ?? "";
   page.events = data.dataset.events ?? "";
+  page.labels = data.dataset.labels ?? "";
 }
 
 function prepare(suite, number) {

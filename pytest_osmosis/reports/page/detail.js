@@ -1,6 +1,8 @@
 // One run: its scores, the answer against the ground truth, the conversation, what it took.
 import { conversationOf, linkOf, outcomeOf } from "./data.js";
 import { compared, held } from "./diff.js";
+import { traceback } from "./editor.js";
+import { judgementOf } from "./judge.js";
 import { foldAll, messagesOf, plainText, searchIn } from "./messages.js";
 import {
   block,
@@ -29,6 +31,7 @@ export async function showRun({ suite, row, run }, go) {
     ...[
       headOf(run, go),
       runsOf(suite, row, run),
+      judgementOf(run, go.changed),
       ...resultOf(suite, row, run),
       said,
       factsOf(suite, row, run),
@@ -103,7 +106,7 @@ function resultOf(suite, row, run) {
       : null,
     scoresOf(suite, run, null),
     comparedOf(run, row.truth),
-    baselineOf(row, run),
+    besideOf(row, run),
   ].filter(Boolean);
 }
 
@@ -166,34 +169,48 @@ function answerBlock(nodes, text) {
   return found;
 }
 
-/** What the baseline's runs of the same row came to. */
-function baselineOf(row, run) {
-  if (!row.baseline?.length) return null;
-  const other = row.baseline.find((each) => each.run_index === run.run_index) ?? row.baseline[0];
+/** The run beside another one of its row: of the baseline at first, or of this evaluation. */
+function besideOf(row, run) {
+  const before = (row.baseline ?? []).map((each, place) => [
+    `baseline, run-${each.run_index ?? place}`,
+    each,
+  ]);
+  const here = row.runs.filter((each) => each !== run).map((each) => [`run-${each.run_index}`, each]);
+  const others = [...before, ...here];
+  if (!others.length) return null;
+  const select = el("select", "", el("option", "", "no other"));
+  others.forEach(([name, each], place) => {
+    const option = el("option", "", `${name}: ${each.outcome}`);
+    option.value = place;
+    select.append(option);
+  });
+  const at = el("div");
+  const show = () => at.replaceChildren(...(select.value in others ? [pairOf(run, ...others[select.value])] : []));
+  select.addEventListener("change", show);
+  const first = before.findIndex(([, each]) => each.run_index === run.run_index);
+  if (before.length) select.value = Math.max(0, first);
+  show();
+  return el("div", "part", el("label", "with", "compare with ", select), at);
+}
+
+function pairOf(run, name, other) {
   const [left, right] = compared(other.answer ?? "", run.answer ?? "");
-  const title = (name, each) =>
-    el(
-      "h4",
-      "",
-      `${name} `,
-      el("span", `state ${each.outcome}`, each.outcome),
-      ` ${Object.values(each.scores).map(exact).join(", ")}`,
-    );
-  return el(
-    "div",
-    "part",
+  const side = (title, each, nodes) =>
     el(
       "div",
-      "pair",
+      "",
       el(
-        "div",
+        "h4",
         "",
-        title("Baseline", other),
-        answerBlock(other.error ? [el("span", "error", other.error)] : left, other.answer ?? ""),
+        `${title} `,
+        el("span", `state ${each.outcome}`, each.outcome),
+        ` ${Object.values(each.scores).map(exact).join(", ")}`,
       ),
-      el("div", "", title("Current", run), answerBlock(right, run.answer ?? "")),
-    ),
-  );
+      answerBlock(each.error ? [el("span", "error", each.error)] : nodes, each.answer ?? ""),
+    );
+  const title = name.startsWith("baseline") ? "Baseline" : name;
+  const own = name.startsWith("baseline") ? "Current" : `run-${run.run_index}`;
+  return el("div", "pair", side(title, other, left), side(own, run, right));
 }
 
 /** Whether the conversation has the question already, as it does unless an agent changes it. */
@@ -206,7 +223,7 @@ function isSaid(question, said) {
 
 function saidOf(said, go) {
   const found = [];
-  if (said?.frames) found.push(section("Traceback", el("pre", "", said.frames)));
+  if (said?.frames) found.push(section("Traceback", traceback(said.frames)));
   if (!said?.messages) {
     const why = said
       ? "No message was kept of this run."
@@ -287,14 +304,29 @@ function factsOf(suite, row, run) {
     "part",
     el("h4", "", "Facts"),
     list,
-    el(
-      "p",
-      "node",
-      el("code", "", item),
-      " ",
-      copyButton("Copy the name that pytest knows it by", () => item),
+    el("h4", "", "Run it again"),
+    ...againOf(suite, row, item).map((text) =>
+      el("p", "node", el("code", "", text), " ", copyButton("Copy this command", () => text)),
     ),
   );
+}
+
+/** Commands that run this row again: as a new evaluation, and by the name that pytest knows it by. */
+function againOf(suite, row, item) {
+  const byName = `pytest ${quoted(item)}`;
+  if (suite.marked || !suite.agent) return [byName];
+  const words = ["osmosis", "eval", "-m", suite.agent, "-d", suite.data];
+  for (const name of suite.scorers) words.push("--eval-fn", name);
+  if (suite.model) words.push("--model", suite.model);
+  if (suite.endpoint) words.push("--base-url", suite.endpoint);
+  if (suite.threshold !== 1) words.push("--pass-threshold", String(suite.threshold));
+  words.push("--rows", row.id ?? String(row.index), "--n", "1", "--no-journal");
+  return [words.map(quoted).join(" "), byName];
+}
+
+/** A word as a shell takes it. */
+function quoted(word) {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 function when(at) {

@@ -2,11 +2,13 @@
 import { showCells } from "./cells.js";
 import { linkOf, load, page, placed } from "./data.js";
 import { hideRun, showRun } from "./detail.js";
+import { JUDGED, readJudgements } from "./judge.js";
 import { compared } from "./diff.js";
 import { isSearchable, readSaid } from "./said.js";
-import { anything, paramsOf, selected, shownRun, wishOf } from "./select.js";
+import { anything, barOf, paramsOf, selected, shownRun, wishOf } from "./select.js";
 import { Table } from "./table.js";
-import { copied, el, visible } from "./text.js";
+import { startEditor } from "./editor.js";
+import { button, copied, el, visible } from "./text.js";
 import { startTheme, switchTheme } from "./theme.js";
 
 const VALUES = 500;
@@ -18,6 +20,8 @@ let opened = null;
 let reading = null;
 let isRaw = false;
 let writing = 0;
+let written = "";
+let followed = location.hash;
 const table = new Table((column) => {
   const isSame = wish.sort === column;
   wish = { ...wish, sort: column, down: isSame && !wish.down };
@@ -35,8 +39,22 @@ function refresh() {
       : `, ${new Set(items.map((item) => item.row)).size} of ${suite.rows.length} rows`;
   by("count").textContent =
     `${runs.toLocaleString("en")} of ${all.toLocaleString("en")} runs${rows}`;
+  offerBar();
   clearTimeout(writing);
   writing = setTimeout(writeAddress, 200);
+}
+
+/** The bar of a chart that is chosen, to be left again. */
+function offerBar() {
+  const [kind, name, low, high] = barOf(wish.bar);
+  by("chips").hidden = !wish.bar;
+  const range = low === high ? String(low) : `${low} .. ${high}`;
+  const what = kind === "score" ? `score of ${name}: ${range}` : `runs that pass ${name}: ${range}`;
+  const leave = button(`${what} ✕`, "All scores again", () => {
+    wish = { ...wish, bar: "" };
+    refresh();
+  });
+  by("chips").replaceChildren(leave);
 }
 
 // ---- what is wanted
@@ -69,6 +87,7 @@ function offer() {
       ["timeout", "timeout: the agent's time"],
       ["error", "error: not the agent's"],
       ...changes,
+      ...(page.labels ? JUDGED : []),
     ],
     wish.outcome,
   );
@@ -112,7 +131,8 @@ function wanted() {
     column >= 0 && column === wish.column && by("value").value.startsWith("=")
       ? by("value").value.slice(1)
       : null;
-  const sort = wish.sort.startsWith("column:") && column !== wish.column ? "row" : wish.sort;
+  const sort =
+    wish.sort.startsWith("column:") && column !== wish.column ? anything(suite).sort : wish.sort;
   wish = {
     ...wish,
     sort,
@@ -146,7 +166,7 @@ async function search() {
 function choose(number) {
   suite = page.suites[number - 1];
   wish = {
-    ...anything(),
+    ...anything(suite),
     words: wish.words,
     said: wish.said,
     outcome: ["regressed", "improved", "changed"].includes(wish.outcome) ? "" : wish.outcome,
@@ -168,6 +188,7 @@ const go = {
         ?.focus();
   },
   step: (way) => step(way, false),
+  changed: () => refresh(),
   isRaw: () => isRaw,
   setRaw(flag) {
     isRaw = flag;
@@ -186,6 +207,7 @@ function shut() {
 }
 
 function follow() {
+  followed = location.hash;
   const found = placed(location.hash);
   readAddress(found);
   const isMissing = !found && /\brow-\d/.test(location.hash);
@@ -195,6 +217,8 @@ function follow() {
   by("missing").hidden = !isMissing;
   if (!found) {
     if (opened) shut();
+    if (location.hash === "#more") by("breakdown").open = true;
+    if (location.hash.startsWith("#runs?") && location.hash !== written) by("runs").scrollIntoView();
     return;
   }
   if (found.suite !== suite) choose(found.suite.number);
@@ -231,16 +255,19 @@ function goTo(item, run = shownRun(item)) {
 /** Change the address without an entry in the history; a page in a sandbox may not. */
 function address(hash, query) {
   const whole = query ? `${hash}?${query}` : hash;
-  if (whole === (location.hash || "#runs")) return;
+  const isElsewhere = !/^(#runs|#(\d+\/)?row-.*)?(\?.*)?$/.test(location.hash);
+  if (whole === (location.hash || "#runs") || (isElsewhere && whole === "#runs")) return;
+  written = whole;
   try {
     history.replaceState(null, "", whole);
   } catch {
     location.hash = whole;
   }
+  followed = location.hash;
 }
 
 function queryOf() {
-  const params = paramsOf(wish);
+  const params = paramsOf(wish, suite);
   if (!opened && suite.number > 1) params.set("suite", suite.number);
   if (isRaw) params.set("raw", "yes");
   return params.toString();
@@ -249,6 +276,7 @@ function queryOf() {
 /** Have what is chosen, sorted and open in the address, so that it can be sent. */
 function writeAddress() {
   clearTimeout(writing);
+  if (location.hash !== followed) return; // a link was pressed, and is to be followed first
   address(opened ? linkOf(suite, opened.row, opened.run) : "#runs", queryOf());
 }
 
@@ -278,6 +306,8 @@ const ACTS = {
   "/": () => by("words").focus(),
   "?": () => by("help").showModal(),
   c: () => opened && copied(go.link()),
+  r: () => document.querySelector("#detail .judgement")?.mark(true),
+  w: () => document.querySelector("#detail .judgement")?.mark(false),
   t: switchTheme,
   Escape: () => opened && go.close(),
 };
@@ -333,9 +363,13 @@ function listen() {
 async function take(newer) {
   const was = opened?.run;
   await load(newer);
+  await readJudgements();
   document.title = newer.title;
   document.querySelector("h1").replaceWith(document.adoptNode(newer.querySelector("h1")));
-  by("summary").replaceWith(document.adoptNode(newer.getElementById("summary")));
+  const isOpen = by("breakdown").open;
+  for (const id of ["summary", "more"])
+    by(id).replaceWith(document.adoptNode(newer.getElementById(id)));
+  by("breakdown").open = isOpen;
   compareAnswers();
   showCells();
   suite = page.suites[Math.min(suite?.number ?? 1, page.suites.length) - 1];
@@ -350,7 +384,7 @@ async function take(newer) {
 
 /** Mark what differs in answers that stand beside each other. */
 function compareAnswers() {
-  for (const pair of document.querySelectorAll("#summary .pair")) {
+  for (const pair of document.querySelectorAll("#more .pair")) {
     const [before, now] = pair.querySelectorAll(".answer");
     const [left, right] = compared(before.textContent, now.textContent);
     before.replaceChildren(...left);
@@ -368,6 +402,7 @@ async function start() {
     return;
   }
   await load(document);
+  await readJudgements();
   by("tools").addEventListener("submit", (event) => event.preventDefault());
   by("tools").addEventListener("input", (event) => {
     if (event.target.id === "suite") choose(Number(event.target.value));
@@ -378,7 +413,9 @@ async function start() {
   suite = page.suites[0];
   by("runs").hidden = !suite;
   showCells();
+  startEditor();
   if (suite) {
+    wish = anything(suite);
     offer();
     refresh();
     follow();

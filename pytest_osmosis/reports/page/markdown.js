@@ -106,9 +106,9 @@ function itemOf(inner, depth) {
 }
 
 function tableAt(lines, at) {
-  const rule = cellsOf(lines[at + 1] ?? "");
+  const rule = tableCells(lines[at + 1] ?? "");
   if (!lines[at].includes("|") || !rule.every((cell) => /^:?-+:?$/.test(cell))) return null;
-  const heads = cellsOf(lines[at]);
+  const heads = tableCells(lines[at]);
   if (heads.length !== rule.length) return null;
   const aligned = rule.map((cell) => (cell.endsWith(":") ? (cell[0] === ":" ? "middle" : "num") : ""));
   const row = (name, cells) =>
@@ -116,7 +116,7 @@ function tableAt(lines, at) {
   const body = [];
   let end = at + 2;
   for (; end < lines.length && lines[end].trim() && lines[end].includes("|"); end++)
-    body.push(row("td", cellsOf(lines[end])));
+    body.push(row("td", tableCells(lines[end])));
   const table = el("table", "", el("thead", "", row("th", heads)), el("tbody", "", ...body));
   const scroll = el("div", "wide", table);
   scroll.tabIndex = 0;
@@ -125,7 +125,7 @@ function tableAt(lines, at) {
   return [scroll, end];
 }
 
-function cellsOf(line) {
+function tableCells(line) {
   const cells = line.trim().replace(/^\|/, "").split(/(?<!\\)\|/);
   if (cells.length > 1 && !cells.at(-1).trim()) cells.pop();
   return cells.map((cell) => cell.trim().replaceAll("\\|", "|"));

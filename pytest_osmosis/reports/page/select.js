@@ -1,8 +1,9 @@
 // Which runs are shown, and in which order. Knows no elements.
 import { OUTCOMES, outcomeOf } from "./data.js";
+import { JUDGED, isJudged } from "./judge.js";
 
-/** What is wanted of runs, at first. */
-export function anything() {
+/** What is wanted of runs, at first: all of them, the worst first; of a comparison, what regressed. */
+export function anything(suite) {
   return {
     words: "",
     said: false,
@@ -11,30 +12,32 @@ export function anything() {
     column: -1,
     value: null,
     each: false,
-    sort: "row",
+    bar: "",
+    sort: suite?.baseline ? "change" : "passed",
     down: false,
   };
 }
 
 /** What of it differs from that at first, as an address has it. */
-export function paramsOf(wish) {
+export function paramsOf(wish, suite) {
   const found = new URLSearchParams();
-  for (const [name, first] of Object.entries(anything()))
+  for (const [name, first] of Object.entries(anything(suite)))
     if (wish[name] !== first) found.set(name, wish[name] === true ? "yes" : wish[name]);
   return found;
 }
 
 /** What an address asks for. */
 export function wishOf(params, suite) {
-  const wish = anything();
+  const wish = anything(suite);
   for (const [name, first] of Object.entries(wish)) {
     const text = params.get(name);
     if (text === null) continue;
     wish[name] = typeof first === "boolean" ? text === "yes" : typeof first === "number" ? Number(text) : text;
   }
+  if (params.has("by")) wish.column = suite.columns.indexOf(params.get("by"));
   if (!(wish.column in suite.columns)) [wish.column, wish.value] = [-1, null];
   if (!suite.functions.includes(wish.function)) wish.function = "";
-  if (!keyOf(wish.sort, suite)) wish.sort = anything().sort;
+  if (!keyOf(wish.sort, suite)) wish.sort = anything(suite).sort;
   return wish;
 }
 
@@ -54,6 +57,11 @@ export function selected(suite, wish) {
 
 function rowFits(suite, row, wish) {
   if (["regressed", "improved", "changed"].includes(wish.outcome) && !suite[wish.outcome].has(row.index)) return false;
+  const [kind, name, low, high] = barOf(wish.bar);
+  if (kind === "passes") {
+    const passes = row.runs.filter((run) => outcomeOf(run, suite, name) === "passed").length;
+    if (passes < low || passes > high) return false;
+  }
   return wish.column < 0 || wish.value === null || (row.values?.[wish.column] ?? "") === wish.value;
 }
 
@@ -61,9 +69,19 @@ function runFits(suite, run, words, wish) {
   const outcome = outcomeOf(run, suite, wish.function);
   if (OUTCOMES.includes(wish.outcome) && outcome !== wish.outcome) return false;
   if (wish.outcome === "not passed" && ["passed", ""].includes(outcome)) return false;
+  if (JUDGED.some(([word]) => word === wish.outcome) && !isJudged(run, wish.outcome)) return false;
+  const [kind, name, low, high] = barOf(wish.bar);
+  if (kind === "score" && !(run.scores[name] >= low && run.scores[name] <= high)) return false;
   return words.every(
     (word) => run.low.includes(word) || (wish.said && run.said?.includes(word)),
   );
+}
+
+/** The parts of the bar of a chart that is chosen: what it counts, of which function, from, to. */
+export function barOf(text) {
+  const [kind, ...rest] = text.split(":");
+  const [low, high] = rest.splice(-2).map(Number);
+  return [kind, rest.join(":"), low, high];
 }
 
 /** The run that stands for a line: the first that did not pass. */
@@ -85,7 +103,8 @@ export function average(runs, give) {
 
 const KEYS = {
   row: (item) => item.row.index,
-  passed: (item) => average(item.counted, (run) => (run.passed ? 1 : 0)),
+  passed: (item, suite) => passedShare(item) + meanOfAll(suite, item) / 1e6,
+  change: (item, suite) => rankOf(item, suite),
   question: (item) => natural(item.row.question),
   truth: (item) => natural(item.row.truth ?? ""),
   answer: (item) => natural(shownRun(item).error ?? shownRun(item).answer ?? ""),
@@ -107,9 +126,54 @@ export function meanScore(suite, item, name) {
 
 export function keyOf(sort, suite) {
   if (sort.startsWith("score:")) return (item) => meanScore(suite, item, sort.slice(6));
+  if (sort.startsWith("before:")) return (item) => meanBefore(suite, item.row, sort.slice(7));
+  if (sort.startsWith("change:")) return (item) => differenceOf(suite, item.row, sort.slice(7));
   if (sort.startsWith("column:"))
     return (item) => natural(item.row.values?.[Number(sort.slice(7))] ?? "");
-  return KEYS[sort];
+  const key = KEYS[sort];
+  return key && ((item) => key(item, suite));
+}
+
+function passedShare(item) {
+  return average(item.counted, (run) => (run.passed ? 1 : 0));
+}
+
+/** The mean of all scores of a line, from 0 to 1: rows that pass alike are ordered by it. */
+function meanOfAll(suite, item) {
+  const means = suite.functions.map((name) => meanScore(suite, item, name) ?? 0);
+  return 0.5 + Math.atan(means.reduce((sum, each) => sum + each, 0)) / Math.PI;
+}
+
+/** The eval function whose figures a comparison shows. */
+export function comparedBy(suite, wish) {
+  return wish.function || suite.functions[0];
+}
+
+/** The mean score of a row in the baseline; null where it is not known. */
+export function meanBefore(suite, row, name) {
+  if (row.before && name in row.before) return row.before[name];
+  const runs = (row.baseline ?? []).filter((run) => Object.keys(run.scores).length || run.error_type);
+  if (runs.length) return average(runs, (run) => run.scores[name] ?? 0);
+  return suite.paired ? meanScore(suite, { counted: row.runs }, name) : null;
+}
+
+/** What became of a row against the baseline: a word, or "" where its figure is the same. */
+export function changeOf(suite, row) {
+  return ["regressed", "improved", "changed"].find((word) => suite[word].has(row.index)) ?? "";
+}
+
+export function differenceOf(suite, row, name) {
+  const before = meanBefore(suite, row, name);
+  const now = meanScore(suite, { counted: row.runs }, name);
+  return before === null || now === null ? null : now - before;
+}
+
+const RANKS = { regressed: -4, changed: 0, "": 0, improved: 4 };
+
+function rankOf({ row }, suite) {
+  const by = suite.functions.map((name) => differenceOf(suite, row, name) ?? 0);
+  const most = by.reduce((one, other) => (Math.abs(other) > Math.abs(one) ? other : one), 0);
+  return RANKS[changeOf(suite, row)] + (2 * Math.atan(most)) / Math.PI;
 }
 
 function natural(text) {

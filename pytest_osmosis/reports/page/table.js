@@ -1,6 +1,15 @@
 // The table of rows: only the lines in sight are there, so that ten thousand are as quick as ten.
 import { OUTCOMES, linkOf } from "./data.js";
-import { average, meanScore, shownRun, spent } from "./select.js";
+import {
+  average,
+  changeOf,
+  comparedBy,
+  differenceOf,
+  meanBefore,
+  meanScore,
+  shownRun,
+  spent,
+} from "./select.js";
 import { el, line, number, seconds, visible } from "./text.js";
 
 const BEYOND = 12;
@@ -35,6 +44,8 @@ export class Table {
     this.suite = suite;
     this.items = items;
     this.columns = columnsOf(suite, wish);
+    this.table.classList.toggle("many", suite.functions.length > 2);
+    this.table.classList.toggle("against", Boolean(suite.baseline));
     this.heads(wish);
     this.table.setAttribute("aria-rowcount", items.length + 1);
     document.getElementById("none").hidden = items.length > 0;
@@ -164,13 +175,13 @@ function columnsOf(suite, wish) {
   const every = [
     { name: "row", title: "Row", classes: "name", show: nameOf },
     { name: "passed", title: "Passed", classes: "passes", show: passesOf },
-    ...suite.functions.map((name) => ({
+    ...(suite.baseline ? against(suite, comparedBy(suite, wish)) : suite.functions.map((name) => ({
       name: `score:${name}`,
       title: name.split(":").pop(),
       hint: name,
       classes: "num score",
-      show: (item) => [number(meanScore(suite, item, name))],
-    })),
+      show: (item) => [digits3(meanScore(suite, item, name))],
+    }))),
     {
       name: "question",
       title: "Question",
@@ -185,6 +196,7 @@ function columnsOf(suite, wish) {
     },
     { name: "answer", title: "Answer", classes: "long reply", show: answerOf },
   ];
+  if (suite.baseline) every.splice(1, 0, { name: "change", title: "Change", classes: "verdict", show: verdictOf });
   if (wish.column >= 0) {
     const title = suite.columns[wish.column];
     every.push({
@@ -216,6 +228,40 @@ function columnsOf(suite, wish) {
   return every.filter((column) => column.name !== "truth" || suite.rows.some((row) => row.truth));
 }
 
+/** A score with the digits that a narrow column has room for; the run itself shows all. */
+function digits3(value) {
+  return number(value === null || Math.abs(value) >= 1000 ? value : Number(value.toPrecision(3)));
+}
+
+/** Both results of an eval function, and their difference. */
+function against(suite, name) {
+  const title = name.split(":").pop();
+  const column = (kind, text, show) => ({
+    name: `${kind}:${name}`,
+    title: text,
+    hint: `${title}: ${text}`,
+    classes: "num score",
+    show,
+  });
+  return [
+    column("before", "Baseline", ({ row }) => [digits3(meanBefore(suite, row, name))]),
+    column("score", "Current", (item) => [digits3(meanScore(suite, item, name))]),
+    column("change", "Difference", ({ row }) => [signed(differenceOf(suite, row, name))]),
+  ];
+}
+
+function signed(value) {
+  const near = value === null ? null : Number(value.toPrecision(12));
+  return near > 0 ? `+${digits3(near)}` : digits3(near);
+}
+
+const VERDICTS = { regressed: "state failed", improved: "state passed", changed: "soft" };
+
+function verdictOf(item, suite) {
+  const word = changeOf(suite, item.row);
+  return [el("span", VERDICTS[word] ?? "", word)];
+}
+
 function rounded(value) {
   return value === null ? "–" : Math.round(value).toLocaleString("en");
 }
@@ -233,7 +279,17 @@ function nameOf(item, suite) {
   const run = shownRun(item);
   const link = el("a", "", item.counted.length === 1 ? run.name : item.row.name);
   link.href = linkOf(suite, item.row, run);
-  return [link];
+  return [link, judgedOf(item.runs)];
+}
+
+/** How many runs of a line people call right or wrong. */
+function judgedOf(runs) {
+  const marked = runs.filter((run) => typeof run.judged?.is_right === "boolean");
+  if (!marked.length) return null;
+  const right = marked.filter((run) => run.judged.is_right).length;
+  const found = el("span", "judged", right === marked.length ? " ◉" : right ? " ◐" : " ◎");
+  found.title = `people call ${right} of ${marked.length} marked runs right`;
+  return found;
 }
 
 const MARKS = { passed: "✓", below: "-", failed: "✕", raised: "↯", timeout: "↯", error: "!" };

@@ -120,7 +120,7 @@ def test_figures_by_a_column_are_those_of_the_rows_of_all_shards():
 def test_it_has_the_environment_and_the_longest_time():
     told = {
         "versions": {"python": "3"}, "platform": "p", "command_line": "pytest",
-        "git": {"commit": "a" * 40, "dirty": False},
+        "git": {"commit": "a" * 40, "branch": "x", "dirty": False},
     }  # fmt: skip
     other = {**told, "git": {"commit": "b" * 40, "dirty": False}}
     names = [

@@ -12,8 +12,8 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from email.message import Message
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from click.testing import CliRunner
@@ -46,7 +46,13 @@ class Visitor:
 
     @contextmanager
     def asked(
-        self, path: str, *, method: str = "GET", host: str | None = None
+        self,
+        path: str,
+        *,
+        method: str = "GET",
+        host: str | None = None,
+        site: str = "same-origin",
+        body: bytes | None = None,
     ) -> Iterator[http.client.HTTPResponse]:
         """An answer, while it comes in."""
         connection = http.client.HTTPConnection(HOST, self.viewer.server_port, timeout=30)
@@ -54,11 +60,14 @@ class Visitor:
         if host is not None:
             connection.putheader("Host", host)
         connection.putheader("Connection", "close")
-        connection.endheaders()
+        connection.putheader("Sec-Fetch-Site", site)
+        if body is not None:
+            connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders(body)
         with closing(connection), connection.getresponse() as answer:
             yield answer
 
-    def open(self, path: str, **how: str) -> Answer:
+    def open(self, path: str, **how: Any) -> Answer:
         with self.asked(path, **how) as answer:
             return Answer(answer.status, answer.headers, answer.read())
 
@@ -191,12 +200,96 @@ def test_it_is_there_for_its_owner_alone(visitor: Visitor, run: Path) -> None:
                  f"{viewer.base}/runs/../../journal.jsonl", f"{viewer.base}/nothing"):  # fmt: skip
         assert visitor.open(path).status == 404, path
     assert visitor.open(f"{viewer.base}/conversations/{key}?row=x").status == 400
-    for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+    for method in ("PUT", "PATCH", "DELETE", "OPTIONS"):
         assert visitor.open(inside, method=method).status == 501
     assert visitor.open(inside, method="HEAD").body == b""
     headers = visitor.open(inside).headers
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Cache-Control"] == "no-store"
+
+
+LABEL = {"suite": "d.jsonl", "row_index": 0, "run_index": 0, "is_right": False, "note": "no unit"}
+
+
+def test_what_people_say_is_kept_beside_it(visitor: Visitor, run: Path, tmp_path: Path) -> None:
+    base, key = visitor.viewer.base, key_of(run)
+    sent = json.dumps(LABEL).encode()
+    assert visitor.open(f"{base}/labels/{key}", method="POST", body=sent).status == 200
+    [label] = json.loads(visitor.get(f"labels/{key}"))
+    assert label == {**LABEL, "started_at": None}
+    assert (run / "labels.json").stat().st_mode & 0o777 == 0o600
+    form = urlencode({"note": "before the\nprompt changed", "tags": "slow, old"}).encode()
+    done = visitor.open(f"{base}/notes/{key}", method="POST", body=form)
+    assert (done.status, done.headers["Location"]) == (303, f"{base}/")
+    for words, count in (("OLD prompt", 1), ("d-m", 2), ("no such", 0)):
+        page = ReportPage(visitor.get(f"?{urlencode({'q': words})}"))
+        assert page.count("tr") == 1 + count + (count > 0), words
+        assert f"{count} of 5" in page.text
+    gone = json.dumps({**LABEL, "is_right": None, "note": ""}).encode()
+    visitor.open(f"{base}/labels/{key}", method="POST", body=gone)
+    assert json.loads(visitor.get(f"labels/{key}")) == []
+    assert "prompt changed" in (run / "labels.json").read_text()
+    (run / "labels.json").write_text("[]")
+    answer = visitor.open(f"{base}/labels/{key}")
+    assert answer.status == 409 and b"is no file of labels" in answer.body
+    assert "is no file of labels" in ReportPage(visitor.get("")).text
+
+
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [
+        ({"body": b"{}", "site": "cross-site"}, 403),
+        ({"body": b"{}", "host": "evil.example"}, 421),
+        ({}, 413),
+        ({"body": b"x" * 64_001}, 413),
+        ({"body": b"{"}, 400),
+        ({"body": json.dumps({**LABEL, "is_right": "yes"}).encode()}, 400),
+        ({"body": json.dumps({**LABEL, "started_at": {}}).encode()}, 400),
+    ],
+)
+def test_what_another_site_or_no_page_sends_changes_nothing(
+    visitor: Visitor, run: Path, how: dict[str, Any], status: int
+) -> None:
+    path = f"{visitor.viewer.base}/labels/{key_of(run)}"
+    assert visitor.open(path, method="POST", **how).status == status
+    assert not (run / "labels.json").exists()
+
+
+def test_an_evaluation_is_deleted_unless_a_session_works_on_it(
+    visitor: Visitor, run: Path, tmp_path: Path
+) -> None:
+    base = visitor.viewer.base
+    lock = run.with_name(f".{run.name}.lock")
+    lock.write_text(str(os.getpid()))
+    answer = visitor.open(f"{base}/delete/{key_of(run)}", method="POST", body=b"")
+    assert answer.status == 409 and b"d-m is in use" in answer.body
+    lock.unlink()
+    report = tmp_path / "after.json"
+    (tmp_path / "after.json.labels").write_text(json.dumps({"note": "", "tags": [], "runs": []}))
+    for path in (run, report):
+        gone = visitor.open(f"{base}/delete/{key_of(path)}", method="POST", body=b"")
+        assert (gone.status, path.exists()) == (303, False)
+    assert not (tmp_path / "after.json.labels").exists()
+    assert "after.json" not in ReportPage(visitor.get("")).text
+
+
+def test_a_kept_evaluation_and_its_report_are_one(visitor: Visitor, tmp_path: Path) -> None:
+    folder = kept(tmp_path / ".osmosis" / "runs", "one", done=0, started=1.0, rows=1, eval_fn=EXACT)
+    [told] = suite_of([[1.0]]).runs
+    add(folder, replace(told, suite="d.jsonl"))
+    suite = suite_of([[1.0]])
+    suite = replace(suite, info=replace(suite.info, model="m"))
+    git = {"commit": "ab12cd34ef5678", "branch": "tidy", "dirty": False}
+    environment = {"versions": {}, "platform": "", "command_line": "", "git": git}
+    json_writer.write(result_of(suite, environment=environment), tmp_path / "one.json")
+    [entry] = [each for each in visitor.viewer.library.entries() if "one.json" in each.names]
+    assert entry.names == ["one", "one.json"]
+    text = ReportPage(visitor.get("?q=tidy")).text
+    assert "ab12cd34ef tidy" in text and "1 of 6" in text
+    sent = json.dumps(LABEL).encode()
+    report = key_of(tmp_path / "one.json")
+    visitor.open(f"{visitor.viewer.base}/labels/{report}", method="POST", body=sent)
+    assert (folder / "labels.json").exists()
 
 
 def test_what_is_damaged_is_said_and_ends_nothing(visitor: Visitor, run: Path) -> None:

@@ -204,8 +204,10 @@ def test_what_a_run_took_is_of_the_runs_that_say_it():
 
 def test_charts_say_in_words_what_they_show():
     [chart] = charts_of(suite_of([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]))
+    assert chart.scores is None  # the table of figures says it
+    [chart] = charts_of(suite_of([[1.0, 0.5, 1.0], [1.0, 1.0, 1.0]]))
     assert chart.scores is not None and chart.rows is not None and chart.curve is not None
-    assert chart.scores.summary == "1 run at 0, 5 runs at 1"
+    assert chart.scores.summary == "1 run at 0.5, 5 runs at 1"
     assert [bar.state for bar in chart.scores.bars] == ["failed", "passed"]
     assert chart.rows.summary == "1 row passed 2 of 3 times, 1 row passed 3 of 3 times"
     assert [line.name for line in chart.curve.lines] == ["pass@k", "pass^k"]

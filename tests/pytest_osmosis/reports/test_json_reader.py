@@ -103,7 +103,7 @@ def test_what_is_written_is_what_the_models_define_field_by_field(several):
         repeated=Usage(1, 5, 0, 0.5),
     )  # fmt: skip
     suites = [whole, suite_of([[0.25]], name="more.jsonl")] if several else [whole]
-    git = {"commit": "4f1c", "dirty": None}
+    git = {"commit": "4f1c", "branch": None, "dirty": None}
     environment = {"versions": {"a": "1"}, "platform": "x", "git": git, "command_line": "pytest"}
     result = replace(result_of(*suites, environment=environment), saved=Saved(1, 4, 2.5, None))
     document = report.document_of(result)
