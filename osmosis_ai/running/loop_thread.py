@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import threading
 import traceback
 from collections.abc import Awaitable, Callable
@@ -96,6 +95,8 @@ def raise_in_thread(thread: int) -> None:
     this is the one way to hold it to its deadline without the loss of the process and of all other
     rollouts in it. Only code whose time is up, or whose session has ended, is interrupted.
     """
+    import ctypes  # for this alone
+
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread), ctypes.py_object(LoopInterrupted)
     )

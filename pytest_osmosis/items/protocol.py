@@ -11,7 +11,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -32,6 +32,9 @@ from ..run_result import (
 )
 from .collection import RunItem
 from .report_contents import FailureSections
+
+if TYPE_CHECKING:
+    from .runner import Rollouts
 
 BELOW = "osmosis_below"
 """The attribute of a report of a run below the threshold, where gates decide."""
@@ -85,23 +88,10 @@ def _package_of(plugin: object) -> str:
     return str(name).partition(".")[0]
 
 
-class ReportedRollouts(Protocol):
-    """Where the run of an item comes from."""
-
-    halted: str | None
-    """Why nothing more is started, once that is so."""
-
-    def result(self, key: RunId) -> RolloutRecord:
-        """Wait for a run and return its record; `EngineClosed` when it will not be run."""
-
-    warnings: deque[CodeWarning]
-    """What user code was found to do to the session, until it is taken."""
-
-
 def run_item(
     item: RunItem,
     nextitem: pytest.Item | None,
-    rollouts: ReportedRollouts,
+    rollouts: Rollouts,
     *,
     phases: bool,
     sections: FailureSections,

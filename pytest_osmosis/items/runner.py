@@ -22,10 +22,12 @@ from ..spec import SessionSpec
 from . import capture
 from .collection import RunItem
 from .gates import GateItem
-from .protocol import ReportedRollouts, needs_phases, run_item
+from .protocol import needs_phases, run_item
 from .report_contents import FailureSections
 
 if TYPE_CHECKING:
+    from osmosis_ai.running.code_warning import CodeWarning
+
     from ..rollouts.tracing import Tracing
 
 
@@ -42,14 +44,21 @@ class RunReceiver(Protocol):
         """Note that nothing more can be run in this process."""
 
 
-class Rollouts(ReportedRollouts, Protocol):
+class Rollouts(Protocol):
     """Where the runs of items come from: this process, or others."""
 
+    halted: str | None
+    """Why nothing more is started, once that is so."""
+    warnings: deque[CodeWarning]
+    """What user code was found to do to the session, until it is taken."""
     last_words: str | None
     """What is to be said once it is closed."""
 
     def coming(self, keys: Iterable[RunId]) -> None:
         """Offer the next runs, in order."""
+
+    def result(self, key: RunId) -> RolloutRecord:
+        """Wait for a run and return its record; `EngineClosed` when it will not be run."""
 
     def resize(self, window: int) -> None:
         """Set how many rollouts may be in flight."""

@@ -31,7 +31,6 @@ from ..run_result import RolloutRecord, RunId
 from .cached import ResultCache
 from .prepare import open_model, ready_for
 from .rollout import Rollout
-from .services import Services
 from .suite import Suite
 
 if TYPE_CHECKING:
@@ -67,7 +66,8 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         self._suites = suites
         self._base_urls = base_urls
         self._on_finished = on_finished
-        self._rate_limit = rate_limit
+        self.rate_limit = rate_limit
+        """The pause between requests that an endpoint has asked for."""
         self._cache = cache or ResultCache(suites)
         self._pool_size = pool_size
         self._cassette = cassettes.inserted
@@ -82,19 +82,12 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         """What the rollouts of suites are called that share them with other suites."""
         self._shared: dict[RunId, asyncio.Future[RolloutRecord]] = {}
         """Rollouts that runs of several suites are."""
-        self._threads = CallThreads()
+        self.threads = CallThreads()
+        """For synchronous calls."""
         self._on_stuck = on_stuck
-        self._guards = Isolation(self._moved, on_stuck=self._stuck)
-        self._services = Services(
-            self._guards,
-            self._threads,
-            self._bridge,
-            self.warnings.append,
-            rate_limit,
-            self._left,
-            tracing,
-        )
-        self._tracing = tracing
+        self.guards = Isolation(self._moved, on_stuck=self._stuck)
+        self.tracing = tracing
+        """Where spans go, in a session that traces."""
         self.last_words: str | None = None
         """What is to be said once it is closed."""
         # Here and not at the first call: in the event loop it would hold up what else runs there.
@@ -120,23 +113,23 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
 
     def hold(self, seconds: float) -> None:
         """Send nothing for so long, since another process was refused; from any thread."""
-        self.soon(self._rate_limit.pause_for_others, seconds)
+        self.soon(self.rate_limit.pause_for_others, seconds)
 
     def cancel(self) -> None:
         """Start nothing more and cancel what is in flight; from any thread."""
-        self._guards.is_ending = True
+        self.guards.is_ending = True
         super().cancel()
 
     def close(self) -> bool:
         """Cancel what is in flight and release everything."""
-        self._guards.is_ending = True
+        self.guards.is_ending = True
         is_closed = super().close()
-        self._guards.close()
-        self._threads.close()
+        self.guards.close()
+        self.threads.close()
         if self._cassette is not None:
             self._cassette.close()
-        if self._tracing is not None:
-            self.last_words = self._tracing.close()
+        if self.tracing is not None:
+            self.last_words = self.tracing.close()
         return is_closed
 
     def _moved(self, blocked: Blocked) -> None:
@@ -168,12 +161,12 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         recorded = log.unscored(key) if log is not None and log.has_unscored else None
         if self._cassette is not None:
             self._cassette.begin(key, again=recorded is not None)
-        if self._tracing is not None:
-            self._tracing.begin(key)
+        if self.tracing is not None:
+            self.tracing.begin(key)
         try:
             if recorded is None and suite.agent.asks_model:
                 model = self._models.get(id(spec)) or await self._open_model(spec)
-            rollout = Rollout(suite, key, self._services, captured, model)
+            rollout = Rollout(suite, key, self, captured, model)
             if recorded is None:
                 record = await suite.run(rollout)
             else:
@@ -199,7 +192,8 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         """Return what names the one rollout of several suites' runs."""
         return key._replace(suite=self._shares[key.suite])
 
-    def _left(self, record: RolloutRecord, captured: Captured) -> None:
+    def left(self, record: RolloutRecord, captured: Captured) -> None:
+        """End a run whose task is in code that ignores its cancellation."""
         key = record.result.run_id
         self.leave(key, self._finish(key, captured, record))
 
@@ -207,8 +201,8 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         if captured.texts:
             sections = captured.sections()
             finished = replace(finished, sections=sections)
-        if self._tracing is not None:
-            self._tracing.end(finished)
+        if self.tracing is not None:
+            self.tracing.end(finished)
         if self.is_abandoned:
             return finished
         if key.suite in self._shares and not (shared := self._shared[self._group(key)]).done():
@@ -229,7 +223,8 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
                 raise ConfigurationError(str(error)) from None
         return model
 
-    def _bridge(self, spec: ModelSpec) -> Bridge:
+    def bridge(self, spec: ModelSpec) -> Bridge:
+        """Return a model behind a URL on loopback."""
         from osmosis_ai.bridge import Bridge  # for workflows and commands alone
 
         bridge = self._bridges.get(id(spec))
@@ -245,9 +240,9 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
             endpoint = self._endpoints[persona] = start_embedded(persona)
             self._base_urls = {**self._base_urls, persona: endpoint.base_url}
         model = open_model(
-            spec, base_urls=self._base_urls, pool_size=self._pool_size, rate_limit=self._rate_limit
+            spec, base_urls=self._base_urls, pool_size=self._pool_size, rate_limit=self.rate_limit
         )
-        return model if self._tracing is None else self._tracing.model(model, spec)
+        return model if self.tracing is None else self.tracing.model(model, spec)
 
     async def _close_models(self) -> None:
         for bridge in self._bridges.values():

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from osmosis_ai.running.loop_call import RunInMainLoop
 
     from ..user_code.agent import RunSync
-    from .services import Services
+    from .pool import RolloutPool
     from .suite import Suite
 
 _NONE: Mapping[str, Any] = {}
@@ -57,7 +57,7 @@ class Rollout:
         self,
         suite: Suite,
         run_id: RunId,
-        services: Services,
+        pool: RolloutPool,
         captured: Captured,
         model: ChatModel | None,
     ) -> None:
@@ -75,10 +75,10 @@ class Rollout:
         """The failure since the agent's time is up."""
         self._started_at, self._started = 0.0, 0.0
         """The wall clock, and one that only advances, when the agent began."""
-        self._services = services
+        self._pool = pool
         self._captured = captured
         self._model = model
-        self._scoring = Scoring(suite, self.row, run_id, services)
+        self._scoring = Scoring(suite, self.row, run_id, pool)
         self._agent_run = self._for_agent()
         self._attempts: list[AgentRun] = []
         """The last of them is that; the calls of the others were paid as well."""
@@ -106,16 +106,16 @@ class Rollout:
             sent=sent,
             max_turns=self.suite.spec.max_turns,
             model=self._model,
-            bridge=partial(self._services.bridge, model),
-            run_sync=self._services.threads.run,
+            bridge=partial(self._pool.bridge, model),
+            run_sync=self._pool.threads.run,
             write=self._captured.write,
             debug_dir=self.suite.debug_dir,
-            rate_limit=self._services.rate_limit,
+            rate_limit=self._pool.rate_limit,
         )
 
     async def run(self) -> RolloutRecord:
         """Run the agent, score what it gave, and return the record."""
-        suite, services = self.suite, self._services
+        suite = self.suite
         if suite.slots is not None:
             self._has_slot = await suite.slots.acquire()
         section = Section(
@@ -128,7 +128,7 @@ class Rollout:
         )
         self._started_at, self._started = time.time(), time.perf_counter()
         try:
-            self.outcome = await services.guards.run(section, self._attempt)
+            self.outcome = await self._pool.guards.run(section, self._attempt)
         except LeftBehind:
             raise
         except DeadlineExceeded as late:
@@ -180,7 +180,7 @@ class Rollout:
         if call is None or (run.account is not None and self.outcome is None):
             return  # the bridge learns of a cancelled call a moment later
         task = call.task if run.account is None else None
-        self._services.warn(call_left_behind(self.suite.spec.agent, task))
+        self._pool.warnings.append(call_left_behind(self.suite.spec.agent, task))
 
     def _give_slot(self) -> None:
         assert self.suite.slots is not None
@@ -198,7 +198,7 @@ class Rollout:
         self._agent_run.close()
         if self._has_slot:
             self._give_slot()
-        self._services.leave(self.finished(), self._captured)
+        self._pool.left(self.finished(), self._captured)
 
     # ---- the value
 

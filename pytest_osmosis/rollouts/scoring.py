@@ -28,7 +28,7 @@ from .failure_text import user_traceback
 if TYPE_CHECKING:
     from ..dataset.rows import Row
     from ..user_code.workflow import Grading
-    from .services import Services
+    from .pool import RolloutPool
     from .suite import Suite
     from .tracing import Tracing
 
@@ -41,11 +41,11 @@ TEST = "test"
 class Scoring:
     """What one run scored."""
 
-    def __init__(self, suite: Suite, row: Row, run_id: RunId, services: Services) -> None:
+    def __init__(self, suite: Suite, row: Row, run_id: RunId, pool: RolloutPool) -> None:
         self.suite = suite
         self._row = row
         self._run_id = run_id
-        self._services = services
+        self._pool = pool
         self._limit_s = suite.spec.grader_timeout_s
         self.scores: dict[str, float] = {}
         self.errors: dict[str, str] = {}
@@ -59,7 +59,7 @@ class Scoring:
 
     async def score(self, outcome: AgentResult, run: AgentRun) -> None:
         """Call every eval function; one that fails does not keep the others from scoring."""
-        suite, tracing = self.suite, self._services.tracing
+        suite, tracing = self.suite, self._pool.tracing
         score_with = self._score_with if tracing is None else partial(self._traced, tracing)
         if suite.grading is not None:
             async with suite.grading.slot:
@@ -80,21 +80,21 @@ class Scoring:
     ) -> Coroutine[Any, Any, float]:
         metadata = json_copy({**self._row.metadata(), **self._run_id.position()})
         section = Section(grading, grading.name, self._limit_s, job=self._run_id)
-        return self._services.guards.apart(
+        return self._pool.guards.apart(
             section, lambda main_loop: grading.reward(run, outcome, metadata)
         )
 
     def _called(self, eval_fn: EvalFn, given: dict[str, Any]) -> Coroutine[Any, Any, float]:
-        services, limit_s, began = self._services, self._limit_s, time.monotonic()
+        pool, limit_s, began = self._pool, self._limit_s, time.monotonic()
 
         def run_async(call: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
             took_s = time.monotonic() - began
             section = Section(eval_fn, eval_fn.name, limit_s, took_s=took_s, job=self._run_id)
-            return services.guards.apart(section, lambda main_loop: eval_fn.awaited(call))
+            return pool.guards.apart(section, lambda main_loop: eval_fn.awaited(call))
 
         return eval_fn.call(
             **given,
-            run_sync=partial(services.threads.run, within_s=limit_s),
+            run_sync=partial(pool.threads.run, within_s=limit_s),
             run_async=run_async,
             row=partial(self.suite.dataset.row_name, self._row.row_index),
         )
@@ -115,7 +115,7 @@ class Scoring:
             except GeneratorExit:  # the event loop has ended
                 raise
             except BaseException as error:
-                if isinstance(error, asyncio.CancelledError) and self._services.guards.is_ending:
+                if isinstance(error, asyncio.CancelledError) and self._pool.guards.is_ending:
                     raise
                 ended = error if isinstance(error, CodeEnded) else CodeEnded(error)
                 cause = (error.__cause__ if isinstance(error, CodeEnded) else error) or error

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ..run_result import RunId, RunResult
 from ..spec import SessionSpec
@@ -17,24 +17,16 @@ from .recorder import Recorder
 
 if TYPE_CHECKING:
     from ..run_result import RolloutRecord
-
-
-class RunControl(Protocol):
-    """The process's own rollouts, or those of its workers."""
-
-    def halt_runs(self, reason: str) -> None:
-        """Start no further run."""
-
-    def resize_runs(self, window: int) -> None:
-        """Set how many rollouts may be in flight."""
+    from .reporting_evaluation import ReportingEvaluation
 
 
 class ResultSink:
     """One a session."""
 
     def __init__(
-        self, spec: SessionSpec, recorder: Recorder, store: RunStore, *, runs: RunControl
+        self, spec: SessionSpec, recorder: Recorder, store: RunStore, *, runs: ReportingEvaluation
     ) -> None:
+        """`runs` halts and resizes the process's own rollouts, or those of its workers."""
         self.recorder = recorder
         self.store = store
         self._runs = runs
