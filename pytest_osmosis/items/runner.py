@@ -28,8 +28,6 @@ from .report_contents import FailureSections
 if TYPE_CHECKING:
     from osmosis_ai.running.code_warning import CodeWarning
 
-    from ..rollouts.tracing import Tracing
-
 
 class RunReceiver(Protocol):
     """Who gets what becomes of the runs of a process; from any thread."""
@@ -199,6 +197,11 @@ def own_rollouts(
         from ..storage.cassette import insert
 
         insert(spec.cassette)
+    tracing = None
+    if spec.traces:
+        from ..rollouts.tracing import Tracing
+
+        tracing = Tracing(suites)
     return RolloutPool(
         suites,
         window=window,
@@ -207,18 +210,9 @@ def own_rollouts(
         on_finished=receiver.ended,
         rate_limit=RateLimiter(receiver.paced),
         cache=cache,
-        tracing=_tracing(spec, suites),
+        tracing=tracing,
         on_stuck=receiver.stuck,
     )
-
-
-def _tracing(spec: SessionSpec, suites: Mapping[str, Suite]) -> Tracing | None:
-    """Return where the spans of this process go, in a session that traces."""
-    if not spec.traces:
-        return None
-    from ..rollouts.tracing import Tracing
-
-    return Tracing(suites)
 
 
 def run_ids(items: Iterable[pytest.Item]) -> Iterator[RunId]:
