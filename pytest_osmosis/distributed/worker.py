@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from ..items.protocol import plugins_of
-from ..items.runner import ItemRunner, own_rollouts, run_id_of, run_ids, with_other_parameters
+from ..items.runner import ItemRunner, run_id_of, run_ids, with_other_parameters
 from ..options.reader import lists_only
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
@@ -184,6 +184,7 @@ class WorkerEvaluation(Evaluation):
         super().__init__(config, spec, {})
         self._worker = Worker(config)
         self.spec = replace(self.spec, debug_dir=self._worker.debug_dir)
+        self.base_urls = self._worker.base_urls
 
     def start(self) -> None:
         """Read rows and import code; the controller has checked them."""
@@ -207,14 +208,7 @@ class WorkerEvaluation(Evaluation):
         if lists_only(self.config) or not any(run_ids(items)):
             return
         cache = ResultCache(self.suites, self._worker.log)
-        rollouts = own_rollouts(
-            self.spec,
-            self.suites,
-            self._worker,
-            window=0,
-            base_urls=self._worker.base_urls,
-            cache=cache,
-        )
+        rollouts = self._pool(self._worker, cache, window=0)
         runner = ItemRunner(
             self.config,
             rollouts,

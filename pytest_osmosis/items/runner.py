@@ -5,20 +5,14 @@ from __future__ import annotations
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from osmosis_ai.models.rate_limiter import RateLimiter
-
 from .. import compat
-from ..rollouts.cached import ResultCache
-from ..rollouts.pool import RolloutPool
-from ..rollouts.suite import Suite
 from ..run_result import RolloutRecord, RunId, RunResult
-from ..spec import SessionSpec
 from . import capture
 from .collection import RunItem
 from .gates import GateItem
@@ -27,19 +21,6 @@ from .report_contents import FailureSections
 
 if TYPE_CHECKING:
     from osmosis_ai.running.code_warning import CodeWarning
-
-
-class RunReceiver(Protocol):
-    """Who gets what becomes of the runs of a process; from any thread."""
-
-    def ended(self, run: RunId, record: RolloutRecord) -> None:
-        """Take a run that has ended."""
-
-    def paced(self, kind: str, not_before_s: float) -> None:
-        """Note that the endpoint limited the rate, or answered again."""
-
-    def stuck(self, reason: str) -> None:
-        """Note that nothing more can be run in this process."""
 
 
 class Rollouts(Protocol):
@@ -181,38 +162,6 @@ class ItemRunner:
             self.rollouts.close()
         finally:
             self._end_routing()
-
-
-def own_rollouts(
-    spec: SessionSpec,
-    suites: Mapping[str, Suite],
-    receiver: RunReceiver,
-    *,
-    window: int,
-    base_urls: Mapping[str, str],
-    cache: ResultCache,
-) -> RolloutPool:
-    """Return the rollouts of this process, of which `window` may be in flight."""
-    if spec.cassette is not None:
-        from ..storage.cassette import insert
-
-        insert(spec.cassette)
-    tracing = None
-    if spec.traces:
-        from ..rollouts.tracing import Tracing
-
-        tracing = Tracing(suites)
-    return RolloutPool(
-        suites,
-        window=window,
-        pool_size=spec.batch_size,
-        base_urls=base_urls,
-        on_finished=receiver.ended,
-        rate_limit=RateLimiter(receiver.paced),
-        cache=cache,
-        tracing=tracing,
-        on_stuck=receiver.stuck,
-    )
 
 
 def run_ids(items: Iterable[pytest.Item]) -> Iterator[RunId]:

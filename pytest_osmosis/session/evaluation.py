@@ -9,9 +9,11 @@ import glob
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from osmosis_ai.models.rate_limiter import RateLimiter
 from osmosis_ai.secret import mask_everywhere
 
 from .. import api_keys
@@ -24,6 +26,8 @@ from ..items.redaction import MaskedWarnings
 from ..items.report_contents import FailureSections, SerializedReports
 from ..items.runner import ItemRunner, is_run_alone, run_id_of
 from ..options.reader import OptionReader, lists_only
+from ..rollouts.cached import ResultCache
+from ..rollouts.pool import RolloutPool
 from ..rollouts.prepare import prepare
 from ..rollouts.suite import Suite
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
@@ -32,6 +36,22 @@ from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
 from . import header, preflight
 from .gates_plugin import GatesPlugin
 from .selection import argument_of, is_below_any, selection_of, takes_place_of_tests
+
+if TYPE_CHECKING:
+    from osmosis_ai.embedded import EmbeddedEndpoint
+
+
+class RunReceiver(Protocol):
+    """Who gets what becomes of the runs of a process; from any thread."""
+
+    def ended(self, run: RunId, record: RolloutRecord) -> None:
+        """Take a run that has ended."""
+
+    def paced(self, kind: str, not_before_s: float) -> None:
+        """Note that the endpoint limited the rate, or answered again."""
+
+    def stuck(self, reason: str) -> None:
+        """Note that nothing more can be run in this process."""
 
 
 class Evaluation:
@@ -49,8 +69,11 @@ class Evaluation:
         self.suites: dict[str, Suite] = {}
         self.runner: ItemRunner | None = None
         """There while items run in this process."""
-        models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
-        self._secrets = api_keys.secrets_of(*models)
+        self.base_urls: Mapping[str, str] = {}
+        """Where the embedded endpoint listens, by persona."""
+        self._endpoints: list[EmbeddedEndpoint] = []
+        self._models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
+        self._secrets = api_keys.secrets_of(*self._models)
         mask_everywhere(*self._secrets)
         self.gates = GatesPlugin(spec, suites=self.suites, infos=lambda: infos, key_of=run_id_of)
         self._no_rows: dict[Path, str] = {}
@@ -149,6 +172,8 @@ class Evaluation:
             runner.close()
             if runner.rollouts.last_words is not None:
                 self.config.get_terminal_writer().line(runner.rollouts.last_words)
+        while self._endpoints:
+            self._endpoints.pop().close()
 
     # ---- suites
 
@@ -202,6 +227,35 @@ class Evaluation:
         known = [limit for limit in limits if limit is not None]
         if limits and len(known) == len(limits) and sum(known) < self.spec.batch_size:
             self.spec = replace(self.spec, batch_size=sum(known))
+
+    def _start_embedded(self) -> None:
+        """Start the embedded endpoint, one for each persona that a model names."""
+        for persona in dict.fromkeys(each.persona for each in self._models if each.persona):
+            self._endpoints.append(preflight.start_embedded(persona))
+            self.base_urls = {**self.base_urls, persona: self._endpoints[-1].base_url}
+
+    def _pool(self, receiver: RunReceiver, cache: ResultCache, *, window: int) -> RolloutPool:
+        """Return the rollouts of this process, of which `window` may be in flight."""
+        if self.spec.cassette is not None:
+            from ..storage.cassette import insert
+
+            insert(self.spec.cassette)
+        tracing = None
+        if self.spec.traces:
+            from ..rollouts.tracing import Tracing
+
+            tracing = Tracing(self.suites)
+        return RolloutPool(
+            self.suites,
+            window=window,
+            pool_size=self.spec.batch_size,
+            base_urls=self.base_urls,
+            on_finished=receiver.ended,
+            rate_limit=RateLimiter(receiver.paced),
+            cache=cache,
+            tracing=tracing,
+            on_stuck=receiver.stuck,
+        )
 
     def _run_with(self, runner: ItemRunner, items: Iterable[pytest.Item]) -> None:
         """Have these items run, as far as they are runs."""

@@ -166,12 +166,6 @@ def environment(config: pytest.Config, spec: SessionSpec) -> Mapping[str, Any]:
     return describe(arguments, folder=config.rootpath)
 
 
-def personas(spec: SessionSpec) -> list[str]:
-    """Return the personas of the embedded endpoint among the session's models."""
-    specs = [each for each in (spec.defaults, *spec.evals) if each is not None]
-    return list(dict.fromkeys(each.model.persona for each in specs if each.model.persona))
-
-
 def start_embedded(persona: str) -> EmbeddedEndpoint:
     """Start the embedded endpoint with one persona."""
     from osmosis_ai.embedded import start_embedded as start

@@ -8,7 +8,7 @@ ReportingEvaluation
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ import pytest
 
 from ..errors import ConfigurationError
 from ..items.protocol import late_reports
-from ..items.runner import ItemRunner, Rollouts, own_rollouts, run_id_of, run_ids
+from ..items.runner import ItemRunner, Rollouts, run_id_of, run_ids
 from ..options.reader import lists_only
 from ..rollouts.cached import ResultCache
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
@@ -31,8 +31,6 @@ from .result_sink import ResultSink
 from .signals import CancelOnInterrupt, SignalHandlers
 
 if TYPE_CHECKING:
-    from osmosis_ai.embedded import EmbeddedEndpoint
-
     from ..rollouts.suite import Suite
     from ..spec import SessionSpec
     from ..storage.cassette import OpenFolder
@@ -61,9 +59,6 @@ class ReportingEvaluation(Evaluation):
             with_row_data=self._with_row_data,
         )
         self.sink = ResultSink(spec, self.recorder, self.store, runs=self)
-        self.base_urls: Mapping[str, str] = {}
-        """Where the embedded endpoint listens, by persona."""
-        self._endpoints: dict[str, EmbeddedEndpoint] = {}
         self._signals = SignalHandlers(self.recorder.interrupt)
         self._counter = ProgressCounter(self.recorder.selected, self._in_flight)
         self._follow = self.gates.follow(self._halt)
@@ -97,9 +92,7 @@ class ReportingEvaluation(Evaluation):
 
             with preflight.usage_errors(self.config):
                 self._cassette = OpenFolder(self.spec.cassette)
-        for persona in preflight.personas(self.spec):
-            self._endpoints[persona] = preflight.start_embedded(persona)
-        self.base_urls = {name: endpoint.base_url for name, endpoint in self._endpoints.items()}
+        self._start_embedded()
         self._open(self.suites.values())
         if self.spec.output and self.spec.keeping.journal:
             with preflight.usage_errors():
@@ -228,8 +221,6 @@ class ReportingEvaluation(Evaluation):
         """Close what was opened, after everything that still reports to it."""
         super().close()
         self.sink.close()
-        while self._endpoints:
-            self._endpoints.popitem()[1].close()
         if self._cassette is not None:
             self._join_calls(self._cassette)
         self._signals.remove()
@@ -279,14 +270,7 @@ class LocalEvaluation(ReportingEvaluation):
 
     def _rollouts(self, cache: ResultCache) -> Rollouts:
         """Return where the runs come from that are not kept already."""
-        return own_rollouts(
-            self.spec,
-            self.suites,
-            self.sink,
-            window=self.spec.batch_size,
-            base_urls=self.base_urls,
-            cache=cache,
-        )
+        return self._pool(self.sink, cache, window=self.spec.batch_size)
 
     def items(self, session: pytest.Session) -> Iterator[tuple[str, RunId]]:
         """Yield the node ids of the session's runs, and the runs."""

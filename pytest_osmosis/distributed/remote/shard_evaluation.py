@@ -7,27 +7,22 @@ import os
 import queue
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from osmosis_ai.running.engine import EngineClosed
 
 from ...items import capture
-from ...items.runner import own_rollouts
 from ...rollouts.cached import ResultCache
 from ...rollouts.pool import RolloutPool
 from ...run_result import RolloutRecord, RunId
-from ...session import preflight
 from ...session.evaluation import Evaluation
 from ...session.signals import leave_to_controller
 from ...spec import EvalSpec, SessionSpec
 from ...storage.run_lines import run_lines
 from .. import messages
 from .shard_plugin import Link, ShardPlugin
-
-if TYPE_CHECKING:
-    from osmosis_ai.embedded import EmbeddedEndpoint
 
 
 class ShardEvaluation(Evaluation):
@@ -40,14 +35,12 @@ class ShardEvaluation(Evaluation):
         super().__init__(config, spec, {})
         self._plugin = plugin
         plugin.serve = self.serve
-        self._endpoints: dict[str, EmbeddedEndpoint] = {}
 
     def start(self) -> None:
         """Read rows and import code; the driver has checked them."""
         leave_to_controller()
         self._prepare()
-        for persona in preflight.personas(self.spec):
-            self._endpoints[persona] = preflight.start_embedded(persona)
+        self._start_embedded()
 
     def header(self) -> list[str]:
         """Return nothing: the driver prints it."""
@@ -69,26 +62,13 @@ class ShardEvaluation(Evaluation):
         link = self._plugin.link
         runs = ShardRuns(link, suites)
         end_routing = capture.route(self.config)
-        rollouts = own_rollouts(
-            self.spec,
-            suites,
-            runs,
-            window=0,
-            base_urls={name: each.base_url for name, each in self._endpoints.items()},
-            cache=ResultCache(suites),
-        )
+        rollouts = self._pool(runs, ResultCache(suites), window=0)
         try:
             runs.serve(rollouts, self._loaded())
             link.flush()
         finally:
             rollouts.close()
             end_routing()
-
-    def close(self) -> None:
-        """Close what was opened."""
-        super().close()
-        while self._endpoints:
-            self._endpoints.popitem()[1].close()
 
 
 def _moved(spec: SessionSpec, plugin: ShardPlugin) -> SessionSpec:
