@@ -11,11 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 20_470,
+    "osmosis_ai": 20_469,
     "osmosis_cli": 10_370,
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_197,
-    "pytest_osmosis": 28_953,
+    "pytest_osmosis": 28_848,
     "tests": 61_550,
 }
 

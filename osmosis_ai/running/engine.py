@@ -237,13 +237,11 @@ class Engine(Generic[K, T]):
             self._arrived.release()
 
     def _cancel(self) -> None:
-        tasks = list(self._tasks.items())
-        for _, task in tasks:
+        for task in self._tasks.values():
             task.cancel()
-        self.loop.call_later(loop_thread.CANCEL_TIMEOUT_S, self._give_up, tasks)
+        self.loop.call_later(loop_thread.CANCEL_TIMEOUT_S, self._give_up, list(self._tasks))
 
-    def _give_up(self, tasks: list[tuple[K, asyncio.Task[None]]]) -> None:
-        for key, task in tasks:
-            if self._tasks.get(key) is task:
-                del self._tasks[key]
+    def _give_up(self, keys: list[K]) -> None:
+        for key in keys:
+            if self._tasks.pop(key, None) is not None:
                 self._deliver(key, EngineClosed())
