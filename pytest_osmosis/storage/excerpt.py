@@ -133,7 +133,7 @@ def line(run: RunResult, said: bytes) -> bytes:
         "duration_ms": run.duration_ms,
         "model": run.model,
     }
-    if len(said) > TEXT_LIMIT:
+    if len(said) > min(TEXT_LIMIT, MESSAGES_LIMIT):
         said = _shortened(said)
     return b"%s,%s}\n" % (encode(told)[:-1].encode("ascii"), said)
 
