@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from ..accounts.tokens import LABEL_LENGTH, is_label
 from ..database.connection import lock
 from ..database.models import LogLine, Run, Workspace, now
-from ..errors import Refused
+from ..errors import Refused, not_found
 from ..execution import admission, deletion
 from ..runs import logs, records
 from ..runs.kinds import EVALUATION, KINDS, TRAINING, RunKind
@@ -87,11 +87,11 @@ def stop_run(context: PageContext, fields: Mapping[str, str]) -> Response:
 
 def set_title(context: PageContext, fields: Mapping[str, str]) -> Response:
     """Give it a title, or none."""
-    _, run = find_run(context)
-    title = fields.get("title", "").strip()
-    if title and not is_label(title):
+    kind, run = find_run(context)
+    if (title := fields.get("title", "").strip()) and not is_label(title):
         raise Refused(422, "invalid", f"A title has one line of up to {LABEL_LENGTH} characters.")
-    lock(context.session, run)  # its executor notes facts there too
+    if not lock(context.session, run):  # its executor notes facts there too
+        raise not_found(kind.noun)
     run.results = {**(run.results or {}), "title": title}
     return go_to(f"{context.path('runs', run.name)}?done=saved")
 
@@ -211,6 +211,6 @@ def _parts(context: PageContext, run: Run) -> dict[str, Any]:
 def _steps(lines: Sequence[LogLine]) -> list[tuple[str, list[LogLine], float | None]]:
     """Return the lines by step, in their order, with the seconds until the next step began."""
     groups = [(name, [*group]) for name, group in groupby(lines, lambda line: line.step or "")]
-    begins = [group[0].timestamp for _, group in groups]
+    begins = (group[0].timestamp for _, group in groups)
     lasted = [(end - begin).total_seconds() for begin, end in pairwise(begins)]
     return [(*group, seconds) for group, seconds in zip_longest(groups, lasted)]
