@@ -19,7 +19,7 @@ from .agents.context import get_rollout_context
 from .blocking import in_daemon_thread, run_blocking
 from .bridge import anthropic
 from .bridge.session import Trajectory
-from .models.base import CallFault, ChatCompletion
+from .models.base import CallFault, ChatCompletion, price
 from .models.parsing import read_usage
 from .models.transport import cassettes
 from .models.transport.exchange import Reply
@@ -106,6 +106,7 @@ class _Call:
 
     def __init__(self, ctx: RolloutContext, request: Any, body: Mapping[str, Any]) -> None:
         self._pace = ctx.rate_limit
+        self._prices = ctx.price_per_mtok
         self._host = request.url.host
         self._path = request.url.path
         self._model = str(body.get("model"))
@@ -179,6 +180,8 @@ class _Call:
             return
         completion.latency_ms = (time.monotonic() - self._began) * 1000.0
         completion.model = completion.model or self._model
+        if self._prices is not None:
+            price(completion, self._prices)
         if completion.cost_usd is None:
             completion.cost_usd = _price(self._host, completion)
         self._calls.end(self._place, completion)
@@ -318,7 +321,20 @@ def _of_items(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given or []
     system = body.get("instructions")
     head = [{"role": "system", "content": system}] if system else []
-    return [*head, *(_of_item(item) for item in items)]
+    return [*head, *_of_output(items)]
+
+
+def _of_output(items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return items as messages: text and calls of one turn as one, thoughts as none."""
+    found: list[dict[str, Any]] = []
+    for message in (_of_item(item) for item in items if item.get("type") != "reasoning"):
+        before = found[-1] if found else {}
+        if "tool_calls" in message and before.get("role") == "assistant":
+            calls = [*before.get("tool_calls", ()), *message["tool_calls"]]
+            found[-1] = {**before, "tool_calls": calls}
+        else:
+            found.append(message)
+    return found
 
 
 def _of_item(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -360,7 +376,7 @@ def _message(data: Mapping[str, Any]) -> ChatCompletion:
 
 
 def _response(data: Mapping[str, Any]) -> ChatCompletion:
-    items = [_of_item(item) for item in data["output"] if item.get("type") != "reasoning"]
+    items = _of_output(data["output"])
     texts = [item["content"] for item in items if item["content"]]
     calls = [call for item in items for call in item.get("tool_calls", ())]
     message = {"role": "assistant", "content": "".join(texts) or None}

@@ -9,8 +9,10 @@ read is wrong; a row without what a scorer needs is an error.
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import re
+import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NoReturn, TypedDict
@@ -245,15 +247,20 @@ def named(text: str) -> Callable[..., Any] | None:
     if name not in known:
         raise ValueError(f"no scorer {name!r}; there are {', '.join(known)}, or module:function")
     try:
-        call: Any = ast.parse(text if text.endswith(")") else f"{text}()", mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of "\d", which stays as it is written
+            call: Any = ast.parse(text if text.endswith(")") else f"{text}()", mode="eval").body
         positional = [ast.literal_eval(each) for each in call.args]
         keywords = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
     except (SyntaxError, ValueError, AttributeError):
         raise ValueError("its arguments must be literals, such as 0.01, 'text' or True") from None
     try:
-        scorer: Callable[..., Any] = globals()[name](*positional, **keywords)
+        make = globals()[name]
+        scorer: Callable[..., Any] = make(*positional, **keywords)
     except TypeError as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(
+            f"{error}; it takes {', '.join(inspect.signature(make).parameters)}"
+        ) from None
     return scorer
 
 

@@ -55,6 +55,7 @@ class ModelLLM:
         "_under_way",
         "calls",
         "cost_usd",
+        "counts_all",
         "finish_reason",
         "last_answer",
         "last_asked",
@@ -82,6 +83,8 @@ class ModelLLM:
         self._record = record
         self._closed = False
         self._under_way: list[CallProgress] = []
+        self.counts_all = True
+        """Whether every call is made, or recorded, here; else nothing is known before the first."""
         self.prompt_tokens: int | None = 0
         self.response_tokens: int | None = 0
         self.total_tokens: int | None = 0
@@ -151,11 +154,12 @@ class ModelLLM:
 
     def measures(self) -> dict[str, Any]:
         """Return what was measured of all calls so far, by the names that reports of runs have."""
+        known = self.counts_all or self.num_llm_calls
         return {
             "llm_ms": round(self.llm_latency_ms),
-            "tokens": self.total_tokens,
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.response_tokens,
+            "tokens": self.total_tokens if known else None,
+            "prompt_tokens": self.prompt_tokens if known else None,
+            "completion_tokens": self.response_tokens if known else None,
             "llm_calls": self.num_llm_calls,
             "retries": self.retries,
             "cost_usd": self.cost_usd,

@@ -119,6 +119,16 @@ def _annotation_name(annotation: Any) -> str:
     return str(getattr(origin, "__name__", origin))
 
 
+class _Pieces(list[Any]):
+    """What a generator yielded: an answer that is streamed."""
+
+
+def _read(call: Callable[[], Any]) -> Any:
+    """Call a synchronous callable, and read what it streams, in its thread."""
+    returned = call()
+    return _Pieces(returned) if inspect.isgenerator(returned) else returned
+
+
 class CallableAgent(RolloutAgentLoop):
     """The agent loop that calls a plain callable for each rollout; it asks no model of ours."""
 
@@ -148,15 +158,27 @@ class CallableAgent(RolloutAgentLoop):
         else:
             from ..running.thread_calls import run_in_thread  # brings asyncio
 
-            returned = await (ctx.run_sync or run_in_thread)(call)
+            returned = await (ctx.run_sync or run_in_thread)(functools.partial(_read, call))
         if inspect.isawaitable(returned):
             returned = await returned
+        if inspect.isasyncgen(returned):
+            returned = _Pieces([piece async for piece in returned])
+        if isinstance(returned, _Pieces):
+            returned = self._joined(returned)
         if isinstance(returned, RolloutResult):
             return returned
         messages = self._messages(returned, opening, ctx)
         for _ in range(sum(message.get("role") == "tool" for message in messages)):
             ctx.record_tool_call()
         return ctx.complete(messages)
+
+    def _joined(self, pieces: _Pieces) -> str:
+        for piece in pieces:
+            if not isinstance(piece, str):
+                raise OsmosisValidationError(
+                    f"{self.name} yielded {type(piece).__name__}; expected pieces of text"
+                )
+        return "".join(pieces)
 
     def _input(self, request: RolloutRequest) -> Any:
         if self._kind == "messages":
@@ -196,12 +218,12 @@ class CallableAgent(RolloutAgentLoop):
         return [*opening, *said]
 
     def _json(self, value: Any) -> str:
+        came = "None"
         try:
             if value is not None:
                 return json.dumps(value, ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError, RecursionError):
-            pass
-        came = "None" if value is None else f"{type(value).__name__}, which JSON does not have"
+        except (TypeError, ValueError, RecursionError) as error:
+            came = f"{type(value).__name__}, which JSON does not have ({error})"
         raise OsmosisValidationError(f"{self.name} returned {came}; {_RETURNED}")
 
 

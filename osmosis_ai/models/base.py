@@ -198,6 +198,13 @@ def clip(text: str, limit: int = DETAIL_LIMIT) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
+def price(answer: ChatCompletion, per_mtok: tuple[float, float]) -> None:
+    """Say what an answer cost, where the endpoint did not and its tokens are known."""
+    prompt, completion = answer.usage.prompt_tokens, answer.usage.completion_tokens
+    if answer.cost_usd is None and prompt is not None and completion is not None:
+        answer.cost_usd = (prompt * per_mtok[0] + completion * per_mtok[1]) / 1e6
+
+
 class PricedModel(WrappedModel):
     """A `ChatModel` with a cost of each answer, where the endpoint reports none."""
 
@@ -215,8 +222,5 @@ class PricedModel(WrappedModel):
     ) -> ChatCompletion:
         """Return the model's answer; its cost stays unknown where its tokens are."""
         answer = await self._model.complete(messages, tools=tools, params=params)
-        prompt, completion = answer.usage.prompt_tokens, answer.usage.completion_tokens
-        if answer.cost_usd is None and prompt is not None and completion is not None:
-            prices = self._per_mtok
-            answer.cost_usd = (prompt * prices[0] + completion * prices[1]) / 1e6
+        price(answer, self._per_mtok)
         return answer

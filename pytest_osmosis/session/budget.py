@@ -122,11 +122,16 @@ class RunBudget:
 
     def _unknown(self, result: RunResult) -> str | None:
         """Return which budget cannot be kept, since what a run took is not known."""
-        budget = self._budget
-        if budget.cost_usd is not None and result.llm_calls and result.cost_usd is None:
-            return "the cost of a run is not known: --osmosis-max-cost cannot be kept"
-        if budget.tokens is not None and result.llm_calls and result.tokens is None:
-            return "the tokens of a run are not known: --osmosis-max-total-tokens cannot be kept"
+        if not (result.llm_calls or result.success):
+            return None
+        hint = "" if result.llm_calls else "; osmosis_ai.record(client) counts a function's calls"
+        if self._budget.cost_usd is not None and result.spent_usd is None:
+            return f"the cost of a run is not known: --osmosis-max-cost cannot be kept{hint}"
+        if self._budget.tokens is not None and result.tokens is None:
+            return (
+                "the tokens of a run are not known: --osmosis-max-total-tokens cannot be kept"
+                + hint
+            )
         return None
 
     def _lost(self, result: RunResult) -> str | None:

@@ -54,7 +54,8 @@ class LoopAgent:
             debug_dir=run.debug_dir,
             run_sync=run.run_sync,
         )
-        ctx.rate_limit = run.rate_limit
+        run.llm.counts_all = self.asks_model
+        ctx.rate_limit, ctx.price_per_mtok = run.rate_limit, run.price_per_mtok
         with ctx:
             given = await begin(self.loop, ctx)
         result = checked(self.loop, given, ctx)

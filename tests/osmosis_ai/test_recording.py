@@ -134,6 +134,32 @@ def test_an_answer_of_the_responses_api_is_a_message() -> None:
     assert result.metrics.prompt_tokens == 5 and result.metrics.response_tokens == 2
 
 
+def test_the_items_of_one_turn_are_one_message() -> None:
+    thought = {"type": "reasoning", "id": "t", "summary": []}
+    text = {"type": "output_text", "text": "a", "annotations": []}
+    said = {"type": "message", "role": "assistant", "content": [text]}
+    calls = [{"type": "function_call", "call_id": n, "name": n, "arguments": "{}"} for n in "xy"]
+    result = {"type": "function_call_output", "call_id": "x", "output": "1"}
+    body = {"output": [thought, said], "usage": {}}
+    own = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json=body)))
+    client: Any = record(openai.OpenAI(base_url="http://127.0.0.1:9", api_key="k", http_client=own))
+    given = [{"role": "user", "content": "q"}, thought, said, *calls, result]
+    messages = ran(lambda q: client.responses.create(model="m", input=given).output_text)
+    roles = [each["role"] for each in messages.final_messages]
+    assert roles == ["user", "assistant", "tool", "assistant"]
+    turn = messages.final_messages[1]
+    assert turn["content"] == "a" and [call["id"] for call in turn["tool_calls"]] == ["x", "y"]
+
+
+def test_the_price_that_the_user_gives_holds_for_its_calls(url: str, opened: Opened) -> None:
+    client = client_of(openai.OpenAI, url, opened)
+    ctx = context(ScriptedModel([]))
+    ctx.price_per_mtok = (1e6, 0.0)
+    with ctx:
+        client.chat.completions.create(model="m", messages=[USER])
+    assert isinstance(ctx.llm, ModelLLM) and ctx.llm.cost_usd == ctx.llm.prompt_tokens
+
+
 def test_a_pause_that_the_endpoint_asked_for_is_shared() -> None:
     seen: list[Any] = []
 

@@ -125,6 +125,7 @@ def test_a_judge_scores_within_the_scale(monkeypatch: pytest.MonkeyPatch):
         ("number(tolerance=__import__('os'))", "its arguments must be literals"),
         ("number(**{'tolerance': 1})", "'None'"),
         ("number() + exact()", "its arguments must be literals"),
+        ("number(tolerance='a')", "'float'; it takes tolerance, relative"),
         ("number(tolerance=-1)", "tolerance and relative are numbers from 0 on"),
         ("regex('(')", "missing )"),
         ("regex('a', group=1)", "has no group 1"),

@@ -174,13 +174,23 @@ def test_a_row_has_its_columns_and_no_position():
     [
         (None, "None"),
         (object(), "object, which JSON does not have"),
-        (float("nan"), "float, which"),
-        ((part for part in "42"), "generator, which"),
+        ({"a": float("nan")}, r"dict, which JSON does not have \(Out of range float"),
     ],
 )
 def test_anything_else_is_its_error(returned, came):
     with pytest.raises(OsmosisValidationError, match=rf"returned {came}.*; expected text, a mess"):
         said(lambda question: returned)
+
+
+def test_pieces_of_text_that_it_yields_are_the_answer():
+    async def streamed(question):
+        for piece in ("4", "2"):
+            yield piece
+
+    assert said(streamed)[-1]["content"] == "42"
+    assert said(lambda question: (piece for piece in "42"))[-1]["content"] == "42"
+    with pytest.raises(OsmosisValidationError, match="<lambda> yielded int; expected pieces of t"):
+        said(lambda question: (piece for piece in [4, 2]))
 
 
 def test_a_synchronous_one_runs_in_a_thread_and_an_async_one_is_awaited():
