@@ -103,10 +103,10 @@ def ini_value(config: pytest.Config, name: str, *, is_list: bool) -> Any:
         return config.getini(name)
     except (TypeError, ValueError, pytest.UsageError):
         given = getattr((_attribute(config, "_inicfg") or {}).get(name), "value", None)
+        if type(given) in (int, float):
+            return [str(given)] if is_list else str(given)
         if is_list and isinstance(given, str):
             return [given]
-        if not is_list and type(given) in (int, float):
-            return str(given)
         raise
 
 

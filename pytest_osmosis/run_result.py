@@ -96,6 +96,11 @@ def whole_ms(milliseconds: float) -> int:
     return max(1, round(milliseconds))
 
 
+def short_names(eval_fn: str) -> tuple[str, str]:
+    """Return what an eval function goes by in gates and thresholds, beside its whole name."""
+    return eval_fn.rpartition(":")[2], eval_fn.partition("(")[0]
+
+
 def passes(score: float | None, threshold: float) -> bool:
     """Return whether a score passes; no score (None or NaN) does not."""
     return score is not None and score >= threshold
@@ -115,7 +120,7 @@ class RunResult:
     scores: Mapping[str, float] = field(default_factory=dict)
     """Score per eval function; a function that raised or returned none is absent."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
-    """Pass thresholds of recorded scores, of those that have one."""
+    """Pass thresholds of recorded scores and eval functions, of those that have their own."""
     error: str | None = None
     error_type: ErrorType | None = None
     error_kind: str | None = None
@@ -247,12 +252,14 @@ class SuiteInfo:
     eval_fns: tuple[str, ...]
     n: int
     pass_threshold: float
+    """Of every eval function that `thresholds` does not have."""
     rows: int
     """Rows of the evaluation, after offset, limit and sample."""
     digest: str
     """sha256 over those rows."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Sampling, limits and timeouts, as given."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
     marked: bool = False
     priced: bool = False
     """The model is a provider's, so that its price is looked for."""
@@ -274,6 +281,12 @@ class SuiteInfo:
     def total_runs(self) -> int:
         """Runs of the whole evaluation, before any selection."""
         return self.rows * self.n
+
+    @property
+    def passing(self) -> str:
+        """From which score on its runs pass."""
+        own = [f"{name} {at:g}" for name, at in self.thresholds.items()]
+        return f"pass >= {self.pass_threshold:g}" + (f" ({', '.join(own)})" if own else "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""

@@ -82,6 +82,8 @@ class EvalSpec:
     """`module:Grader`; None means the one in a workflow's module."""
     n: int = 1
     pass_threshold: float = 1.0
+    thresholds: tuple[str, ...] = ()
+    """ "style=0.5" each: eval functions that have their own."""
     max_turns: int = 10
     limit: int | None = None
     offset: int = 0
@@ -185,7 +187,8 @@ class Rescore:
     data: Path | None = None
     eval_fns: tuple[str, ...] = ()
     grader: str | None = None
-    pass_threshold: float | None = None
+    thresholds: tuple[float, tuple[str, ...]] | None = None
+    """That of all eval functions, and those that have their own."""
     folder: Path | None = None
     """Where it was found."""
 

@@ -92,7 +92,7 @@ class FunctionResult:
     is_recorded: bool = False
     """It is no eval function: tests have recorded it, in the runs that they chose."""
     pass_threshold: float | None = None
-    """Of a recorded score that has one of its own; without one it has no pass@k."""
+    """Its own, if it has one; a recorded score without one has no pass@k."""
 
     def __getitem__(self, metric: str) -> float | None:
         """Return the value of a metric: `function["pass@3"]`."""
@@ -195,7 +195,8 @@ class SuiteResult:
 
     def threshold_of(self, function: FunctionResult) -> float | None:
         """Return what a score of one of its functions passes at; None where nothing says it."""
-        return function.pass_threshold if function.is_recorded else self.info.pass_threshold
+        own = function.pass_threshold
+        return self.info.pass_threshold if own is None and not function.is_recorded else own
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ def _lines(
 
 def _subject(suite: SuiteResult) -> str:
     info = suite.info
-    return f"({info.model}, {suite.finished} runs, pass >= {info.pass_threshold:g})"
+    return f"({info.model}, {suite.finished} runs, {info.passing})"
 
 
 def _document(

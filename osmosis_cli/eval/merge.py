@@ -234,6 +234,7 @@ def _settings(part: ShardReport) -> Iterator[tuple[tuple[int, str], Any]]:
         yield (number, "the agent"), info.agent
         yield (number, "n"), info.n
         yield (number, "the pass threshold"), info.pass_threshold
+        yield (number, "the eval functions' own thresholds"), dict(info.thresholds)
         yield (number, "the list of eval functions"), list(info.eval_fns)
         yield (number, "the digest of the data"), info.digest
         yield from (

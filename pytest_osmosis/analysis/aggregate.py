@@ -105,7 +105,7 @@ def _function(
         scored,
         int(table.finished.sum()) - scored,
         is_recorded=name in table.thresholds,
-        pass_threshold=table.thresholds.get(name),
+        pass_threshold={**table.own, **table.thresholds}.get(name),
     )
 
 

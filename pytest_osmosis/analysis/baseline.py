@@ -131,7 +131,7 @@ def _with_answers(
 
     def answer(row: RowResult | None, passing: bool) -> str | None:
         runs = row.runs if row is not None else ()
-        return _answer(runs, eval_fn, threshold=table.pass_threshold, passing=passing)
+        return _answer(runs, eval_fn, threshold=table.threshold(eval_fn), passing=passing)
 
     return replace(
         change,

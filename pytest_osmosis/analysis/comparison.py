@@ -122,6 +122,8 @@ def _notes(
             f"the pass threshold is {current.pass_threshold:g}, in the baseline "
             f"{baseline.pass_threshold:g}: both are held to {current.pass_threshold:g}"
         )
+    if current.own != baseline.own:
+        notes.append("thresholds of single eval functions differ: both are held to this session's")
     missing = [name for name in current.eval_fns if name not in baseline.scores]
     if missing:
         notes.append(f"the baseline has no eval function {', '.join(missing)}")

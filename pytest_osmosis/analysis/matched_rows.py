@@ -56,5 +56,6 @@ def at_thresholds(tally: ScoreTable, other: ScoreTable) -> ScoreTable:
     return replace(
         tally,
         pass_threshold=other.pass_threshold,
+        own=other.own,
         thresholds={name: other.thresholds.get(name) for name in tally.thresholds},
     )

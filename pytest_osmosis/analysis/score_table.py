@@ -45,6 +45,8 @@ class ScoreTable:
     """Runs planned for each row."""
     pass_threshold: float
     """A score at or above it passes."""
+    own: Mapping[str, float] = field(default_factory=dict)
+    """Those of eval functions that have their own."""
     thresholds: Mapping[str, float | None] = field(default_factory=dict)
     """Per recorded score its own threshold, if it has one; no eval function is among them."""
     absent: Mapping[str, Flags] = field(default_factory=dict)
@@ -67,7 +69,7 @@ class ScoreTable:
     def threshold(self, eval_fn: str) -> float:
         """Return from which score on a function's runs pass; infinity where none does."""
         if eval_fn not in self.thresholds:
-            return self.pass_threshold
+            return self.own.get(eval_fn, self.pass_threshold)
         own = self.thresholds[eval_fn]
         return math.inf if own is None else own
 
@@ -233,6 +235,7 @@ def empty_score_table(
         rows=rows,
         n=info.n,
         pass_threshold=info.pass_threshold,
+        own=info.thresholds,
         thresholds=thresholds or {},
         absent={name: np.zeros(shape, bool) for name in thresholds or ()},
         scores={name: np.full(shape, math.nan) for name in names},

@@ -13,6 +13,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import replace
 from inspect import isasyncgenfunction, iscoroutinefunction, ismethod, signature
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Protocol
 
 import pytest
@@ -26,7 +27,8 @@ from ..errors import ConfigurationError
 from ..hookspecs import hooks_of
 from ..options.reader import OptionReader
 from ..options.table import BY_NAME
-from ..rollouts.failure_text import rollout_section
+from ..options.values import number
+from ..rollouts.failure_text import OURS, rollout_section
 from ..rollouts.prepare import prepare
 from ..rollouts.scoring import TEST
 from ..rollouts.suite import Suite
@@ -283,8 +285,10 @@ class MarkerPlugin:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Put the run's result, with the outcome of the asserts, into the report that decides."""
-        report = yield
         made = item.stash.get(_ROLLOUT, None)
+        if made is not None and call.excinfo is not None:
+            _leave_out_ours(call.excinfo.tb)
+        report = yield
         if made is None:
             return report
         decides = report.when == "call" or (report.when == "setup" and report.failed)
@@ -302,6 +306,16 @@ class MarkerPlugin:
         if decides or report.when == "teardown":  # where JUnit looks for the output of all phases
             report.sections.extend(made.record.sections)
         return report
+
+
+def _leave_out_ours(first: TracebackType) -> None:
+    """End a traceback at the last frame that is not of our code: what a test called of it."""
+    last, each = first, first.tb_next
+    while each is not None:
+        if not each.tb_frame.f_code.co_filename.startswith(OURS):
+            last = each
+        each = each.tb_next
+    last.tb_next = None
 
 
 def _written(rows: list[Mapping[str, Any]], definition: Any) -> Path:
@@ -327,14 +341,15 @@ def _rows(data: Any) -> list[Mapping[str, Any]]:
     try:
         rows = list(data() if callable(data) else data)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - of the user's function
-        told = f"\n{user_traceback(error)}" if callable(data) else f"not {data!r}"
-        rows, wrong = [], told
-    else:
-        wrong = next((f"not {row!r}" for row in rows if not isinstance(row, Mapping)), "")
-    if wrong:
+        if callable(data):
+            told = f"{_WHERE}(data=...): the function raised\n{user_traceback(error)}"
+            raise ConfigurationError(told) from None
+        rows = [data]
+    wrong = next((f"not {row!r}" for row in rows if not isinstance(row, Mapping)), "")
+    if wrong or not rows:
         raise ConfigurationError(
             f"{_WHERE}(data=...): expected a path, rows (dicts), or a function that returns rows, "
-            f"{wrong}"
+            f"{wrong or 'and at least one row'}"
         )
     return [row if "messages" in row else {"system_prompt": "", **row} for row in rows]
 
@@ -346,7 +361,8 @@ def _checked_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
         value = given[name]
         text = repr(value) if isinstance(value, str) else str(value)
         try:
-            checked[name] = BY_NAME[name.replace("_", "-")].parse(text)
+            parse = BY_NAME[name.replace("_", "-")].parse
+            checked[name] = number("a number")(text) if name == "pass_threshold" else parse(text)
         except ValueError as error:
             raise ConfigurationError(f"@pytest.mark.osmosis({name}={value!r}): {error}") from None
     return checked

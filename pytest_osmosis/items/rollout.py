@@ -29,9 +29,11 @@ class Rollout:
         """The text of the last assistant message."""
         self.solution_str = self.text
         self.ground_truth: str | None = finished.ground_truth
-        self.row: Mapping[str, Any] = finished.metadata
+        self.metadata: Mapping[str, Any] = finished.metadata
+        """The row's columns, and the position of the run."""
+        position = finished.result.run_id.position()
+        self.row = {name: value for name, value in self.metadata.items() if name not in position}
         """The row's columns."""
-        self.metadata = self.row
         self.reward: float | None = finished.reward
         """The reward that the agent gave itself, if it did."""
         self._measured = finished.paid or finished.result

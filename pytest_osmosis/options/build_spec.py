@@ -143,6 +143,7 @@ def _evaluation(given: OptionReader) -> EvalSpec:
     fields = given.fields("evaluation")
     if file := given("system-prompt-file"):
         fields["system_prompt"] = _text_of(given, file)
+    fields["pass_threshold"], fields["thresholds"] = _thresholds(given)
     if given("rows"):
         _check_rows(given)
         fields |= {"limit": None, "offset": 0, "sample": None}
@@ -166,6 +167,19 @@ def _text_of(given: OptionReader, file: Path) -> str:
         raise pytest.UsageError(
             f"{given.spelled('system-prompt-file')} {str(file)!r}: {reason}"
         ) from None
+
+
+def _thresholds(given: OptionReader) -> tuple[float, tuple[str, ...]]:
+    """Return the threshold of all eval functions, and the texts of those that have their own."""
+    texts: dict[str, str] = {}
+    for text in given("pass-threshold"):
+        before = texts.setdefault(text.rpartition("=")[0], text)
+        if before is not text:
+            raise pytest.UsageError(
+                f"{given.spelled('pass-threshold')}: {before} and {text} contradict each other: "
+                "give one of them"
+            )
+    return float(texts.pop("", 1.0)), tuple(texts.values())
 
 
 def _with_data(given: OptionReader, defaults: EvalSpec) -> Iterator[EvalSpec]:
@@ -225,7 +239,7 @@ def _rescore(given: OptionReader) -> Rescore | None:
         data=given.resolved("data", data[0]) if data else None,
         eval_fns=given("eval-fn"),
         grader=given("grader"),
-        pass_threshold=None if given.raw("pass-threshold") is None else given("pass-threshold"),
+        thresholds=None if given.raw("pass-threshold") is None else _thresholds(given),
     )
 
 

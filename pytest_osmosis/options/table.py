@@ -94,6 +94,7 @@ _EVALUATED = (
     Option(
         "system-prompt",
         "the system prompt of rows without one, which need no such column then; it may be empty",
+        str,
         metavar="TEXT",
         fills="evaluation.system_prompt",
     ),
@@ -121,12 +122,11 @@ _EVALUATED = (
     ),
     Option(
         "pass-threshold",
-        "minimum score for a run to pass",
-        values.number("a number"),
-        1.0,
-        metavar="SCORE",
+        "minimum score for a run to pass, 1 unless it is given; style=0.5: of one eval function",
+        values.threshold,
+        metavar="[EVAL_FN=]SCORE",
         short="--pass-threshold",
-        fills="evaluation.pass_threshold",
+        repeatable=True,
     ),
     Option(
         "limit",

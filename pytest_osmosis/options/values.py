@@ -55,6 +55,15 @@ def number(
     return parse
 
 
+def threshold(text: str) -> str:
+    """Return a score, or EVAL_FN=SCORE; a name may have a `=` in its brackets."""
+    name, has_name, score = text.rpartition("=")
+    number("a number, or EVAL_FN=NUMBER, such as 0.7 or style=0.5")(score)
+    if has_name and not name.strip():
+        raise ValueError("expected the name of an eval function before =, such as style=0.5")
+    return text
+
+
 def confidence(text: str) -> float:
     """Return a confidence; that of `none` is 0, which widens nothing."""
     if text == "none":

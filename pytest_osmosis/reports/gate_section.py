@@ -95,7 +95,8 @@ def _has_passed(run: RunResult, verdict: GateResult, suite: SuiteResult) -> bool
     """Whether the run passes the eval function that the gate is about."""
     if verdict.eval_fn is None or run.passed:
         return run.passed
-    return passes(run.scores.get(verdict.eval_fn), suite.info.pass_threshold)
+    threshold = run.thresholds.get(verdict.eval_fn, suite.info.pass_threshold)
+    return passes(run.scores.get(verdict.eval_fn), threshold)
 
 
 def _of_run(run: RunResult, section: str) -> Iterator[str]:

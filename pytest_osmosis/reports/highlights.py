@@ -192,7 +192,11 @@ def _scores_pass(run: RunResult, suite: SuiteResult) -> bool:
     """Whether a run passed, or every score that it has does where an eval function failed."""
     if run.error_type != "eval_fn":
         return run.passed
-    return all(passes(score, suite.info.pass_threshold) for score in run.scores.values())
+    info = suite.info
+    return all(
+        passes(score, info.thresholds.get(name, info.pass_threshold))
+        for name, score in run.scores.items()
+    )
 
 
 def _mean_score(row: RowResult, eval_fns: Sequence[str]) -> float:

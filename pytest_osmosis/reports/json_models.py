@@ -194,7 +194,8 @@ class EvalFnSummary(_Model):
     )
     threshold: float | None = Field(
         default=None,
-        description="of a recorded score that has one, and with it the metrics that count passes",
+        description="of an eval function that has its own; of a recorded score that has one, and "
+        "with it the metrics that count passes",
     )
     intervals: dict[str, Figure] = Field(
         default_factory=dict, description="of the metrics that have one, by the names of fields"

@@ -226,6 +226,11 @@ def _info(
         eval_fns=tuple(each for each in dict.fromkeys(config.eval_fns) if each not in recorded),
         n=config.n_runs,
         pass_threshold=config.pass_threshold,
+        thresholds={
+            name: saved.threshold
+            for name, saved in summary.eval_fns.items()
+            if saved.threshold is not None and not saved.recorded
+        },
         rows=summary.total // config.n_runs if has_total else len(rows),
         digest=config.data_sha256,
         settings=config.settings,
@@ -235,7 +240,7 @@ def _info(
 def _runs(
     info: SuiteInfo, rows: Sequence[Row], recorded: Mapping[str, float | None]
 ) -> Iterator[RunResult]:
-    own = {name: at for name, at in recorded.items() if at is not None}
+    own = {name: at for name, at in recorded.items() if at is not None} | dict(info.thresholds)
     seen: set[tuple[int, int]] = set()
     for row in rows:
         for run in row.runs:
@@ -252,7 +257,10 @@ def _runs(
 
 def _run(info: SuiteInfo, row: Row, run: Run, thresholds: Mapping[str, float]) -> RunResult:
     scores = run.scores
-    all_pass = all(passes(scores.get(name), info.pass_threshold) for name in info.eval_fns)
+    all_pass = all(
+        passes(scores.get(name), info.thresholds.get(name, info.pass_threshold))
+        for name in info.eval_fns
+    )
     saved: dict[str, Any] = {name: getattr(run, name) for name in _FIELDS}
     return RunResult(
         suite=info.name,

@@ -66,6 +66,7 @@ def _suite(suite: SuiteResult) -> str:
             for function in suite.functions
             if function.is_recorded
         },
+        "own": dict(info.thresholds),
         "columns": columns,
         "baseline": suite.baseline.source if suite.baseline is not None else None,
         "paired": suite.baseline is not None

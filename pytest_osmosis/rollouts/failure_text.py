@@ -34,10 +34,11 @@ TOOL_LINES, TOOL_LIMIT = 3, 160
 LINE_LIMIT = 400
 """Characters of an answer or a reason that is shown on one line."""
 _LINES_SHOWN = 80
-_OURS = tuple(
+OURS = tuple(
     os.path.abspath(folder) + os.sep
     for folder in (*osmosis_ai.__path__, os.path.dirname(os.path.dirname(__file__)))
 )
+"""The folders of our code, in no traceback that a user sees."""
 _MACHINERY = (os.sep + "asyncio" + os.sep, os.sep + "concurrent" + os.sep, "<frozen ")
 
 
@@ -50,7 +51,7 @@ def _user_frames(frames: Iterable[traceback.FrameSummary]) -> list[traceback.Fra
     return [
         frame
         for frame in frames
-        if not frame.filename.startswith(_OURS)
+        if not frame.filename.startswith(OURS)
         and not any(part in frame.filename for part in _MACHINERY)
     ]
 
@@ -67,20 +68,25 @@ def headline(result: RunResult, threshold: float) -> str:
 def below_threshold(result: RunResult, threshold: float) -> list[str]:
     """A sentence for each score that does not pass."""
     return [
-        f"{name} scored {score:g}, below the threshold {threshold:g}"
-        for name, score in result.scores.items()
-        if not passes(score, threshold)
+        f"{name} scored {score:g}, below the threshold {least:g}"
+        for name, score, least in _low(result, threshold)
     ]
+
+
+def _low(result: RunResult, threshold: float) -> list[tuple[str, float, float]]:
+    each = [(n, score, result.thresholds.get(n, threshold)) for n, score in result.scores.items()]
+    return [one for one in each if not passes(*one[1:])]
 
 
 def shortfall(result: RunResult, threshold: float) -> str | None:
     """By what a run that has all its scores did not pass; None for every other run."""
     if result.error_type is not None or result.passed:
         return None
-    low = {name: score for name, score in result.scores.items() if not passes(score, threshold)}
-    if len(result.scores) == 1:
-        return "".join(f"score {score} < {threshold}" for score in low.values())
-    return "; ".join(f"{name}: score {score} < {threshold}" for name, score in low.items())
+    is_one = len(result.scores) == 1
+    return "; ".join(
+        f"{'' if is_one else f'{name}: '}score {score} < {least}"
+        for name, score, least in _low(result, threshold)
+    )
 
 
 def conversation(messages: Sequence[Mapping[str, Any]], limit: int | None = MESSAGES_SHOWN) -> str:

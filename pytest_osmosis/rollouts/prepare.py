@@ -6,7 +6,7 @@ model is opened later, in the event loop that uses it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from ..dataset.errors import DatasetError, EmptyDataset
 from ..dataset.rows import Row
 from ..errors import ConfigurationError, NoRows
 from ..escaping import shown_path
-from ..run_result import EMBEDDED_ENDPOINT, SuiteInfo
+from ..run_result import EMBEDDED_ENDPOINT, SuiteInfo, short_names
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..user_code.eval_function import load_eval_fns
 from ..user_code.import_object import ImportingError
@@ -176,6 +176,7 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
         eval_fns=eval_fns,
         n=spec.n,
         pass_threshold=spec.pass_threshold,
+        thresholds=own_thresholds(spec.thresholds, eval_fns),
         rows=len(dataset),
         digest=dataset.digest,
         settings={name: value for name, value in settings.items() if value is not None},
@@ -186,6 +187,22 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
         candidate_of=spec.candidate_of,
         baseline_of=spec.baseline_of,
     )
+
+
+def own_thresholds(texts: Iterable[str], eval_fns: Sequence[str]) -> dict[str, float]:
+    """Return the thresholds of eval functions, by their whole names."""
+    found = {}
+    for text in texts:
+        name, _, score = text.rpartition("=")
+        whole = [each for each in eval_fns if each == name]
+        places = whole or [each for each in eval_fns if name in short_names(each)]
+        if len(places) != 1:
+            raise ConfigurationError(
+                f"--osmosis-pass-threshold {text!r}: {name!r} is not one eval function here, "
+                f"only {', '.join(eval_fns)}"
+            )
+        found[places[0]] = float(score)
+    return found
 
 
 def endpoint_of(model: ModelSpec) -> str:

@@ -27,7 +27,7 @@ from ..user_code.eval_function import load_eval_fns
 from ..user_code.import_object import ImportingError
 from ..user_code.load_agent import LoadedAgent, load_agent, load_grading
 from ..user_code.user_hooks import UserHooks
-from .prepare import read_rows
+from .prepare import own_thresholds, read_rows
 from .scoring import REWARD
 from .suite import Suite
 
@@ -65,9 +65,8 @@ def applied(session: SessionSpec, *, root: Path) -> SessionSpec:
         eval_fns=asked.eval_fns or tuple(name for name in info.eval_fns if ":" in name),
         grader=asked.grader or (None if asked.eval_fns else identity.asked.get("grader")),
         n=kept.plan["n"],
-        pass_threshold=(
-            info.pass_threshold if asked.pass_threshold is None else asked.pass_threshold
-        ),
+        pass_threshold=info.pass_threshold if asked.thresholds is None else asked.thresholds[0],
+        thresholds=() if asked.thresholds is None else asked.thresholds[1],
         map=tuple(identity.asked.get("map") or ()),
         offset=min(indices),
         limit=max(indices) - min(indices) + 1,
@@ -119,11 +118,16 @@ def prepare(
         grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=roots)
     except ImportingError as error:
         raise ConfigurationError(str(error)) from None
+    names = (REWARD, *spec.eval_fns) if grading is not None else spec.eval_fns or (REWARD,)
+    own = own_thresholds(spec.thresholds, names)
+    if session.rescore.thresholds is None:
+        own = {name: at for name, at in identity.info.thresholds.items() if name in names}
     info = replace(
         identity.info,
-        eval_fns=(REWARD, *spec.eval_fns) if grading is not None else spec.eval_fns or (REWARD,),
+        eval_fns=names,
         n=spec.n,
         pass_threshold=spec.pass_threshold,
+        thresholds=own,
         rows=len(identity.plan.indices),
         settings={**identity.info.settings, "rescored": folder.name},
     )

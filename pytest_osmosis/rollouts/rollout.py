@@ -7,7 +7,6 @@ pytest.
 from __future__ import annotations
 
 import _thread
-import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -111,6 +110,7 @@ class Rollout:
             write=self._captured.write,
             debug_dir=self.suite.debug_dir,
             rate_limit=self._pool.rate_limit,
+            price_per_mtok=model.price_per_mtok,
         )
 
     async def run(self) -> RolloutRecord:
@@ -218,7 +218,6 @@ class Rollout:
             started_at=self._started_at,
             duration_ms=whole_ms(duration_ms),
             fatal=failure is not None and failure.fatal,
-            thresholds=_NONE,
             tool_calls=self.outcome.tool_calls if clients and self.outcome is not None else 0,
             **(clients[0].measures() if len(clients) == 1 else _measures(clients)),
             **self._scored(messages),
@@ -248,15 +247,20 @@ class Rollout:
         """Return the fields that scoring decides: of a recorded run they are replaced."""
         suite, scoring = self.suite, self._scoring
         is_scored = self.failure is None and not scoring.errors
-        lowest = min(scoring.scores.values(), default=math.inf)
+        thresholds = suite.info.thresholds
+        passed = all(
+            score >= thresholds.get(name, suite.spec.pass_threshold)
+            for name, score in scoring.scores.items()
+        )
         answer = None
         if suite.keep_answers and messages:
             said = redact(last_assistant_text(messages))[:ANSWER_LIMIT]
             answer = said if said or self.outcome is not None else None
         reasons = {name: "\n".join(told)[:ANSWER_LIMIT] for name, told in scoring.reasons.items()}
         return {
-            "passed": is_scored and lowest >= suite.spec.pass_threshold,
+            "passed": is_scored and passed,
             "scores": scoring.scores,
+            "thresholds": thresholds or _NONE,
             "reasons": reasons or _NONE,
             "answer": answer,
             **(_NO_ERROR if is_scored else self._error()),

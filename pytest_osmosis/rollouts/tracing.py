@@ -135,7 +135,8 @@ class Tracing:
     @contextmanager
     def scoring(self, name: str, scoring: Scoring) -> Iterator[None]:
         """Have a span around an eval function; what it scored is known behind it."""
-        threshold = scoring.suite.spec.pass_threshold
+        info = scoring.suite.info
+        threshold = info.thresholds.get(name, info.pass_threshold)
         with self.span(f"evaluate {name}", {"gen_ai.evaluation.name": name}) as span:
             yield
             if name in scoring.errors:

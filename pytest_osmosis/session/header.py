@@ -125,7 +125,7 @@ def _subject(info: SuiteInfo, *, with_digest: bool, selects: bool) -> str:
     return (
         f"osmosis: {info.agent} on {info.name} ({counted(info.rows, 'row')}"
         f"{digest}), {'a selection of ' if selects else ''}{info.rows} x {info.n} = "
-        f"{counted(info.total_runs, 'rollout')}, pass >= {info.pass_threshold:g}"
+        f"{counted(info.total_runs, 'rollout')}, {info.passing}"
     )
 
 

@@ -1,6 +1,7 @@
 """Test files whose functions have our marker, found by their text: nothing is imported for it.
 
-A function gets the marker in its own file, or from a module that the file imports by name.
+A function gets the marker in its own file, also as the decorator `pytest_osmosis.osmosis`, or from
+a module that the file imports by name.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
-_MARKED = re.compile(rb"\bmark\s*\.\s*osmosis\b")
+_MARKED = re.compile(
+    rb"\b(?:mark|pytest_osmosis)\s*\.\s*osmosis\b"
+    rb"|\bfrom\s+pytest_osmosis\s+import\s*(?:\([^)]*|[^\n(]*)\bosmosis\b"
+)
 _IMPORTED = re.compile(rb"^[ \t]*(?:from|import)[ \t]+([^#\n]+)", re.MULTILINE)
 _WORD = re.compile(rb"\w+")
 _NAMED = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)

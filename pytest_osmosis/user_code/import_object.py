@@ -300,7 +300,7 @@ _STREAMS: dict[int, Any] = {}
 A module that sets `io.TextIOWrapper(sys.stdout.buffer, "utf-8")` there has a stream that closes
 pytest's own once pytest puts another in its place and nothing refers to it any more.
 """
-_OUR_FOLDER = str(Path(__file__).parent) + os.sep
+_OUR_FOLDER = str(Path(__file__).parents[1]) + os.sep
 _SDK_FOLDER = str(Path(__file__).parents[2] / "osmosis_ai") + os.sep
 _LINES_SHOWN = 60
 _TRACEBACK = "Traceback (most recent call last):\n"

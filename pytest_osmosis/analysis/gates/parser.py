@@ -14,6 +14,7 @@ from fractions import Fraction
 from unicodedata import category
 
 from ...escaping import shortened
+from ...run_result import short_names
 from ..metrics import EACH_ROW, METRICS, Metric
 from ..planned_rows import match_column, reads_as, written
 
@@ -294,9 +295,7 @@ def _with_function(gate: Gate, eval_fns: Sequence[str]) -> Gate:
         return gate.with_function(eval_fns[0]) if needs_one else gate
     if given in eval_fns:
         return gate
-    short = [
-        name for name in eval_fns if given in (name.rpartition(":")[2], name.partition("(")[0])
-    ]
+    short = [name for name in eval_fns if given in short_names(name)]
     if len(short) == 1:
         return gate.with_function(short[0])
     problem = f"{given!r} is not an eval function here, only {_listed(eval_fns)}"

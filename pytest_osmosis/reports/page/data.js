@@ -57,8 +57,9 @@ function prepareRun(suite, row, run) {
 export function outcomeOf(run, suite, name) {
   if (!name) return run.outcome;
   const score = run.scores[name];
-  const threshold = name in suite.thresholds ? suite.thresholds[name] : suite.threshold;
-  if (name in suite.thresholds && (score === undefined || threshold === null)) return "";
+  const threshold = { ...suite.own, ...suite.thresholds }[name] ?? suite.threshold;
+  if (name in suite.thresholds && (score === undefined || suite.thresholds[name] === null))
+    return "";
   if (score === undefined)
     return ["raised", "timeout"].includes(run.outcome) ? run.outcome : "error";
   if (score >= threshold) return "passed";

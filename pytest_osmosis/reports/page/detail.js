@@ -122,7 +122,7 @@ function scoresOf(suite, run, reasons) {
       "tr",
       "",
       el("th", "", el("code", "", name)),
-      el("td", `num ${state}`, exact(run.scores[name])),
+      el("td", `num ${state}`, exact(run.scores[name]) + least(suite, name)),
       el("td", "reason", ...texts.filter(Boolean).map((text) => block(String(text)))),
     );
   });
@@ -134,6 +134,11 @@ function scoresOf(suite, run, reasons) {
     el("th", "", "reason"),
   );
   return el("table", "scores", el("thead", "", heads), el("tbody", "", ...lines));
+}
+
+/** The pass threshold of a function that has its own. */
+function least(suite, name) {
+  return name in suite.own ? ` (≥ ${exact(suite.own[name])})` : "";
 }
 
 function comparedOf(run, truth) {

@@ -138,6 +138,8 @@ def test_a_marker_alone_begins_an_evaluation_and_an_embedded_model(project: Proj
             "@pytest.mark.osmosis(data=...): expected a path, rows (dicts), or a",
         ),
         ("agent=lambda q: q, data=[{'question': 1}]", "user_prompt"),
+        ("agent=str, data=[]", "returns rows, and at least one row"),
+        ("agent=str, data=lambda: [1 / 0]", "(data=...): the function raised\nTraceback (most"),
         (
             "agent=lambda a, b: a, data=[{'user_prompt': 'a'}]",
             "takes (a, b); an agent takes one required parameter",
@@ -153,3 +155,53 @@ def test_a_mistake_in_a_marker_is_one_sentence(project: Project, arguments: str,
     )
     session = project.plain()
     assert session.ret == 2 and told in session.out, session.out
+
+
+JUDGED = """
+import pytest
+from osmosis_ai import scorers
+from pytest_osmosis import (
+    Rollout,
+    osmosis,
+)
+
+judge = scorers.judge("Is it good?", model="openai/none", api_key_env="NOT_SET")
+
+
+@osmosis(agent=lambda question: question, data=[{"user_prompt": "a", "level": 1}])
+async def test_judged(rollout: Rollout) -> None:
+    assert rollout.row == {
+        "user_prompt": "a", "system_prompt": "", "ground_truth": None, "level": 1,
+    }
+    await judge(rollout.text, None, rollout.row)
+"""
+
+
+def test_what_a_test_calls_of_ours_raises_at_its_own_line(project: Project) -> None:
+    project.write("test_it.py", JUDGED)
+    session = project.plain()
+    assert session.outcomes == {"failed": 1}, session.out
+    assert ">       await judge(rollout.text, None, rollout.row)" in session.out
+    assert "MissingAPIKeyError: " in session.out and "osmosis_ai/" not in session.out
+
+
+@pytest.mark.slow
+def test_the_decorator_is_seen_where_workers_run_it(project: Project) -> None:
+    project.write("pytest.ini", "[pytest]\nosmosis_model = embedded\n")
+    project.write(
+        "test_it.py",
+        JUDGED.replace("await judge(rollout.text, None, rollout.row)", "assert rollout.text"),
+    )
+    session = project.plain("-n2")
+    assert session.outcomes == {"passed": 1}, session.out
+
+
+def test_an_unrecorded_function_has_unknown_tokens_and_no_budget(project: Project) -> None:
+    project.rows("a", "b")
+    project.write("mine.py", "def answer(question): return question\n")
+    given = {"agent": "mine:answer", "model": None, "base_url": None}
+    session = project.run("--osmosis-max-total-tokens=5", **given)
+    assert "stopped: the tokens of a run are not known" in session.out
+    assert "; osmosis_ai.record(client) counts a function's calls" in session.out
+    assert "1 rollout, tokens unknown" in session.out
+    assert session.runs[0]["tokens"] is None

@@ -1,0 +1,76 @@
+"""Pass thresholds: one for all eval functions, and their own for some."""
+
+from __future__ import annotations
+
+import pytest
+
+import pytest_osmosis
+from pytest_osmosis.reports.json_reader import read_report
+from tests.support.modes import each_mode
+from tests.support.project import Project
+
+HELD = ["--eval-fn=rewards:length", "--pass-threshold=0.9", "--pass-threshold=length=0.5"]
+
+
+@each_mode
+def test_an_eval_function_is_held_to_its_own_threshold(project: Project, workers: int) -> None:
+    project.rows("abcde", "abcd")
+    session = project.run(*HELD, "--junitxml=out.xml", workers=workers, n="2")
+    assert session.outcomes == {"passed": 2, "failed": 2}, session.out
+    assert "pass >= 0.9 (rewards:length 0.5)" in session.out
+    assert "rewards:length scored 0.4, below the threshold 0.5" in session.out
+    report = session.report
+    assert report["config"]["pass_threshold"] == 0.9
+    functions = report["summary"]["eval_fns"]
+    assert functions["rewards:length"]["threshold"] == 0.5
+    assert functions["rewards:length"]["pass_at_1"] == 0.5
+    assert functions["rewards:exact"]["threshold"] is None
+    assert functions["rewards:exact"]["pass_at_1"] == 1.0
+
+
+def test_a_saved_report_is_read_with_the_thresholds(project: Project) -> None:
+    project.rows("abcde", "abcd")
+    project.run(*HELD)
+    scores = {
+        (each.row_index, each.eval_fn): each
+        for each in pytest_osmosis.read_report("out.json").scores
+    }
+    assert scores[0, "rewards:length"].passed and not scores[1, "rewards:length"].passed
+    [suite] = read_report(project.path / "out.json").suites
+    assert suite.info.thresholds == {"rewards:length": 0.5}
+    assert suite.functions[1]["min"] == 0.4 and suite.threshold_of(suite.functions[1]) == 0.5
+
+
+def test_a_rescored_evaluation_keeps_them_and_takes_new_ones(project: Project) -> None:
+    project.rows("abcde", "abcd")
+    project.run(*HELD)
+    again = "--osmosis-rescore=data-m"
+    assert project.plain("-n0", again).outcomes == {"passed": 1, "failed": 1}
+    lower = project.plain("-n0", again, "--pass-threshold=length=0.4")
+    assert lower.outcomes == {"passed": 2}, lower.out
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["lenght=1"], "--osmosis-pass-threshold 'lenght=1': 'lenght' is not one eval function"),
+        (["exact="], "'exact=': expected a number, or EVAL_FN=NUMBER"),
+        (["=1"], "'=1': expected the name of an eval function before ="),
+        (["1", "0.5"], "1 and 0.5 contradict each other"),
+        (["exact=1", "exact=0.5"], "exact=1 and exact=0.5 contradict each other"),
+    ],
+)
+def test_a_mistake_is_one_sentence(project: Project, given: list[str], told: str) -> None:
+    project.rows("a")
+    session = project.run(*(f"--osmosis-pass-threshold={each}" for each in given))
+    assert session.ret == 4 and told in session.mistake, session.mistake
+
+
+def test_the_ini_file_takes_a_number_or_a_list(project: Project) -> None:
+    project.rows("abcde")
+    project.write("pyproject.toml", "[tool.pytest]\nosmosis_pass_threshold = 0.9\n")
+    assert project.run("--eval-fn=rewards:length").outcomes == {"failed": 1}
+    project.write(
+        "pyproject.toml", '[tool.pytest]\nosmosis_pass_thresholds = ["0.9", "length=0.5"]\n'
+    )
+    assert project.run("--eval-fn=rewards:length").outcomes == {"passed": 1}
