@@ -11,12 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 20_469,
+    "osmosis_ai": 20_524,
     "osmosis_cli": 10_370,
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_197,
-    "pytest_osmosis": 28_848,
-    "tests": 61_550,
+    "pytest_osmosis": 28_946,
+    "tests": 61_761,
 }
 
 

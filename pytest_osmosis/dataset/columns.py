@@ -80,8 +80,10 @@ class Columns:
         if plan.messages is not None:
             _check_messages(record[plan.messages], truth)
         else:
-            system = self._system(plan, record)
-            _check_prompts(system, record[plan.user], truth)
+            system = "" if plan.system is None else record[plan.system]
+            _check_prompts(
+                self._system_prompt if system is None else system, record[plan.user], truth
+            )
         return None if plan.id is None else _usable_id(record[plan.id])
 
     def row_id(self, record: Mapping[str, Any]) -> str | None:
@@ -113,7 +115,9 @@ class Columns:
         if messages is not None:
             system, user = _system_text(messages), _last_user_text(messages)
         else:
-            system = self._system(plan, record)
+            system = "" if plan.system is None else record[plan.system]
+            if plan.system is None or system is None:
+                system = self._system_prompt or ""
             user = record[plan.user]
         return Row(
             row_index=row_index,
@@ -124,14 +128,6 @@ class Columns:
             extra={name: record[name] for name in plan.extra},
             messages=messages,
         )
-
-    def _system(self, plan: _Plan, record: Mapping[str, Any]) -> Any:
-        """Return a record's system prompt; null is none where one is given for such records."""
-        given = self._system_prompt
-        if plan.system is None:
-            return given or ""
-        found = record[plan.system]
-        return given if found is None and given is not None else found
 
     def _truth(
         self,

@@ -29,15 +29,6 @@ def osmosis(
     a function that returns rows). What is left out comes from options and the ini file. Functions
     over the same agent, data, model and runs share their rollouts unless `shared` is False.
     """
-    given = {
-        "agent": agent,
-        "data": data,
-        "model": model,
-        "n": n,
-        "pass_threshold": pass_threshold,
-        "limit": limit,
-        "offset": offset,
-        "max_turns": max_turns,
-    }
+    given = locals()  # the parameters alone
     named = {name: value for name, value in given.items() if value is not None}
-    return pytest.mark.osmosis(**named, shared=shared)
+    return pytest.mark.osmosis.with_args(**named)

@@ -27,7 +27,6 @@ from ..errors import ConfigurationError
 from ..hookspecs import hooks_of
 from ..options.reader import OptionReader
 from ..options.table import BY_NAME
-from ..options.values import number
 from ..rollouts.failure_text import OURS, rollout_section
 from ..rollouts.prepare import prepare
 from ..rollouts.scoring import TEST
@@ -361,8 +360,8 @@ def _checked_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
         value = given[name]
         text = repr(value) if isinstance(value, str) else str(value)
         try:
-            parse = BY_NAME[name.replace("_", "-")].parse
-            checked[name] = number("a number")(text) if name == "pass_threshold" else parse(text)
+            found = BY_NAME[name.replace("_", "-")].parse(text)
+            checked[name] = float(found) if isinstance(found, str) else found
         except ValueError as error:
             raise ConfigurationError(f"@pytest.mark.osmosis({name}={value!r}): {error}") from None
     return checked

@@ -175,10 +175,8 @@ def _thresholds(given: OptionReader) -> tuple[float, tuple[str, ...]]:
     for text in given("pass-threshold"):
         before = texts.setdefault(text.rpartition("=")[0], text)
         if before is not text:
-            raise pytest.UsageError(
-                f"{given.spelled('pass-threshold')}: {before} and {text} contradict each other: "
-                "give one of them"
-            )
+            told = f"{before} and {text} contradict each other: give one of them"
+            raise pytest.UsageError(f"{given.spelled('pass-threshold')}: {told}")
     return float(texts.pop("", 1.0)), tuple(texts.values())
 
 

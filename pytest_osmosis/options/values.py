@@ -57,10 +57,8 @@ def number(
 
 def threshold(text: str) -> str:
     """Return a score, or EVAL_FN=SCORE; a name may have a `=` in its brackets."""
-    name, has_name, score = text.rpartition("=")
+    score = text.rpartition("=")[2] if text.find("=") > 0 else text
     number("a number, or EVAL_FN=NUMBER, such as 0.7 or style=0.5")(score)
-    if has_name and not name.strip():
-        raise ValueError("expected the name of an eval function before =, such as style=0.5")
     return text
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..escaping import counted, without_rounding_error
-from ..run_result import OWN_ACCOUNT, UNSCORABLE, RunResult, passes
+from ..rollouts.failure_text import below_threshold
+from ..run_result import OWN_ACCOUNT, UNSCORABLE, RunResult
 
 if TYPE_CHECKING:
     from ..suite_results import EvalResult, RowResult, SuiteResult
@@ -190,13 +191,8 @@ def _lacks_score(run: RunResult) -> bool:
 
 def _scores_pass(run: RunResult, suite: SuiteResult) -> bool:
     """Whether a run passed, or every score that it has does where an eval function failed."""
-    if run.error_type != "eval_fn":
-        return run.passed
-    info = suite.info
-    return all(
-        passes(score, info.thresholds.get(name, info.pass_threshold))
-        for name, score in run.scores.items()
-    )
+    has_failed = run.error_type == "eval_fn"
+    return not below_threshold(run, suite.info.pass_threshold) if has_failed else run.passed
 
 
 def _mean_score(row: RowResult, eval_fns: Sequence[str]) -> float:

@@ -257,10 +257,8 @@ def _runs(
 
 def _run(info: SuiteInfo, row: Row, run: Run, thresholds: Mapping[str, float]) -> RunResult:
     scores = run.scores
-    all_pass = all(
-        passes(scores.get(name), info.thresholds.get(name, info.pass_threshold))
-        for name in info.eval_fns
-    )
+    least = dict.fromkeys(info.eval_fns, info.pass_threshold) | {**info.thresholds}
+    all_pass = all(passes(scores.get(name), least[name]) for name in info.eval_fns)
     saved: dict[str, Any] = {name: getattr(run, name) for name in _FIELDS}
     return RunResult(
         suite=info.name,

@@ -273,7 +273,7 @@ def _used(used: Usage, info: SuiteInfo) -> Iterator[str]:
         yield f"{used.tokens:,} tokens" + _unknown(used.unknown_tokens)
     if used.cost_usd is not None:
         yield dollars(used.cost_usd) + _unknown(used.unknown_cost)
-    elif info.priced and used.unknown_cost:
+    elif info.priced and used.unknown_cost and used.tokens is not None:
         yield "cost unknown"
 
 

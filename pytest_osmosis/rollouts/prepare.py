@@ -176,7 +176,7 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
         eval_fns=eval_fns,
         n=spec.n,
         pass_threshold=spec.pass_threshold,
-        thresholds=own_thresholds(spec.thresholds, eval_fns),
+        thresholds={} if spec.marked else own_thresholds(spec.thresholds, eval_fns),
         rows=len(dataset),
         digest=dataset.digest,
         settings={name: value for name, value in settings.items() if value is not None},
@@ -197,10 +197,8 @@ def own_thresholds(texts: Iterable[str], eval_fns: Sequence[str]) -> dict[str, f
         whole = [each for each in eval_fns if each == name]
         places = whole or [each for each in eval_fns if name in short_names(each)]
         if len(places) != 1:
-            raise ConfigurationError(
-                f"--osmosis-pass-threshold {text!r}: {name!r} is not one eval function here, "
-                f"only {', '.join(eval_fns)}"
-            )
+            told = f"{name!r} is not one eval function here, only {', '.join(eval_fns)}"
+            raise ConfigurationError(f"--osmosis-pass-threshold {text!r}: {told}")
         found[places[0]] = float(score)
     return found
 

@@ -7,6 +7,7 @@ pytest.
 from __future__ import annotations
 
 import _thread
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -248,10 +249,10 @@ class Rollout:
         suite, scoring = self.suite, self._scoring
         is_scored = self.failure is None and not scoring.errors
         thresholds = suite.info.thresholds
-        passed = all(
-            score >= thresholds.get(name, suite.spec.pass_threshold)
-            for name, score in scoring.scores.items()
-        )
+        passed = min(scoring.scores.values(), default=math.inf) >= suite.spec.pass_threshold
+        if thresholds:
+            own = dict.fromkeys(scoring.scores, suite.spec.pass_threshold) | {**thresholds}
+            passed = all(score >= own[name] for name, score in scoring.scores.items())
         answer = None
         if suite.keep_answers and messages:
             said = redact(last_assistant_text(messages))[:ANSWER_LIMIT]

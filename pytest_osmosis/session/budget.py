@@ -128,10 +128,8 @@ class RunBudget:
         if self._budget.cost_usd is not None and result.spent_usd is None:
             return f"the cost of a run is not known: --osmosis-max-cost cannot be kept{hint}"
         if self._budget.tokens is not None and result.tokens is None:
-            return (
-                "the tokens of a run are not known: --osmosis-max-total-tokens cannot be kept"
-                + hint
-            )
+            told = "the tokens of a run are not known: --osmosis-max-total-tokens cannot be kept"
+            return told + hint
         return None
 
     def _lost(self, result: RunResult) -> str | None:

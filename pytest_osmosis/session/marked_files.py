@@ -1,7 +1,6 @@
 """Test files whose functions have our marker, found by their text: nothing is imported for it.
 
-A function gets the marker in its own file, also as the decorator `pytest_osmosis.osmosis`, or from
-a module that the file imports by name.
+A function gets the marker, or the decorator, in its own file, or from a module that it imports.
 """
 
 from __future__ import annotations

@@ -80,16 +80,13 @@ def check_left_out(function: pytest.Item) -> None:
         )
     if waits_to_be_asked(config) or config.option.keyword:
         return
-    if _last_failed(config):
-        pytest.fail(
-            f"{said} is left out, as other tests failed last: leave out --lf", pytrace=False
-        )
-    else:
-        pytest.fail(
-            f"{said} was not seen in the text of this file: name the marker there, or select the "
-            "function with -m osmosis",
-            pytrace=False,
-        )
+    told = (
+        "is left out, as other tests failed last: leave out --lf"
+        if _last_failed(config)
+        else "was not seen in the text of this file: name the marker there, or select the function "
+        "with -m osmosis"
+    )
+    pytest.fail(f"{said} {told}", pytrace=False)
 
 
 def deselect_unasked(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -44,7 +44,7 @@ def test_a_saved_report_is_read_with_the_thresholds(project: Project) -> None:
 def test_a_rescored_evaluation_keeps_them_and_takes_new_ones(project: Project) -> None:
     project.rows("abcde", "abcd")
     project.run(*HELD)
-    again = "--osmosis-rescore=data-m"
+    again = "--osmosis-rescore=agent.agent_loop-data-m"
     assert project.plain("-n0", again).outcomes == {"passed": 1, "failed": 1}
     lower = project.plain("-n0", again, "--pass-threshold=length=0.4")
     assert lower.outcomes == {"passed": 2}, lower.out
@@ -55,7 +55,7 @@ def test_a_rescored_evaluation_keeps_them_and_takes_new_ones(project: Project) -
     [
         (["lenght=1"], "--osmosis-pass-threshold 'lenght=1': 'lenght' is not one eval function"),
         (["exact="], "'exact=': expected a number, or EVAL_FN=NUMBER"),
-        (["=1"], "'=1': expected the name of an eval function before ="),
+        (["=1"], "'=1': expected a number, or EVAL_FN=NUMBER"),
         (["1", "0.5"], "1 and 0.5 contradict each other"),
         (["exact=1", "exact=0.5"], "exact=1 and exact=0.5 contradict each other"),
     ],
