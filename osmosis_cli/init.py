@@ -139,6 +139,5 @@ def init_command(folder: Path, yes: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"folder": str(folder), "files": list(contents)}))
         return
-    for name in contents:
-        click.echo(folder / name)
+    click.echo("\n".join(str(folder / name) for name in contents))
     click.echo(f"\nNow: {'' if folder == Path('.') else f'cd {folder} && '}pytest")
