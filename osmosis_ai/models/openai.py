@@ -97,13 +97,12 @@ class OpenAIModel:
         """Return the answer after as many tries as the policy allows; raise ProviderError."""
         ask = partial(self._ask, self._body(messages, tools, params))
         try:
-            found = await self._retrier.run(ask, self._read, self._described)
+            answer, retries, latency_ms = await self._retrier.run(ask, self._read, self._described)
         except ClientClosed:
             raise RuntimeError("the model is closed") from None
         except CallFailed as failed:
             raise self._wording.error(failed, self._redact, succeeded=self._succeeded) from None
-        answer = found.value
-        answer.retries, answer.latency_ms = found.retries, found.latency_ms
+        answer.retries, answer.latency_ms = retries, latency_ms
         return answer
 
     async def aclose(self) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from .base import DOUBTED_KEY, CallFault, CallOutcome, RateLimit
 from .progress import current_call
@@ -63,15 +63,6 @@ class RetryPolicy:
         return retry_after_s + random.uniform(0.0, min(self.base_s, 0.1 * retry_after_s))
 
 
-@dataclass(frozen=True, slots=True)
-class Success(Generic[T]):
-    """An answer, and what it took."""
-
-    value: T
-    retries: int
-    latency_ms: float
-
-
 class CallFailed(Exception):
     """The last try's fault, and what was tried."""
 
@@ -112,8 +103,10 @@ class Retrier:
         ask: Callable[[float], Awaitable[R]],
         read: Callable[[R], T],
         describe: Callable[[CallFault], str] = str,
-    ) -> Success[T]:
+    ) -> tuple[T, int, float]:
         """Await `ask(timeout_s)` until `read` takes the reply; raise CallFailed with no try left.
+
+        Return what `read` made of it, after how many further tries and milliseconds.
 
         `describe` is for the caller that follows the call's progress.
         """
@@ -141,7 +134,7 @@ class Retrier:
                     raise CallFailed(fault, tries, elapsed_s) from None
                 failed = fault
             else:
-                return Success(value, tries - 1, (time.perf_counter() - started) * 1000.0)
+                return value, tries - 1, (time.perf_counter() - started) * 1000.0
             await self._pause(pause_s, failed)
 
     def _without_doubt(self, fault: CallFault) -> CallFault:

@@ -17,7 +17,7 @@ from ..models.base import ProviderError, clip
 from ..models.litellm.model import LiteLLMModel
 from ..models.litellm.reading import ProviderAnswer
 from ..models.rate_limiter import RateLimiter
-from ..models.retry import RetryPolicy, Success
+from ..models.retry import RetryPolicy
 from ..secret import Secret
 from .errors import ModelNotFoundError, ProviderRequestError
 from .prompt import ASK_AGAIN, Case, judge_messages
@@ -93,7 +93,7 @@ class RewardRubricRunResult(TypedDict):
 @dataclass(frozen=True, slots=True)
 class _Asked:
     vote: Vote
-    answers: list[Success[ProviderAnswer]]
+    answers: list[ProviderAnswer]
 
 
 class Judge:
@@ -133,22 +133,22 @@ class Judge:
     async def _vote(self, case: Case) -> _Asked:
         messages = judge_messages(case)
         answers = [await self._ask(messages)]
-        verdict = self._verdict(answers[0].value)
+        verdict = self._verdict(answers[0])
         if verdict is None:
-            text = _reply_text(answers[0].value)
+            text = _reply_text(answers[0])
             again = [{"role": "assistant", "content": text[:MAX_ASKED_AGAIN_CHARS] or "(nothing)"}]
             again.append({"role": "user", "content": ASK_AGAIN})
             answers.append(await self._ask([*messages, *again]))
-            verdict = self._verdict(answers[1].value)
+            verdict = self._verdict(answers[1])
         if verdict is None:
-            answer = answers[1].value
+            answer = answers[1]
             reason = answer.completion.finish_reason
             raise self._no_verdict(
                 f"twice no JSON object (finish_reason {reason})", _reply_text(answer)
             )
-        return _Asked(self._clamped(verdict, case, answers[-1].value), answers)
+        return _Asked(self._clamped(verdict, case, answers[-1]), answers)
 
-    async def _ask(self, messages: Sequence[Mapping[str, Any]]) -> Success[ProviderAnswer]:
+    async def _ask(self, messages: Sequence[Mapping[str, Any]]) -> ProviderAnswer:
         """One answer, in the schema if the provider has such a mode; raises our own errors."""
         failure: ProviderError | None = None
         if not self._plain:
@@ -211,7 +211,7 @@ class Judge:
         score = float(statistics.median(vote["score"] for vote in votes))
         nearest = min(votes, key=lambda vote: abs(vote["score"] - score))
         answers = [answer for one in asked for answer in one.answers]
-        usages = [answer.value.completion.usage for answer in answers]
+        usages = [answer.completion.usage for answer in answers]
         return {
             "score": score,
             "explanation": nearest["explanation"],
@@ -223,8 +223,8 @@ class Judge:
             "params": dict(self._settings.params),
             "prompt_tokens": _total([usage.prompt_tokens for usage in usages]),
             "completion_tokens": _total([usage.completion_tokens for usage in usages]),
-            "cost_usd": _total([answer.value.completion.cost_usd for answer in answers]),
-            "retries": sum(answer.retries for answer in answers),
+            "cost_usd": _total([answer.completion.cost_usd for answer in answers]),
+            "retries": sum(answer.completion.retries for answer in answers),
         }
 
 

@@ -20,7 +20,7 @@ from ...secret_variables import secret_variables
 from ..base import NO_PARAMS, ChatCompletion, RateLimit
 from ..errors import Wording
 from ..rate_limiter import RateLimiter
-from ..retry import CallFailed, Retrier, RetryPolicy, Success
+from ..retry import CallFailed, Retrier, RetryPolicy
 from .client import LiteLLMClient
 from .reading import ProviderAnswer
 
@@ -114,21 +114,20 @@ class LiteLLMModel:
         if params.get("stream"):
             raise ValueError("stream=True is not supported: answers come whole")
         asked = {**params, "tools": [dict(tool) for tool in tools]} if tools else params
-        found = await self.answer(messages, params=_for_the_model(asked))
-        answer = found.value.completion
-        answer.retries, answer.latency_ms = found.retries, found.latency_ms
-        return answer
+        return (await self.answer(messages, params=_for_the_model(asked))).completion
 
     async def answer(
         self, messages: Sequence[Mapping[str, Any]], *, params: Mapping[str, Any] = NO_PARAMS
-    ) -> Success[ProviderAnswer]:
+    ) -> ProviderAnswer:
         """As `complete`, with the raw reply, and `params` as LiteLLM takes them."""
         try:
-            return await self._retrier.run(
+            found, retries, latency_ms = await self._retrier.run(
                 lambda limit_s: self._ask(messages, params, limit_s),
                 lambda answer: answer,
                 lambda fault: self._wording().of_fault(fault, self._redact),
             )
+            found.completion.retries, found.completion.latency_ms = retries, latency_ms
+            return found
         except CallFailed as failed:
             error = self._wording().error(failed, self._redact, succeeded=self._succeeded)
         # Raised outside the handler: LiteLLM's exception holds the key: it is no context.

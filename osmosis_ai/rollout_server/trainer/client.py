@@ -29,7 +29,7 @@ from ...agents.schemas import RolloutMetrics, RolloutResponse, RolloutStatus, no
 from ...models.base import NO_PARAMS, CallFault, ChatCompletion, clip, efforts
 from ...models.parsing import parse_completion
 from ...models.rate_limiter import RateLimiter
-from ...models.retry import CallFailed, Retrier, RetryPolicy, Success, parse_retry_after
+from ...models.retry import CallFailed, Retrier, RetryPolicy, parse_retry_after
 from ...models.transport.exchange import Reply, TransportError
 from ...rollout_settings import RolloutClientSettings, get_settings
 from ...running.loop_call import RunInMainLoop, run_directly
@@ -103,7 +103,7 @@ class TrainerChannel:
         read: Callable[[Reply], T],
         *,
         idempotency_key: str | None = None,
-    ) -> Success[T]:
+    ) -> tuple[T, int, float]:
         """Return what `read` makes of a reply with a 2xx status; raise an OsmosisRolloutError."""
         headers = self._headers(idempotency_key)
 
@@ -201,7 +201,7 @@ class TrainerModel:
 
         channel = await self._channel()
         found = await channel.ask(COMPLETIONS_PATH, body, self._policy, read)
-        return replace(found.value, retries=found.retries, latency_ms=found.latency_ms)
+        return replace(found[0], retries=found[1], latency_ms=found[2])
 
     async def aclose(self) -> None:
         """Nothing to close: the connections belong to the channel's client."""
