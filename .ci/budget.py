@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 20_524,
+    "osmosis_ai": 20_515,
     "osmosis_cli": 10_370,
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_197,
