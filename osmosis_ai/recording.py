@@ -113,7 +113,7 @@ class _Call:
         if ctx.recorded is None:
             ctx.recorded = RecordedCalls(ctx.llm)  # type: ignore[arg-type]
         self._calls: RecordedCalls = ctx.recorded
-        self._place = self._calls.begin(_asked(self._path, body))
+        self._place = self._calls.begin(_read_request(self._path, body))
         self._request = request
         self._caller = cassettes.current.get()
         self._began = time.monotonic()
@@ -304,7 +304,7 @@ class _AsyncStream:
 # ---- what is said
 
 
-def _asked(path: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _read_request(path: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the messages of a request, in OpenAI's form."""
     if path.endswith("/messages"):
         return anthropic.read_message_call(json.dumps(body).encode()).messages

@@ -164,7 +164,7 @@ class Hub:
             connection.last_message = time.monotonic()
             kind, values = message
             if kind != ALIVE and self._connections.get(connection.shard) is connection:
-                self._listener.heard(connection.shard, kind, values)
+                self._listener.receive(connection.shard, kind, values)
 
     def _write(self, shard: int, message: bytes) -> None:
         connection = self._connections.get(shard)

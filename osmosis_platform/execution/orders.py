@@ -93,7 +93,7 @@ def evaluation_words(
             if key in given and key != "limit"
         ),
         f"--osmosis-output={run_folder.report}",
-        f"--osmosis-run-dir={run_folder.kept}",
+        f"--osmosis-run-dir={run_folder.journal_dir}",
         *(["--osmosis-extend"] if resumes else []),
     ]
 

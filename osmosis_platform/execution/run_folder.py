@@ -61,7 +61,7 @@ class RunFolder:
         return self.folder / "tmp"
 
     @property
-    def kept(self) -> Path:
+    def journal_dir(self) -> Path:
         """The folder in which the evaluation is kept."""
         return self.folder / "kept"
 
@@ -113,7 +113,7 @@ class RunFolder:
     @property
     def written(self) -> tuple[Path, ...]:
         """The folders that child processes write into, but for the work tree."""
-        return self.home, self.temporary, self.kept, self.report.parent
+        return self.home, self.temporary, self.journal_dir, self.report.parent
 
     def let_in(self) -> None:
         """Let another user go to the folders that are its own; none can be listed."""
@@ -134,7 +134,7 @@ class RunFolder:
 
     def journal(self) -> Path | None:
         """Return the journal that was written last, once there is one."""
-        written = self.kept.glob(f"*/{JOURNAL}")
+        written = self.journal_dir.glob(f"*/{JOURNAL}")
         return max(written, key=lambda path: path.stat().st_mtime, default=None)
 
     def has_begun(self) -> bool:

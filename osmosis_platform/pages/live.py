@@ -150,7 +150,7 @@ def _news(
 ) -> tuple[list[str], int, bool]:
     """Return the events for what has changed since those before."""
 
-    def found(context: PageContext) -> tuple[list[str], int, bool]:
+    def make_events(context: PageContext) -> tuple[list[str], int, bool]:
         update = handler(context, cursor)
         events = []
         for part in update.parts:
@@ -161,7 +161,7 @@ def _news(
             events.append(_event("log", json.dumps({"html": update.lines}), update.cursor))
         return events, update.cursor, update.has_ended
 
-    return look(request, found)
+    return look(request, make_events)
 
 
 def _part(part: LivePart) -> str:

@@ -254,7 +254,7 @@ class Controller:
         if not store.resumes:
             return None
         found = self._names.find(nodeid, self._config.rootpath)
-        kept = None if found is None else store.kept(found)
+        kept = None if found is None else store.find(found)
         if found is None or kept is None:
             return None
         return CachedResult(kept.to_json(), found.suite not in self._identities)
@@ -299,7 +299,7 @@ class Controller:
             sink.halt(values[0])
         elif kind == messages.ALIVE:
             self._pids[node] = values[0]
-            self._watch.heard(values[0])
+            self._watch.note_beat(values[0])
         elif kind == messages.PACE:
             sink.paced(*values)
             if values[1] > 0:

@@ -49,7 +49,7 @@ class Watch:
         self.ended: dict[int, float] = {}
         """Process ids that were ended, and how long each had been silent."""
 
-    def heard(self, pid: int) -> None:
+    def note_beat(self, pid: int) -> None:
         """Note a sign of life, from any thread; the first one starts the watch."""
         if pid not in self.ended:
             self._heard[pid] = time.monotonic()

@@ -117,7 +117,7 @@ def _places(messages: Sequence[Mapping[str, Any]], limit: int | None) -> list[in
 
 def _block(message: Mapping[str, Any], *, whole: bool) -> Iterator[str]:
     role = str(message.get("role", "?"))
-    for text in _said(message):
+    for text in _message_lines(message):
         shown = text if whole else _excerpt(text, role)
         first, *rest = escape_control_chars(shown).splitlines() or [""]
         yield f"  {role:<10} {first}".rstrip()
@@ -144,7 +144,7 @@ def _without_middle(text: str, limit: int) -> str:
     return f"{text[:head].rstrip()} [{left_out} left out] {text[-tail:].lstrip()}"
 
 
-def _said(message: Mapping[str, Any]) -> Iterator[str]:
+def _message_lines(message: Mapping[str, Any]) -> Iterator[str]:
     text = text_of(message.get("content"))
     calls = message.get("tool_calls") or []
     if text or not calls:

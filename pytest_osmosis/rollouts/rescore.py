@@ -48,8 +48,8 @@ def applied(session: SessionSpec, *, root: Path) -> SessionSpec:
     asked = session.rescore
     if asked is None:
         return session
-    folder = _found(asked.run, run_directory.runs_folder(root, session.keeping.run_dir))
-    kept, identity = _kept(folder)
+    folder = _find_run(asked.run, run_directory.runs_folder(root, session.keeping.run_dir))
+    kept, identity = _read_kept(folder)
     info = identity.info
     if info.marked:
         raise ConfigurationError(
@@ -80,7 +80,7 @@ def applied(session: SessionSpec, *, root: Path) -> SessionSpec:
     )
 
 
-def _found(run: str, runs: Path) -> Path:
+def _find_run(run: str, runs: Path) -> Path:
     for folder in (runs / run, Path(run)):
         if (folder / FILE).is_file():
             return folder.resolve()
@@ -90,7 +90,7 @@ def _found(run: str, runs: Path) -> Path:
     raise ConfigurationError(f"{OPTION} {run!r}: no such evaluation in {runs}; {hint}")
 
 
-def _kept(folder: Path) -> tuple[Replay, EvalFingerprint]:
+def _read_kept(folder: Path) -> tuple[Replay, EvalFingerprint]:
     try:
         kept = journal.replay(folder)
     except (JournalError, OSError) as error:
@@ -104,7 +104,7 @@ def prepare(
     """The suite that scores what was recorded; raises like `preparation.prepare`."""
     assert session.rescore is not None and session.rescore.folder is not None
     folder, hooks = session.rescore.folder, hooks or UserHooks()
-    kept, identity = _kept(folder)
+    kept, identity = _read_kept(folder)
     dataset = read_rows(spec, validate=validate)
     _refuse_changed(dataset, identity, folder.name)
     roots = session.roots

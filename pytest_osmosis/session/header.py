@@ -65,11 +65,11 @@ def other_line(model: ModelSpec) -> str:
     from osmosis_ai.providers import names_provider
 
     if not model.is_baseline:
-        return f"osmosis: candidate {_asked(model)}"
+        return f"osmosis: candidate {_describe_model(model)}"
     provider = ""
     if model.base_url is not None and names_provider(model.model):
         provider = " (its provider: --osmosis-baseline-base-url provider)"
-    return f"osmosis: baseline {_asked(model)}{provider}"
+    return f"osmosis: baseline {_describe_model(model)}{provider}"
 
 
 def key_line(model: ModelSpec) -> Iterator[str]:
@@ -141,9 +141,9 @@ def _throughput(config: pytest.Config, session: SessionSpec, spec: EvalSpec) -> 
     if workers:
         flight += f" over {workers} worker{'s' if workers > 1 else ''}"
     seed = "" if spec.model.seed is None else f", seed {spec.model.seed}"
-    return f"osmosis: {_asked(spec.model)}, {flight}{seed}"
+    return f"osmosis: {_describe_model(spec.model)}, {flight}{seed}"
 
 
-def _asked(model: ModelSpec) -> str:
+def _describe_model(model: ModelSpec) -> str:
     at = f" at {endpoint_of(model)}" if model.persona is None else ""
     return f"{model.model}{at}"

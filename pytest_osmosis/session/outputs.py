@@ -59,7 +59,7 @@ class SessionOutputs:
         self.failed = FailedRuns(config, result=result, where=self._where)
         """What the terminal shows of runs that did not pass."""
 
-    def heard(self, report: pytest.TestReport, run: RunResult) -> None:
+    def add_report(self, report: pytest.TestReport, run: RunResult) -> None:
         """Take the report of a run."""
         if not report.passed:
             self.failed.note(report.nodeid, run)
@@ -102,7 +102,7 @@ class SessionOutputs:
             from ..storage.excerpt import export
 
             runs = (run for suite in result.with_baseline_models for run in suite.runs)
-            write_said = partial(export, conversations, runs, self._store.log.said)
+            write_said = partial(export, conversations, runs, self._store.log.read_conversation)
             problem = _written(conversations, write_said)
             if problem is not None:
                 yield problem

@@ -195,7 +195,7 @@ class Recorder:
             self._reports[suite] += 1
         if result is None:
             return (yield)
-        self._outputs.heard(report, result)
+        self._outputs.add_report(report, result)
         self.note(result.run_id, result, is_reported=True)
         try:
             return (yield)

@@ -204,7 +204,7 @@ def fingerprint_of(
     """
     return EvalFingerprint(
         info=info,
-        asked=_asked(spec, info),
+        asked=_identity_facts(spec, info),
         sources=sources_of(spec, roots=roots, root=root),
         plan=RunPlan.of(dataset, spec.n),
         inputs=input_digests(inputs, [root, *roots]),
@@ -221,7 +221,7 @@ def sources_of(spec: EvalSpec, *, roots: Sequence[Path], root: Path) -> dict[str
     return digests(files, [root, *roots])
 
 
-def _asked(spec: EvalSpec, info: SuiteInfo) -> dict[str, Any]:
+def _identity_facts(spec: EvalSpec, info: SuiteInfo) -> dict[str, Any]:
     model = spec.model
     endpoint = info.endpoint if model.persona is not None else model.base_url
     sampling = {**model.sampling, "seed": model.seed, "replay": model.replay}
@@ -247,10 +247,10 @@ def _changed_values(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[
         before, after = old.get(name), new.get(name)
         # A version that did not know an option yet has not kept it: it was not given.
         if before != after and not (before in _NOT_GIVEN and after in _NOT_GIVEN):
-            yield f"{name} was {_shown(before)} and is {_shown(after)}"
+            yield f"{name} was {_show_value(before)} and is {_show_value(after)}"
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     if value in _NOT_GIVEN:
         return "not given"
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)

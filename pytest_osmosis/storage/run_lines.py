@@ -64,7 +64,7 @@ def _verified(line: bytes) -> bytes | None:
 
 def run_lines(record: RolloutRecord) -> bytes:
     """Return the two lines of a run; the result is the JSON that other processes are sent too."""
-    whole, text = _said(record)
+    whole, text = _encode_conversation(record)
     said = add_checksum(text)
     more = f'"said":{len(said)},"whole":{"true" if whole else "false"}'
     return add_checksum(f'{{"run":{record.encoded},{more}}}') + said
@@ -75,7 +75,7 @@ def result_line(result: RunResult) -> bytes:
     return add_checksum(f'{{"run":{result.to_json()},"said":0,"whole":false}}')
 
 
-def _said(record: RolloutRecord) -> tuple[bool, str]:
+def _encode_conversation(record: RolloutRecord) -> tuple[bool, str]:
     """Return whether the conversation is there as it was, and what was said as JSON."""
     told: dict[str, Any] = {
         "ground_truth": record.ground_truth,

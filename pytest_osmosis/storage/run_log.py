@@ -127,7 +127,7 @@ class RunLog:
         lines = self._read(run)
         return None if lines is None else record_of(lines)
 
-    def said(self, run: RunId) -> bytes | None:
+    def read_conversation(self, run: RunId) -> bytes | None:
         """Return what was said in a run as it is written: the fields of a JSON object."""
         lines = self._read(run)
         return None if lines is None else said_in(lines)

@@ -92,7 +92,7 @@ class RunStore:
             opened.repeated += [opened.cached.pop(key).result for key in lacking]
         self.resumes = self.resumes or bool(opened.cached)
         resuming = [note for note in opened.notes if note.startswith("resuming")]
-        line = ", ".join([f"osmosis: journal {self._shown(folder)}", *resuming])
+        line = ", ".join([f"osmosis: journal {self._show_path(folder)}", *resuming])
         self.lines.append(line)
         if not resuming:
             self._usual.add(line)
@@ -129,7 +129,7 @@ class RunStore:
             yield
         except InUse as error:
             raise ConfigurationError(
-                f"{self._shown(folder)} is {error}: wait for it, or keep this evaluation "
+                f"{self._show_path(folder)} is {error}: wait for it, or keep this evaluation "
                 "elsewhere with --osmosis-run-dir PATH"
             ) from None
         except ConfigurationError:
@@ -137,7 +137,7 @@ class RunStore:
             raise
         except OSError as error:
             self._forget(folder)
-            self._cannot_keep(error, self._shown(folder))
+            self._cannot_keep(error, self._show_path(folder))
 
     def _forget(self, folder: Path) -> None:
         left = {name: each for name, each in self._suites.items() if each.folder != folder}
@@ -150,8 +150,8 @@ class RunStore:
             self._locks[folder] = run_directory.lock(folder)
         except NoLocks as error:
             self.lines.append(
-                f"osmosis: warning: {self._shown(folder)} cannot be locked ({error}): do not run "
-                "the same evaluation twice at once, or give --osmosis-run-dir PATH on a local disk"
+                f"osmosis: warning: {self._show_path(folder)} cannot be locked ({error}): do not "
+                "run one evaluation twice at once, or give --osmosis-run-dir PATH on a local disk"
             )
 
     def _cannot_keep(self, error: OSError, shown: str) -> None:
@@ -204,9 +204,9 @@ class RunStore:
     def kept_runs(self) -> dict[RunId, RunResult]:
         """Return the results of all runs that earlier sessions left."""
         every = (RunId(name, *key) for name, each in self._suites.items() for key in each.cached)
-        return {run: kept for run in every if (kept := self.kept(run)) is not None}
+        return {run: kept for run in every if (kept := self.find(run)) is not None}
 
-    def kept(self, run: RunId) -> RunResult | None:
+    def find(self, run: RunId) -> RunResult | None:
         """Return the result of a run that an earlier session left."""
         if not self.has(run):
             return None
@@ -263,7 +263,7 @@ class RunStore:
                 self.log.write(name, journal.end_line())
         self.log.flush()
 
-    def _shown(self, path: Path) -> str:
+    def _show_path(self, path: Path) -> str:
         return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
 
     def close(self) -> None:

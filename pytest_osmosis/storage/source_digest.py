@@ -44,7 +44,7 @@ def _named(found: Mapping[Path, str], roots: Sequence[Path]) -> dict[str, str]:
     """Return the digests by name; files outside of the roots may share one, and then a digest."""
     named: dict[str, list[str]] = {}
     for file, digest in found.items():
-        named.setdefault(_shown(file, roots), []).append(digest)
+        named.setdefault(_show_file(file, roots), []).append(digest)
     return {
         name: own[0] if len(own) == 1 else _digest("".join(sorted(own)).encode())
         for name, own in sorted(named.items())
@@ -159,7 +159,7 @@ def _files_of(name: str, folders: Sequence[Path]) -> Iterator[Path]:
                     yield file.resolve()
 
 
-def _shown(file: Path, roots: Sequence[Path]) -> str:
+def _show_file(file: Path, roots: Sequence[Path]) -> str:
     for root in roots:
         if file.is_relative_to(root):
             return file.relative_to(root).as_posix()

@@ -138,14 +138,6 @@ COMMAND = [
 
 
 @pytest.mark.slow
-def test_a_perfect_model_passes_every_row_and_eval_function(example: pytest.Pytester) -> None:
-    others = [f"--eval-fn=rewards:{name}" for name in ("exact_match", "conversation_quality")]
-    result = example.runpytest_inprocess(*COMMAND, *others, "--osmosis-model=embedded/perfect")
-    result.assert_outcomes(passed=20)
-    assert result.ret == 0
-
-
-@pytest.mark.slow
 def test_the_default_model_is_interesting_and_the_same_under_xdist(
     example: pytest.Pytester,
 ) -> None:

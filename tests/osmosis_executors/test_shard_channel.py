@@ -28,7 +28,7 @@ class Ears:
     def __init__(self) -> None:
         self.messages: queue.Queue[tuple[Any, ...]] = queue.Queue()
 
-    def heard(self, shard: int, kind: str, values: Sequence[Any]) -> None:
+    def receive(self, shard: int, kind: str, values: Sequence[Any]) -> None:
         self.messages.put((shard, kind, *values))
 
     def gone(self, shard: int, reason: str, *, suspect: bool) -> None:

@@ -59,7 +59,7 @@ class ReportPage(HTMLParser):
             json.loads(_inflated(part)) for part in self.islands.get("conversations", "").split()
         ]
 
-    def said(self, row: int, run: int) -> dict[str, Any]:
+    def read(self, row: int, run: int) -> dict[str, Any]:
         """What was said in a run of the first suite."""
         place = next(r for r in self.runs if (r["row_index"], r["run_index"]) == (row, run))["at"]
         return self.conversations[place[0]][place[1]]

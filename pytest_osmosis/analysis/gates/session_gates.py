@@ -220,13 +220,13 @@ class GateEvaluator:
             pairs, baseline = pair_of(suite, every, self.rows)
         if not gates and baseline is None:
             return suite
-        asked = [self._asked(gate, suite.info, baseline) for gate in gates]
+        asked = [self._ask_gate(gate, suite.info, baseline) for gate in gates]
         rows = self.rows(suite.info)
         return evaluate_suite(
             suite, asked, rows, baseline=baseline, confidence=self.confidence, pairs=pairs
         )
 
-    def _asked(self, gate: Gate, info: SuiteInfo, baseline: Baseline | None) -> AskedGate:
+    def _ask_gate(self, gate: Gate, info: SuiteInfo, baseline: Baseline | None) -> AskedGate:
         rows, problem = self.rows(info), "there is no earlier evaluation to compare with"
         return AskedGate(
             gate,

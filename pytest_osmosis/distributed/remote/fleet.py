@@ -42,7 +42,7 @@ class ShardOrder:
 class Listener(Protocol):
     """Who hears of the shards' processes; called from one thread."""
 
-    def heard(self, shard: int, kind: str, values: Sequence[Any]) -> None:
+    def receive(self, shard: int, kind: str, values: Sequence[Any]) -> None:
         """Take a message of a shard."""
 
     def gone(self, shard: int, reason: str, *, suspect: bool) -> None:

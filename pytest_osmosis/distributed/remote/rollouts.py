@@ -159,7 +159,7 @@ class RemoteRollouts:
 
     # ---- what the fleet reports, in its thread
 
-    def heard(self, shard: int, kind: str, values: Sequence[Any]) -> None:
+    def receive(self, shard: int, kind: str, values: Sequence[Any]) -> None:
         """Take a message of a shard."""
         self._handlers[kind](self._plan.shards[shard], *values)
 

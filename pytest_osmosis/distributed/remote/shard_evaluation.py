@@ -113,7 +113,7 @@ class ShardRuns:
     def serve(self, rollouts: RolloutPool, loaded: Mapping[str, Mapping[str, str]]) -> None:
         """Run what the driver orders; return when all of it has ended, or is not wanted."""
         self._rollouts = rollouts
-        self._link.listen(self._heard)
+        self._link.listen(self._receive)
         self._link.send(messages.LOADED, loaded)
         order = self._orders.get()
         if order is None:
@@ -175,7 +175,7 @@ class ShardRuns:
 
     # ---- what the driver says, in the link's thread
 
-    def _heard(self, kind: str, values: Sequence[Any]) -> None:
+    def _receive(self, kind: str, values: Sequence[Any]) -> None:
         rollouts = self._rollouts
         assert rollouts is not None
         if kind == messages.BEGIN:

@@ -84,7 +84,7 @@ def test_what_is_rendered_later_is_what_was_shown_then(
         assert now.suites[0][key] == before.suites[0][key]
     for found in (now, before):
         assert found.suites[0]["rows"][1]["baseline"] == [{"answer": "b", "outcome": "passed"}]
-    assert now.said(1, 0)["messages"] == before.said(1, 0)["messages"]
+    assert now.read(1, 0)["messages"] == before.read(1, 0)["messages"]
     then = Path("then.md").read_text().splitlines()
     left_out = [line for line in then if line.strip() and line not in text.splitlines()]
     assert [line for line in left_out if "data" not in line and "command" not in line] == []

@@ -258,7 +258,7 @@ def test_a_platform_that_ends_leaves_the_run_to_the_next_start(submitted: Submit
     children.on_wait = submitted.services.shutdown.set
     assert submitted.execute().status == "running"
     assert submitted.run_folder.source.exists()
-    journal = submitted.run_folder.kept / "x" / "journal.jsonl"
+    journal = submitted.run_folder.journal_dir / "x" / "journal.jsonl"
     journal.parent.mkdir(parents=True)
     journal.touch()
     submitted.services = replace(

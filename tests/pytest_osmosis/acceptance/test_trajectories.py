@@ -43,7 +43,7 @@ def log_in(folder: Path, process: str = "main", fail=pytest.fail) -> RunLog:
 def exported(folder: Path, *messages: dict) -> dict:
     log = log_in(folder)
     log.keep(RUN.run_id, record(*messages))
-    export(folder / "t.jsonl", [RUN], log.said)
+    export(folder / "t.jsonl", [RUN], log.read_conversation)
     return read(folder / "t.jsonl")[-1]
 
 
@@ -77,7 +77,7 @@ def test_a_page_has_its_conversations_without_a_journal_and_without_a_report(pro
     project.rows("one")
     session = project.run("--osmosis-no-journal", "--osmosis-html=out.html", output=None)
     assert session.ret == 0
-    said = report_page.page_of(project.path / "out.html").said(0, 0)
+    said = report_page.page_of(project.path / "out.html").read(0, 0)
     assert said["messages"][-1]["content"] == "one"
     assert not (project.path / ".osmosis").exists()
 
@@ -179,7 +179,7 @@ def test_what_was_said_is_copied_as_it_was_written(tmp_path):
     log.keep(said.result.run_id, said)
     changed = replace(RUN, scores={"exact": 0.0}, passed=False)
     log.report(changed.run_id, changed)
-    export(tmp_path / "t.jsonl", [changed], log.said)
+    export(tmp_path / "t.jsonl", [changed], log.read_conversation)
     [found] = read(tmp_path / "t.jsonl")
     assert found == {
         "suite": "data.jsonl", "row_index": 3, "row_id": None, "run_index": 1, "outcome": "failed",

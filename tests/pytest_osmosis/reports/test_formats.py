@@ -51,11 +51,11 @@ def test_every_file_that_was_asked_for_is_written_and_named(project: Project):
         assert part in text
     page = report_page.page_of(project.path / "r.html")
     assert [row["truth"] for row in page.suites[0]["rows"]] == ["one", "zwei", "raise"]
-    raised = page.said(2, 0)["frames"]
+    raised = page.read(2, 0)["frames"]
     assert raised.startswith("Traceback")
     assert raised.endswith("LookupError: no such drawer at {'depth': 1}")
-    assert "frames" not in page.said(0, 0) | page.said(1, 0)
-    assert [said["role"] for said in page.said(0, 0)["messages"]][-1] == "assistant"
+    assert "frames" not in page.read(0, 0) | page.read(1, 0)
+    assert [said["role"] for said in page.read(0, 0)["messages"]][-1] == "assistant"
     assert (project.path / "r.html").stat().st_mode & 0o777 == 0o600
     assert parquet.read_table(project.path / "r.parquet").num_rows == 3
     assert (project.path / "r.json").exists()

@@ -77,7 +77,7 @@ def test_text_of_models_is_only_text():
     assert [tag for tag, _ in found.elements] == [tag for tag, _ in plain.elements]
     assert not any(name.startswith("on") for _, a in found.elements for name in a)
     assert found.suites[0]["name"] == found.runs[0]["answer"] == NASTY
-    assert found.said(0, 0)["messages"][0]["content"] == NASTY
+    assert found.read(0, 0)["messages"][0]["content"] == NASTY
 
 
 def test_rows_have_their_question_truth_columns_and_runs():
@@ -146,7 +146,7 @@ def test_conversations_are_read_one_by_one_those_of_failed_runs_first(monkeypatc
     page = page_of(tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_mode & 0o777 == 0o600
     assert [run["at"] for run in page.runs] == [[0, 2], [0, 1], [0, 0]]
-    assert page.said(0, 0)["calls"] == [{"prompt_tokens": 3}]
+    assert page.read(0, 0)["calls"] == [{"prompt_tokens": 3}]
 
 
 def test_no_more_is_read_than_there_is_room_for():
@@ -169,9 +169,9 @@ def test_frames_are_those_of_the_item_without_the_conversation():
     printed = f"{frames}\n\n  user       What?\n\n  0 turns"
     sections = {RunId("data.jsonl", 0, 0): printed}
     page = rendered(result, sections, conversations(result, frames=frames))
-    assert page.said(0, 0)["frames"] == frames
+    assert page.read(0, 0)["frames"] == frames
     page = rendered(result, sections, lambda run: None)
-    assert page.said(0, 0)["frames"] == printed
+    assert page.read(0, 0)["frames"] == printed
 
 
 def test_changes_against_a_baseline_stand_beside_each_other(baseline_page):
@@ -245,5 +245,5 @@ def test_it_says_where_it_ran_and_survives_half_characters(tmp_path: Path):
     assert "pytest --osmosis-n 5" in page.text
     assert "ab12 and changes" in page.text
     assert "\x1b" not in page.text
-    assert json.dumps(page.said(0, 0)["messages"][0]["content"]) == json.dumps("\ud800 \x1b")
+    assert json.dumps(page.read(0, 0)["messages"][0]["content"]) == json.dumps("\ud800 \x1b")
     assert text_of(page.runs[0]["answer"]) == "\ud800 \x1b[31m"

@@ -67,7 +67,7 @@ class Heard:
     @property
     def log(self) -> Any:
         """What reads conversations, when they are written to a file."""
-        return SimpleNamespace(said=lambda run: self.on_export())
+        return SimpleNamespace(read_conversation=lambda run: self.on_export())
 
 
 class Bench:

@@ -68,8 +68,8 @@ def test_the_runs_of_an_earlier_session_are_given_back_as_they_were(tmp_path: Pa
         store.open([evaluation()])
         assert store.resumes
         assert [store.has(RunId(SUITE, 1, run)) for run in (0, 1)] == [True, False]
-        assert store.kept(RunId(SUITE, 1, 1)) is None
-        found = store.kept(RunId(SUITE, 1, 0))
+        assert store.find(RunId(SUITE, 1, 1)) is None
+        found = store.find(RunId(SUITE, 1, 0))
         assert found == ended(1, 0, cached=True, answer="1.0" if answers else None)
         store.close()
 
@@ -99,7 +99,7 @@ def test_a_run_of_an_earlier_session_is_not_written_again(tmp_path: Path) -> Non
     store.open([evaluation()])
     store.begin([SUITE])
     before = (folder / FILE).read_bytes()
-    found = store.kept(RunId(SUITE, 1, 0))
+    found = store.find(RunId(SUITE, 1, 0))
     assert found is not None
     store.log.report(found.run_id, found)
     store.close()

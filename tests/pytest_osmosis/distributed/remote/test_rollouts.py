@@ -99,12 +99,12 @@ class Driver:
 
     def begin(self, *shards: int) -> None:
         for shard in shards or (0, 1):
-            self.rollouts.heard(shard, messages.LOADED, [LOADED])
+            self.rollouts.receive(shard, messages.LOADED, [LOADED])
 
     def finish(self, row: int, *, shard: int | None = None) -> None:
         record = RolloutRecord(RunResult("data", row, 0, success=True, passed=True))
         values = [run_lines(record).decode(), [["Captured stdout", "said"]]]
-        self.rollouts.heard(row % 2 if shard is None else shard, messages.FINISHED, values)
+        self.rollouts.receive(row % 2 if shard is None else shard, messages.FINISHED, values)
 
     def result(self, row: int) -> RolloutRecord:
         return self.rollouts.result(RunId("data", row, 0))
@@ -153,7 +153,7 @@ def test_the_window_of_a_shard_that_has_ended_goes_to_the_others() -> None:
     driver.begin()
     driver.fleet.take()
     driver.finish(1)
-    driver.rollouts.heard(1, messages.DONE, [])
+    driver.rollouts.receive(1, messages.DONE, [])
     assert driver.fleet.take() == [(0, messages.WINDOW, 4)]
 
 
@@ -161,7 +161,7 @@ def test_a_429_holds_the_other_shards_and_makes_all_windows_smaller() -> None:
     driver = Driver()
     driver.begin()
     driver.fleet.take()
-    driver.rollouts.heard(0, messages.PACE, ["rate_limited", 1.5])
+    driver.rollouts.receive(0, messages.PACE, ["rate_limited", 1.5])
     driver.rollouts.resize(3)
     assert driver.sink.paces == [("rate_limited", 1.5)]
     assert driver.fleet.take() == [
@@ -180,7 +180,7 @@ def test_a_halted_session_waits_for_what_is_in_flight_alone() -> None:
     assert driver.result(0).result.passed
     with pytest.raises(EngineClosed):  # its shard has not begun
         driver.result(1)
-    driver.rollouts.heard(0, messages.DONE, [])
+    driver.rollouts.receive(0, messages.DONE, [])
     with pytest.raises(EngineClosed):
         driver.result(2)
     assert driver.rollouts.halted == "the budget is spent"
@@ -228,7 +228,7 @@ def test_a_shard_that_is_lost_too_often_halts_the_session() -> None:
 def test_a_shard_with_another_version_of_a_file_runs_nothing() -> None:
     driver = Driver()
     other = {"data": {**LOADED["data"], "agent.py": "changed"}}
-    driver.rollouts.heard(0, messages.LOADED, [other])
+    driver.rollouts.receive(0, messages.LOADED, [other])
     assert driver.sink.halts == ["shard 1: it has loaded another version of agent.py"]
     assert driver.fleet.sent == [(0, messages.CANCEL)]
 
@@ -236,7 +236,7 @@ def test_a_shard_with_another_version_of_a_file_runs_nothing() -> None:
 def test_what_stops_a_process_for_good_blames_no_other_run() -> None:
     driver = Driver()
     driver.begin()
-    driver.rollouts.heard(0, messages.GAVE_UP, ["holds the event loop"])
+    driver.rollouts.receive(0, messages.GAVE_UP, ["holds the event loop"])
     driver.rollouts.gone(0, "died", suspect=True)
     driver.begin(0)
     assert not driver.sink.kept
@@ -250,7 +250,7 @@ def test_an_interrupted_session_takes_what_shards_have_finished() -> None:
 
     def arrive() -> None:
         driver.finish(0)
-        driver.rollouts.heard(0, messages.DONE, [])
+        driver.rollouts.receive(0, messages.DONE, [])
         driver.finish(1)
         driver.rollouts.gone(1, "its process has ended", suspect=False)
 
@@ -277,7 +277,7 @@ def test_the_end_of_a_session_cancels_all_shards_and_closes_the_fleet() -> None:
     driver.fleet.take()
     driver.rollouts.cancel()
     for shard in (0, 1):
-        driver.rollouts.heard(shard, messages.DONE, [])
+        driver.rollouts.receive(shard, messages.DONE, [])
     driver.rollouts.close()
     assert driver.fleet.take()[:2] == [(0, messages.CANCEL), (1, messages.CANCEL)]
     assert driver.fleet.closed

@@ -126,13 +126,13 @@ class LateFleet(ProcessFleet):
         self._listener = listener
         self._held: list[tuple[int, Sequence[Any]]] = []
 
-    def heard(self, shard: int, kind: str, values: Sequence[Any]) -> None:
+    def receive(self, shard: int, kind: str, values: Sequence[Any]) -> None:
         if kind == messages.FINISHED:
             self._held.append((shard, values))
             if len(self._held) == len(ROWS):
                 os.kill(os.getpid(), signal.SIGINT)
         elif kind != messages.DONE:
-            self._listener.heard(shard, kind, values)
+            self._listener.receive(shard, kind, values)
 
     def gone(self, shard: int, reason: str, *, suspect: bool) -> None:
         pass
@@ -147,9 +147,9 @@ class LateFleet(ProcessFleet):
 
     def _arrive(self) -> None:
         for shard, values in self._held:
-            self._listener.heard(shard, messages.FINISHED, values)
+            self._listener.receive(shard, messages.FINISHED, values)
         for shard in (0, 1):
-            self._listener.heard(shard, messages.DONE, [])
+            self._listener.receive(shard, messages.DONE, [])
 
 
 @pytest.mark.slow
