@@ -16,7 +16,7 @@ MOST = {
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_197,
     "pytest_osmosis": 28_946,
-    "tests": 61_751,
+    "tests": 61_771,
 }
 
 

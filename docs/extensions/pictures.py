@@ -24,8 +24,8 @@ from rich.text import Text
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 WIDTH = 92
-FAILED = "payment-invoice/run-0"
-"""The run that has a picture."""
+FAILED = "row-5/run-1"
+"""The run that has a picture, as the address of the page has it."""
 CHROMIUM_WORDS = [
     "--headless",
     "--no-sandbox",
@@ -50,7 +50,7 @@ def main() -> None:
         draw_terminal(printed)
         draw_page(report.as_uri(), "report.png", "1200,1150", Path(name, "profile"))
         one_run = f"{report.as_uri()}#{urllib.parse.quote(FAILED)}"
-        draw_page(one_run, "run.png", "1200,2120", Path(name, "another-profile"))
+        draw_page(one_run, "run.png", "1200,1620", Path(name, "another-profile"))
 
 
 def session(folder: Path, *options: str) -> str:

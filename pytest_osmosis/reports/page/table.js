@@ -45,6 +45,7 @@ export class Table {
     this.items = items;
     this.columns = columnsOf(suite, wish);
     this.table.classList.toggle("many", suite.functions.length > 2);
+    this.table.classList.toggle("named", suite.rows.some((row) => row.name.length > 10));
     this.table.classList.toggle("against", Boolean(suite.baseline));
     this.heads(wish);
     this.table.setAttribute("aria-rowcount", items.length + 1);
@@ -279,6 +280,7 @@ function nameOf(item, suite) {
   const run = shownRun(item);
   const link = el("a", "", item.counted.length === 1 ? run.name : item.row.name);
   link.href = linkOf(suite, item.row, run);
+  link.title = visible(link.textContent);
   return [link, judgedOf(item.runs)];
 }
 
