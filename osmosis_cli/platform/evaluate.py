@@ -73,15 +73,15 @@ def _evaluate(
     from pytest_osmosis.options.config_run import read_config_run
 
     check_key(values)
-    another_model = values["model"] is not None
+    another_model = bool(values["model"])
     with command_errors(ConfigurationError, code="invalid_config", status=REFUSED):
         run = read_config_run(path)
     if not values["data"]:
         with command_errors(ConfigurationError, code="dataset", status=REFUSED):
             values["data"] = (dataset_file or run.dataset_file(option="--dataset-file"),)
-    given = [name.replace("_", "-") for name, value in values.items() if value is not None]
+    given = [name.replace("_", "-") for name, value in values.items() if value not in (None, ())]
     for name, value in run.options_beside(given).items():
-        values[name.replace("-", "_")] = value
+        values[name.replace("-", "_")] = (value,) if name in ("agent", "model") else value
     if values["ray"]:
         values["ray_env"] = (*values["ray_env"], *run.env)
     needed = run.needed_secrets(another_model=another_model)
