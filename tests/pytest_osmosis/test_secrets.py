@@ -151,7 +151,7 @@ def of_error_of_a_call(text: str, folder: Path) -> str:
 
 def of_lines_of_the_command(text: str, folder: Path) -> str:
     with redirect_stdout(io.StringIO()) as out:
-        say(text, (text, "red"))
+        say(text, (text, "bad"))
         say_table([["name", "value"], ["a", text]])
         say_facts({"a": text})
     return out.getvalue()

@@ -175,7 +175,7 @@ def test_the_short_help_has_what_most_evaluations_need():
     for name in f"{usual} {others}".split():
         assert f"--{name}" in shown
     assert "--baseline" not in shown
-    assert "\nCommands:\n" in shown
+    assert "\nRead results:\n" in shown
     assert len(shown.splitlines()) < 110
 
 

@@ -176,7 +176,7 @@ def test_a_baseline_model_of_a_provider_is_asked_there_and_each_key_goes_to_its_
         assert session.outcomes == {"passed": 4}, session.out + session.err
         assert local.by_model == {"m": 2}
         assert provider.endpoint.by_model == {"gpt-4o-mini": 2}
-        assert [line for line in session.lines if " at " in line or " key: " in line] == [
+        assert [line for line in session.lines if " at 127." in line or " key: " in line] == [
             f"osmosis: m at {local.netloc}, 1 in flight",
             f"osmosis: baseline openai/gpt-4o-mini at {provider.endpoint.netloc}",
             f"osmosis: key: LOCAL_KEY -> {local.netloc}",
