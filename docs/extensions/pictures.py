@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.parse
 from pathlib import Path
 
 from rich.console import Console
@@ -25,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 WIDTH = 92
 FAILED = "row-5/run-1"
-"""The run that has a picture, as the address of the page has it."""
+"""The run that has a picture."""
 CHROMIUM_WORDS = [
     "--headless",
     "--no-sandbox",
@@ -46,11 +45,11 @@ def main() -> None:
         shutil.copytree(ROOT / "examples" / "support", folder)
         report = folder / "report.html"
         printed = session(folder, "--color=yes", "-n0")
-        session(folder, "-n0", "--osmosis-fresh", f"--osmosis-html={report}")
+        session(folder, "-n0", "--osmosis-fresh", f"--osmosis-html={report.name}")
         draw_terminal(printed)
         draw_page(report.as_uri(), "report.png", "1200,1150", Path(name, "profile"))
-        one_run = f"{report.as_uri()}#{urllib.parse.quote(FAILED)}"
-        draw_page(one_run, "run.png", "1200,1620", Path(name, "another-profile"))
+        one_run = f"{report.as_uri()}#{FAILED}"
+        draw_page(one_run, "run.png", "1200,1520", Path(name, "another-profile"))
 
 
 def session(folder: Path, *options: str) -> str:
@@ -82,7 +81,7 @@ def draw_terminal(printed: str) -> None:
 def draw_page(address: str, name: str, size: str, profile: Path) -> None:
     """Write what a browser shows of a page as a PNG."""
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or "chromium-browser"
-    words = [f"--user-data-dir={profile}", f"--window-size={size}", "--virtual-time-budget=3000"]
+    words = [f"--user-data-dir={profile}", f"--window-size={size}", "--virtual-time-budget=20000"]
     target = f"--screenshot={PICTURES / name}"
     command = [chromium, *CHROMIUM_WORDS, *words, target, address]
     subprocess.run(command, check=True, capture_output=True)
