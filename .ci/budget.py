@@ -11,12 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 20_515,
+    "osmosis_ai": 20_525,
     "osmosis_cli": 10_370,
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_197,
     "pytest_osmosis": 28_946,
-    "tests": 61_771,
+    "tests": 61_795,
 }
 
 

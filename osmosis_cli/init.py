@@ -70,26 +70,7 @@ osmosis_eval_fns = ["scoring:right", "scoring:no_errors", "scoring:short"]
 osmosis_n = "2"
 osmosis_model = "embedded/perfect"  # for trying things out: name your own model here
 """
-WORKFLOW = """name: evaluate
-on: [pull_request]
-jobs:
-  evaluate:
-    runs-on: ubuntu-latest
-    steps:
-      - uses: actions/checkout@v4
-      - uses: actions/setup-python@v5
-        with:
-          python-version: "3.12"
-      - run: python -m pip install pytest-osmosis
-      - run: pytest --osmosis-html report.html --junitxml results.xml
-        env:
-          OPENAI_API_KEY: ${{ secrets.OPENAI_API_KEY }}
-      - uses: actions/upload-artifact@v4
-        if: always()
-        with:
-          name: report
-          path: report.html
-"""
+WORKFLOW = Path(__file__).with_name("evaluate.yml")
 QUESTIONS = [("6 times 7", "42"), ("12 times 12", "144"), ("8 times 125", "1000")]
 SYSTEM = "Answer the question with a number. Use the tools."
 
@@ -111,7 +92,7 @@ def files() -> dict[str, str]:
         "scoring.py": SCORING,
         "questions.jsonl": "".join(json.dumps(row) + "\n" for row in rows),
         "pyproject.toml": PYPROJECT,
-        ".github/workflows/evaluate.yml": WORKFLOW,
+        ".github/workflows/evaluate.yml": WORKFLOW.read_text(encoding="utf-8"),
     }
 
 

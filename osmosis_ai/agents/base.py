@@ -26,6 +26,8 @@ class RolloutAgentLoop(ABC):
     """
 
     name: str
+    asks_model = True
+    """Whether it asks the evaluated, or trained, model; a plain callable asks its own."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

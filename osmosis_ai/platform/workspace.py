@@ -47,6 +47,14 @@ def find_root(start: Path) -> Path:
     )
 
 
+def is_workspace(folder: Path) -> bool:
+    """Return whether a folder is in a Git work tree that has rollouts of a platform."""
+    try:
+        return (find_root(folder) / ROLLOUTS).is_dir()
+    except WorkspaceError:
+        return False
+
+
 def check_place(path: Path, root: Path, folder: str) -> None:
     """Raise WorkspaceError unless a config file is a .toml in its folder, and no symlink out."""
     if path.suffix != ".toml":

@@ -37,7 +37,6 @@ from .conversation_lines import cut, message_lines
 from .rollouts import results_document
 
 if TYPE_CHECKING:
-    from osmosis_ai.rollout import RolloutAgentLoop
     from pytest_osmosis.dataset.dataset import Dataset
     from pytest_osmosis.spec import ModelSpec
 
@@ -143,7 +142,7 @@ def _test(
     if debug:
         given["debug_dir"] = given["debug_dir"] or DEBUG_DIR
     trial = _trial(given)
-    if given["model"] is None and _asks_model(trial.agent) and not as_json:
+    if given["model"] is None and trial.agent.asks_model and not as_json:
         click.echo(f"model: {trial.spec.model.model}; --model names another", err=True)
     rows = _rows(trial.dataset, row)
     show = None if as_json else partial(_show, quiet=quiet, debug=debug)
@@ -180,12 +179,14 @@ def _trial(given: dict[str, Any]) -> Trial:
     with command_errors(ImportingError, ConfigurationError, code="usage", status=2):
         with redirect_stdout(sys.stderr):  # what the module prints at import
             agent = load_agent_loop(given["agent"], option=option, roots=[Path.cwd()])
-        key_of(model)
-    if given["model"] is None and _asks_model(agent) and not os.environ.get("OPENAI_API_KEY"):
-        raise wrong_use(
-            "which model? name it with --model: embedded needs no key; "
-            f"or set OPENAI_API_KEY for openai/{DEFAULT_MODEL}"
-        )
+        named = given["model"] or os.environ.get("OPENAI_API_KEY")
+        if agent.asks_model and not named:
+            raise wrong_use(
+                "which model? name it with --model: embedded needs no key; "
+                f"or set OPENAI_API_KEY for openai/{DEFAULT_MODEL}"
+            )
+        if agent.asks_model:
+            key_of(model)
     spec = EvalSpec(
         name=given["data"],
         agent=given["agent"],
@@ -198,10 +199,6 @@ def _trial(given: dict[str, Any]) -> Trial:
     session = SessionSpec(batch_size=given["batch_size"] or 1, debug_dir=given["debug_dir"])
     mask_everywhere(*secrets_of(model))
     return Trial(agent=agent, dataset=dataset, spec=spec, session=session)
-
-
-def _asks_model(agent: RolloutAgentLoop) -> bool:
-    return getattr(agent, "asks_model", True)
 
 
 def _model(given: dict[str, Any]) -> ModelSpec:

@@ -28,6 +28,7 @@ from .server import (
     Plan,
     bind,
     find_platform,
+    has_platform,
     load_agent,
     log_to_stderr,
     make_app,
@@ -41,6 +42,10 @@ ANYWHERE = "0.0.0.0"
 LOOPBACK = "127.0.0.1"
 LEVELS = ("debug", "info", "warning", "error", "critical")
 GENERATED = "generated key"
+HERE = (
+    "no login and no workspace of a platform here: serving this machine alone, as with --local; "
+    "after `osmosis login` the server registers with the platform"
+)
 
 EPILOG = f"""\b
 Examples:
@@ -137,10 +142,14 @@ def serve_command(
 ) -> None:
     """Serve an agent loop to a trainer, until SIGTERM or Ctrl-C.
 
-    Rollouts that run then may end by themselves for a while. Without --local or --skip-register
-    the server registers itself with the platform, which needs a login.
+    Rollouts that run then may end by themselves for a while. In a platform's workspace, or with a
+    login, the server registers itself there; else it serves this machine alone, as with --local.
     """
     values["module"] = require_agent(values["module"], values.pop("mcp"))
+    says_how = values["local"] or skip_register or values["host"] or api_key
+    if not says_how and KEY_VARIABLE not in os.environ and not has_platform():
+        values["local"] = True
+        click.echo(HERE, err=True)
     local = values["local"]
     values["host"] = values["host"] or (LOOPBACK if local else ANYWHERE)
     values["allowed_trainers"] = _trainers(values["allowed_trainers"])

@@ -105,13 +105,26 @@ def _validated(plan: Plan, roots: list[Path]) -> RolloutAgentLoop:
 
 
 def _trainable(agent: RolloutAgentLoop) -> RolloutAgentLoop:
-    if getattr(agent, "asks_model", True):
+    if agent.asks_model:
         return agent
     raise CommandError(
         f"{agent.name} never asks the trainer's model, so there is nothing to train: "
         f"write `async def {agent.name}(ctx)`, which asks it with `ctx.chat`",
         code="invalid",
     )
+
+
+def has_platform() -> bool:
+    """Return whether there is a platform to register with: a workspace of one, or a login."""
+    from osmosis_ai.platform.workspace import is_workspace
+
+    from ..credentials.login import LoginProblem
+    from ..credentials.store import find_login
+
+    try:
+        return is_workspace(Path.cwd()) or find_login() is not None
+    except LoginProblem:
+        return True
 
 
 def find_platform() -> Login:

@@ -180,6 +180,21 @@ def test_without_a_model_and_a_key_it_says_what_it_needs(
     assert "name it with --model: embedded needs no key; or set OPENAI_API_KEY" in done.stderr
 
 
+def test_without_a_model_a_provider_is_not_asked_and_a_function_needs_none(
+    osmosis_test: OsmosisTest,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (project / "own.py").write_text("def answer(question): return question\n")
+    usual = ["-d", "data.jsonl", "--limit", "1"]
+    assert run(cli, ["test", "-m", "agent:agent_loop", *usual]) == 2
+    assert "which model? name it with --model" in capsys.readouterr().err
+    assert run(cli, ["test", "-m", "own:answer", *usual]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_with_openais_key_the_model_is_named_before_it_is_asked(
     osmosis_test: OsmosisTest, monkeypatch: pytest.MonkeyPatch
 ):

@@ -326,7 +326,16 @@ def test_a_failed_registration_is_a_warning(serve: Serve, platform: Platform):
     assert running.key not in running.log.read_text()
 
 
-def test_without_a_login_nothing_is_served(fails: Fails):
+def test_outside_of_a_workspace_it_serves_this_machine_and_says_how_to_register(serve: Serve):
+    running = serve("osmosis serve -m my_agent:agent_loop")
+    assert running.host == "127.0.0.1" and "API key: none" in running.told
+    assert "after `osmosis login` the server registers" in running.log.read_text()
+    assert running.stop() == 143
+
+
+def test_in_a_workspace_without_a_login_nothing_is_served(fails: Fails, project: Path):
+    (project / ".git").mkdir()
+    (project / "rollouts").mkdir()
     done = fails("-m", "my_agent:agent_loop")
     assert (done.returncode, done.stdout) == (1, "")
     assert "run `osmosis login`, set OSMOSIS_TOKEN" in done.stderr
