@@ -91,10 +91,10 @@ def test_tables_carry_the_rows_without_keys(
            "tags": ["sk-other-0123456789abcdef"]}  # fmt: skip
     project.rows(row, "b")
     project.write("test_marked.py", MARKED)
-    for args in (project.options(), ["test_marked.py", *project.options(agent=None, data=None)]):
+    marked = ["test_marked.py", *project.options(agent=None, data=None, model="echo")]
+    for args in (project.options(model="echo"), marked):
         table = project.path / "runs.csv"
-        session = project.plain(*args, f"-n{workers}", "--osmosis-runs-table=runs.csv",
-                                "--osmosis-model=echo")  # fmt: skip
+        session = project.plain(*args, f"-n{workers}", "--osmosis-runs-table=runs.csv")
         assert session.ret == 0, session.out
         with table.open(newline="", encoding="utf-8") as file:
             first, second = sorted(csv.DictReader(file), key=lambda row: row["row_index"])
