@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from pytest_osmosis.analysis.statistics.kappa import Agreement, cohens_kappa
-from pytest_osmosis.reports.highlights import figure_text, run_name
+from pytest_osmosis.reports.highlights import figure_text, outcome_shown, run_name
 from pytest_osmosis.reports.tables import span
 from pytest_osmosis.run_result import RunResult, passes
 from pytest_osmosis.storage.run_labels import Labels, UnreadableLabels
@@ -169,7 +169,7 @@ def _next(suite: SuiteResult, labels: Labels) -> Iterator[RunToRead]:
                     )
                     yield RunToRead(name, f"{function} {said}{note}")
         elif verdicts:
-            rank, why = _doubt(run, verdicts)
+            rank, why = _doubt(run, verdicts, outcome_shown(run, suite))
             unmarked[run.passed].append((rank, run.run_index, name, why))
     marked = Counter(run.passed for run in suite.runs if run.run_id in labels.runs)
     first = marked[True] <= marked[False]
@@ -179,11 +179,11 @@ def _next(suite: SuiteResult, labels: Labels) -> Iterator[RunToRead]:
             yield RunToRead(*found[2:])
 
 
-def _doubt(run: RunResult, verdicts: Mapping[str, tuple[bool, float]]) -> tuple[float, str]:
+def _doubt(run: RunResult, held: dict[str, tuple[bool, float]], outcome: str) -> tuple[float, str]:
     """Return how sure the eval functions are of a run, less being first, and it in words."""
-    if len({passed for passed, _ in verdicts.values()}) > 1:
+    if len({passed for passed, _ in held.values()}) > 1:
         return -1.0, "not marked; eval functions differ"
-    if all(run.scores[name] in (0.0, 1.0) for name in verdicts):
-        return 1.0, f"not marked; {'passed' if run.passed else run.outcome}"
-    near, name = min((abs(run.scores[name] - limit), name) for name, (_, limit) in verdicts.items())
+    if all(run.scores[name] in (0.0, 1.0) for name in held):
+        return 1.0, f"not marked; {outcome}"
+    near, name = min((abs(run.scores[name] - limit), name) for name, (_, limit) in held.items())
     return near, f"not marked; {name} {run.scores[name]:g}"
