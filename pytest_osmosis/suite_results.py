@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .verdicts import GateOutcome, overall
+
 if TYPE_CHECKING:
     from .run_result import RunResult, SuiteInfo
     from .verdicts import BaselineReport, GateResult, Interval
@@ -171,6 +173,8 @@ class SuiteResult:
     """
     verdicts: tuple[GateResult, ...] = ()
     """On the gates, in their order."""
+    verdict: GateOutcome | None = None
+    """What its session made of it; None where that has not said so."""
     baseline: BaselineReport | None = None
     """What changed against the baseline, if there is one."""
     breakdowns: tuple[Breakdown, ...] = ()
@@ -192,6 +196,19 @@ class SuiteResult:
     def complete(self) -> bool:
         """Every run of the evaluation has ended."""
         return self.finished == self.info.total_runs
+
+    @property
+    def has_gaps(self) -> bool:
+        """A run that was selected has not ended, or ended in an error."""
+        return self.finished < self.selected or bool(self.errors)
+
+    @property
+    def state(self) -> GateOutcome:
+        """What it came to: as its session said, else by its gates, or by its runs without any."""
+        if self.verdict is not None:
+            return self.verdict
+        is_clean = self.finished >= self.selected and all(run.passed for run in self.runs)
+        return overall([gate.outcome for gate in self.verdicts], all_passed=is_clean)
 
     def threshold_of(self, function: FunctionResult) -> float | None:
         """Return what a score of one of its functions passes at; None where nothing says it."""
@@ -232,6 +249,11 @@ class EvalResult:
     def runs(self) -> Iterator[RunResult]:
         """Every run of every suite, in their order."""
         return (run for suite in self.suites for run in suite.runs)
+
+    @property
+    def state(self) -> GateOutcome:
+        """What the whole session came to: the worst of its evaluations."""
+        return overall([suite.state for suite in self.suites], all_passed=True)
 
     @property
     def with_baseline_models(self) -> list[SuiteResult]:

@@ -12,7 +12,6 @@ from typing import Any
 from pytest_osmosis.escaping import counted
 from pytest_osmosis.reports.line_markup import hanging
 from pytest_osmosis.reports.text_table import columns
-from pytest_osmosis.reports.view import state_of
 from pytest_osmosis.rollouts.failure_text import conversation
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage import run_directory
@@ -21,7 +20,7 @@ from pytest_osmosis.storage.journal import FILE, JournalError, KeptRun, OtherFor
 from pytest_osmosis.storage.kept_result import kept_suite
 from pytest_osmosis.storage.resume import is_unfinished
 from pytest_osmosis.storage.run_lines import read_record
-from pytest_osmosis.suite_results import EvalResult, SuiteResult
+from pytest_osmosis.suite_results import SuiteResult
 
 from ..errors import CommandError
 from ..lazy_group import nearest
@@ -65,12 +64,6 @@ def nearest_runs(here: Path) -> Path:
         if found.is_dir():
             return found
     return run_directory.runs_folder(here, None)
-
-
-def verdict_of(result: EvalResult) -> str:
-    """Return what an evaluation came to; "" where gates have not decided and runs are to come."""
-    is_open = any(not suite.verdicts and suite.finished < suite.selected for suite in result.suites)
-    return "" if is_open else state_of(result)
 
 
 class Kept:
@@ -135,7 +128,7 @@ class Kept:
             pass_threshold=info.pass_threshold,
             mean=figures.get("mean"),
             pass_at_1=figures.get("pass@1"),
-            verdict=verdict_of(EvalResult((self.suite,), 0)) if has_figures else "",
+            verdict=self.journal.verdict or "",
         )
 
 

@@ -13,7 +13,6 @@ from pytest_osmosis.reports.json_models import CoreRun, Report, Summary
 from pytest_osmosis.run_result import passes
 from pytest_osmosis.storage.journal import FILE, worker_files
 from pytest_osmosis.storage.run_lines import verify_checksum
-from pytest_osmosis.verdicts import overall
 
 from .tail import TailedFile
 
@@ -135,9 +134,8 @@ def metrics_of(report: Report) -> dict[str, Any]:
     runs = [run for row in report.rows for run in row.runs]
     passed = sum(run.passed for run in runs)
     name = next(iter(summary.eval_fns), None)
-    is_clean = passed == len(runs) >= summary.selected
     return {
-        "verdict": overall([gate.outcome for gate in report.gates], all_passed=is_clean),
+        "verdict": summary.verdict,
         "gates": [
             {"gate": gate.gate, "outcome": gate.outcome, "sentence": gate.sentence}
             for gate in report.gates

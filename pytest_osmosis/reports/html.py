@@ -16,13 +16,14 @@ from statistics import median
 from ..escaping import dollars, escape_control_chars
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, Figure, SuiteResult
+from ..verdicts import GateOutcome
 from .charts import Charts, charts_of
 from .formats import Conversations, Sections
 from .highlights import OUTCOMES_SHOWN, figure_text, outcome_shown, row_name
 from .page_assets import FOLDER, script, style
 from .page_data import Packed, compressed, packed, places_json, suites_json
 from .tables import span
-from .view import State, SuiteView, View, view_of
+from .view import SuiteView, View, view_of
 
 PAGE_SIZE = 14_500_000
 """Characters that a page has at most, unless the runs alone need more."""
@@ -146,12 +147,12 @@ def _page(result: EvalResult, island: _Island, served: Served | None = None) -> 
     )
 
 
-def _title(view: View, served: Served | None) -> tuple[State, str, str]:
+def _title(view: View, served: Served | None) -> tuple[GateOutcome, str, str]:
     """Return state, badge and heading of the page."""
     if served is not None and served.sides is not None:
         found = [each.in_short for suite in view.suites for each in suite.against]
         words = dict.fromkeys(each.partition(":")[0] for each in found)
-        states: dict[str, State] = {"worse": "failed", "better": "passed"}
+        states: dict[str, GateOutcome] = {"worse": "failed", "better": "passed"}
         word = next((each for each in states if each in words), next(iter(words), "nothing shared"))
         heading = f"{served.sides[1]} against {served.sides[0]}"
         return states.get(word, "inconclusive"), word, heading

@@ -18,6 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, c
 from ..analysis.metrics import METRICS
 from ..analysis.statistics.estimators import REPORTED_KS
 from ..run_result import RUN_FIELDS, RunResult
+from ..verdicts import GateOutcome
 from .json_writer import SCHEMA_VERSION
 
 MOST_RUNS = 1_000_000
@@ -51,7 +52,7 @@ class GateReport(_Model):
 
     gate: str = Field(description="as given")
     suite: str
-    outcome: str = Field(description="passed, failed or inconclusive")
+    outcome: GateOutcome
     metric: str
     eval_fn: str | None
     operator: str
@@ -231,6 +232,9 @@ class Summary(_Model):
     cost_usd: float | None = None
     halted: str | None = None
     interrupted: str | None = None
+    verdict: GateOutcome | None = Field(
+        None, description="what it came to, as the exit status has it"
+    )
     cached: Whole = 0
     unknown_cost: Whole = 0
     repeated: Repeated = Field(default_factory=Repeated)

@@ -20,7 +20,7 @@ from ..analysis.aggregate import aggregate
 from ..analysis.breakdown import breakdown_of
 from ..run_result import RUN_FIELDS, RunResult, SuiteInfo, passes
 from ..suite_results import EvalResult, SuiteResult, Usage
-from ..verdicts import GateOutcome, GateResult, Interval
+from ..verdicts import GateResult, Interval
 from .json_models import NOT_OF_A_RUN, Report
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ def result_of(report: Report, *, figures: bool = True) -> EvalResult:
         ),
         duration_ms=report.summary.total_duration_ms,
         halted=report.summary.halted,
+        interrupted=report.summary.interrupted,
         environment={} if environment is None else environment.model_dump(),
     )
 
@@ -138,14 +139,13 @@ def result_of(report: Report, *, figures: bool = True) -> EvalResult:
 def _gate_result(gate: GateReport) -> GateResult:
     figure = gate.figure
     is_measured = figure is not None or gate.low is not None or gate.high is not None
-    outcome: GateOutcome = gate.outcome  # type: ignore[assignment]
     return GateResult(
         gate=gate.gate,
         metric=gate.metric,
         eval_fn=gate.eval_fn,
         operator=gate.operator,
         threshold=gate.threshold,
-        outcome=outcome,
+        outcome=gate.outcome,
         figure=None if figure is None else figure.value,
         low=_limit(gate.low, -math.inf, is_measured),
         high=_limit(gate.high, math.inf, is_measured),
@@ -193,6 +193,7 @@ def _suite(
     return replace(
         suite,
         repeated=Usage(**summary.repeated.model_dump()),
+        verdict=summary.verdict,
         rows=tuple(replace(row, digest=digests[row.row_index]) for row in suite.rows),
         breakdowns=tuple(
             breakdown_of(

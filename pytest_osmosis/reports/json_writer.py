@@ -162,6 +162,7 @@ def _summary(suite: SuiteResult, result: EvalResult) -> Fields:
         "cost_usd": suite.used.cost_usd,
         "halted": result.halted,
         "interrupted": result.interrupted,
+        "verdict": None if suite.info.baseline_of else suite.state,
         "cached": suite.cached,
         "unknown_cost": suite.used.unknown_cost,
         "repeated": asdict(suite.repeated),
@@ -230,6 +231,7 @@ def _merged_summary(suites: list[Fields], result: EvalResult) -> Fields:
     return {
         **summaries[0],
         **{name: _total(summary[name] for summary in summaries) for name in _COUNTS},
+        "verdict": result.state,
         "eval_fns": {
             f"{suite['name']}::{name}" if names[name] > 1 else name: function
             for suite in suites

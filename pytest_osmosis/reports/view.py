@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from ..analysis.metrics import is_repeated
 from ..escaping import counted, dollars, number_text, p_value
 from ..rollouts.failure_text import below_threshold
 from ..run_result import EMBEDDED_ENDPOINT, RunResult, SuiteInfo
 from ..suite_results import EvalResult, RowResult, SuiteResult, Usage
-from ..verdicts import Change, Comparison, overall
+from ..verdicts import Change, Comparison, GateOutcome, overall
 from .formats import Sections
 from .highlights import (
     LOWEST_IN_FILES,
@@ -40,8 +39,6 @@ from .tables import (
     interval_title,
     span,
 )
-
-State = Literal["passed", "failed", "inconclusive"]
 
 SECTION_LIMIT = 6_000
 """Characters of one run's section."""
@@ -88,7 +85,7 @@ class SuiteView:
     table: Table
     by: Sequence[ColumnTable]
     """The figures by the values of columns."""
-    verdicts: Sequence[tuple[State, str, str]]
+    verdicts: Sequence[tuple[GateOutcome, str, str]]
     """Outcome, gate, sentence."""
     baseline: str
     """Where the baseline is from; "" without one."""
@@ -108,7 +105,7 @@ class SuiteView:
 class View:
     """A session."""
 
-    state: State
+    state: GateOutcome
     headline: str
     remarks: Sequence[str]
     """Why not everything was run, if so."""
@@ -119,10 +116,9 @@ class View:
 
 def view_of(result: EvalResult, sections: Sections | None = None) -> View:
     """Everything that there is to read."""
-    state = state_of(result)
     return View(
-        state=state,
-        headline=_headline(result, state),
+        state=result.state,
+        headline=_headline(result),
         remarks=[*_remarks(result)],
         candidates=[*candidates(result)],
         suites=[_suite(suite, sections or {}) for suite in result.suites],
@@ -130,24 +126,24 @@ def view_of(result: EvalResult, sections: Sections | None = None) -> View:
     )
 
 
-def state_of(result: EvalResult) -> State:
-    """What the whole session came to."""
+def _headline(result: EvalResult) -> str:
     outcomes = [verdict.outcome for suite in result.suites for verdict in suite.verdicts]
-    ended = all(suite.finished >= suite.selected for suite in result.suites)
-    return overall(outcomes, all_passed=ended and all(run.passed for run in result.runs))
-
-
-def _headline(result: EvalResult, state: State) -> str:
-    verdicts = [verdict for suite in result.suites for verdict in suite.verdicts]
-    if verdicts:
-        number = sum(verdict.outcome == state for verdict in verdicts)
-        gates = "gate" if len(verdicts) == 1 else "gates"
+    ungated = [suite for suite in result.suites if not suite.verdicts]
+    parts = []
+    if outcomes:
+        state = overall(outcomes, all_passed=True)
+        gates = "gate" if len(outcomes) == 1 else "gates"
         word = {"inconclusive": "undecided"}.get(state, state)
-        return f"{number} of {len(verdicts)} {gates} {word}"
-    runs = list(result.runs)
-    selected = sum(suite.selected for suite in result.suites)
-    done = "" if len(runs) >= selected else f", {selected - len(runs)} not run"
-    return f"{sum(run.passed for run in runs)} of {counted(len(runs), 'run')} passed{done}"
+        parts.append(f"{outcomes.count(state)} of {len(outcomes)} {gates} {word}")
+    if ungated or not outcomes:
+        runs = [run for suite in ungated for run in suite.runs]
+        other = "other run" if outcomes else "run"
+        parts.append(f"{sum(run.passed for run in runs)} of {counted(len(runs), other)} passed")
+        if (left := sum(suite.selected for suite in ungated) - len(runs)) > 0:
+            parts.append(f"{left} not run")
+    if outcomes and result.saved is None and (result.halted or result.interrupted):
+        parts.append("cut short")
+    return ", ".join(parts)
 
 
 def _remarks(result: EvalResult) -> Iterator[str]:

@@ -223,10 +223,10 @@ class Recorder:
         self._guard(session, gathered)
         self.result = self._with_breakdowns(self._gates.evaluated(gathered))
         self._gates.settle(session, self.result, self._outputs.explained)
-        if gated := [suite for suite in self.result.suites if suite.verdicts]:
-            for suite in gated:
-                self._store.keep_gates(suite)
-            self._store.flush()
+        self.result = self._with_verdicts(self.result)
+        for suite in self.result.suites:
+            self._store.keep_verdict(suite)
+        self._store.flush()
         unwritten = list(self._outputs.write(self.result))
         for problem in unwritten:
             self.fail(problem)
@@ -246,6 +246,16 @@ class Recorder:
             told = f"interrupted by {self._interrupted} while the reports were being written"
             self._config.get_terminal_writer().line(told)
             session.exitstatus = pytest.ExitCode.INTERRUPTED
+
+    def _with_verdicts(self, result: EvalResult) -> EvalResult:
+        """Return the result with what each suite came to: what was cut short has not passed."""
+        is_halted = self._halted and not self._gates_decide()
+        is_stopped = self._interrupted or self._problems or is_halted
+        suites = (
+            replace(each, verdict="failed" if is_stopped and each.has_gaps else each.state)
+            for each in result.suites
+        )
+        return replace(result, suites=tuple(suites))
 
     def _gates_decide(self) -> bool:
         """Return whether what halted the session leaves the exit status to gates.

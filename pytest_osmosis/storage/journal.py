@@ -1,8 +1,8 @@
 """What is kept of one evaluation: what was asked, its sessions, and every run that has ended.
 
     journal.jsonl             the header; a line for every session, and for the end of one that was
-                              not cut short; the runs of the process that reports; what
-                              gates decided on them
+                              not cut short; the runs of the process that reports; the
+                              verdict on them, with that of each gate
     workers/0001-gw0.jsonl    the runs of a worker of the first session
 
 Each file has one process that appends to it (`run_log`; the lines of a run are in `run_lines`). Of
@@ -14,7 +14,7 @@ leaves, and is cut; a damaged one before the end is refused. What makes an evalu
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,8 @@ from .group_sync import AppendFile
 from .run_lines import Place, RowRun, add_checksum, read_record, result_of, verify_checksum
 
 if TYPE_CHECKING:
-    from ..verdicts import GateResult
+    from ..suite_results import SuiteResult
+    from ..verdicts import GateOutcome
 
 FORMAT = 2
 FILE = "journal.jsonl"
@@ -92,7 +93,9 @@ class Replay:
     dropped: int = 0
     """Torn lines at its end."""
     gates: Sequence[Mapping[str, Any]] = ()
-    """The results of the gates that decided on these runs, as `gates_line` has them."""
+    """The results of the gates that decided on these runs, as `verdict_line` has them."""
+    verdict: GateOutcome | None = None
+    """What the last session made of these runs; None before it has."""
     ended: bool = False
     """Whether the last session was not cut short."""
 
@@ -101,12 +104,16 @@ class Replay:
         """The rows and runs that were last asked for."""
         return next(session["plan"] for session in reversed(self.sessions) if session["plan"])
 
+    def reopen(self) -> None:
+        """Forget what was decided."""
+        self.gates, self.verdict = (), None
+
     def take(self, run: KeptRun, *, alone: bool) -> None:
         """Add a run; the sessions come in their order, and in each the workers before the rest.
 
         `alone`: it is a result without what was said, which stays where it is.
         """
-        self.gates = ()  # they knew nothing of it
+        self.reopen()  # what was decided knew nothing of it
         key = run.result.row_index, run.result.run_index
         before = self.runs.get(key)
         if before is not None and before.is_repeated_by(run):
@@ -129,11 +136,12 @@ def session_line(session: Mapping[str, Any]) -> bytes:
     return add_checksum(encode({"session": session}))
 
 
-def gates_line(results: Iterable[GateResult]) -> bytes:
-    """The line of what gates decided on the runs that are in the journal."""
+def verdict_line(suite: SuiteResult) -> bytes:
+    """The line of what the runs that are in the journal came to."""
     from ..verdicts import gate_fields
 
-    return add_checksum(encode({"gates": [gate_fields(result) for result in results]}))
+    gates = [gate_fields(result) for result in suite.verdicts]
+    return add_checksum(encode({"gates": gates, "verdict": suite.state}))
 
 
 def end_line() -> bytes:
@@ -180,11 +188,12 @@ def replay(folder: Path) -> Replay:
         if "session" in told:
             found.sessions.append(told["session"])
             found.ended = False
+            found.reopen()
             for path in worker_files(folder, len(found.sessions)):
                 for run_place, run in _Lines(path):
                     _take(found, run_place, run)
         elif "gates" in told:
-            found.gates = told["gates"]
+            found.gates, found.verdict = told["gates"], told["verdict"]
         elif "session_ended" in told:
             found.ended = True
         elif "run" in told:

@@ -31,7 +31,7 @@ def kept_suite(
 ) -> SuiteResult:
     """Return the figures of the runs that have ended, of the rows that were last asked for.
 
-    And what gates decided on them.
+    And what they came to.
     """
     plan = RunPlan.from_json(kept.plan)
     runs = _ended(kept, plan)
@@ -45,7 +45,7 @@ def kept_suite(
         repeated=repeated,
         figures=figures,
     )
-    return replace(suite, verdicts=tuple(map(gate_result_of, kept.gates)))
+    return replace(suite, verdicts=tuple(map(gate_result_of, kept.gates)), verdict=kept.verdict)
 
 
 def planned_info(kept: Replay, plan: RunPlan) -> SuiteInfo:

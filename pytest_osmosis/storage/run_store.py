@@ -250,11 +250,11 @@ class RunStore:
                 except OSError as error:
                     self.log.fail(path, error)
 
-    def keep_gates(self, suite: SuiteResult) -> None:
-        """Keep what gates decided on a suite."""
+    def keep_verdict(self, suite: SuiteResult) -> None:
+        """Keep what a suite came to, and what gates decided on it."""
         opened = self._suites.get(suite.info.name)
         if opened is not None and opened.has_begun:
-            self.log.write(suite.info.name, journal.gates_line(suite.verdicts))
+            self.log.write(suite.info.name, journal.verdict_line(suite))
 
     def end(self) -> None:
         """Note that the session was not cut short: its evaluations have ended."""

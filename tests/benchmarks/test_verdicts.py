@@ -47,3 +47,10 @@ def test_one_agent_twice_seldom_fails_and_a_worse_one_is_found(law, rows, n):
     assert rows < 20 or found.covered / PAIRS >= 0.93 - spread(0.95)
     if found.promises >= PAIRS / 3:
         assert 0.75 - spread(0.8) <= found.shown / found.promises <= 0.85 + spread(0.8)
+
+
+@pytest.mark.slow
+def test_the_fall_that_is_promised_of_an_agent_that_is_nearly_always_right_is_not_too_large():
+    found = simulate((20, 1), 50, 5, pairs=3 * PAIRS)
+    assert found.promises >= 0.85 * found.pairs
+    assert 0.75 <= found.shown / found.promises <= 0.85

@@ -23,7 +23,7 @@ from pytest_osmosis.storage.run_lines import read_record
 from pytest_osmosis.suite_results import EvalResult, RowResult, SuiteResult
 
 from ...errors import CommandError
-from ..kept_runs import Kept, KeptSummary, nearest_runs, verdict_of
+from ..kept_runs import Kept, KeptSummary, nearest_runs
 
 AT_ONCE = 2
 """Entries that are held once they were read: a report may be large."""
@@ -239,7 +239,7 @@ def _report_entry(path: Path) -> ViewEntry | None:
         pass_threshold=suites[0].info.pass_threshold if suites else None,
         mean=None if function is None else function.mean,
         pass_at_1=None if first is None else first.value,
-        verdict=verdict_of(result),
+        verdict=result.state,
     )
     family = " ".join(f"{Path(s.info.data).name} {s.info.model}" for s in suites)
     git = (result.environment or {}).get("git") or {}

@@ -63,20 +63,15 @@ class Padded:
     def of(cls, moved: Floats) -> Padded:
         """Add the rows."""
         away, rows = _away(moved), len(moved)
-        whole = rows + _added(away)
+        whole = rows + added_rows(away)
         centre = math.fsum(moved.tolist()) / whole
-        square = (math.fsum((moved * moved).tolist()) + _added(away) / 2.0) / whole
+        square = (math.fsum((moved * moved).tolist()) + added_rows(away) / 2.0) / whole
         return cls(rows, away, centre, math.sqrt((square - centre * centre) / whole))
 
     @property
     def freedom(self) -> float:
         """Degrees of freedom."""
         return self.rows - 1 if self.rows > 1 else math.inf
-
-    @property
-    def added(self) -> float:
-        """How many rows were added."""
-        return _added(self.away)
 
 
 def widest_paired(lows: Floats, highs: Floats, *, confidence: float) -> tuple[float, float]:
@@ -86,7 +81,7 @@ def widest_paired(lows: Floats, highs: Floats, *, confidence: float) -> tuple[fl
     are added, between `8 / (N + 4)` and 2: each is taken at its worst.
     """
     rows = len(lows)
-    least, most = rows + _added(rows), rows + _added(0)
+    least, most = rows + added_rows(rows), rows + added_rows(0)
     sums = math.fsum(lows.tolist()), math.fsum(highs.tolist())
     low, high = (
         min(total / whole for total in sums[:1] for whole in (least, most)),
@@ -100,7 +95,8 @@ def widest_paired(lows: Floats, highs: Floats, *, confidence: float) -> tuple[fl
     return max(-1.0, min(mean(lows), low - reach)), min(1.0, max(mean(highs), high + reach))
 
 
-def _added(away: int) -> float:
+def added_rows(away: float) -> float:
+    """Return how many rows are added where so many differ otherwise than most do."""
     return 2.0 * HALF_ADDED_ROWS / (away + HALF_ADDED_ROWS)
 
 

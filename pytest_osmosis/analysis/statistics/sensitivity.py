@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from . import student_t
 from .estimators import mean
-from .paired import Padded
+from .paired import Padded, added_rows
 
 if TYPE_CHECKING:
     from .estimators import Floats
@@ -35,9 +35,10 @@ def smallest_fall(
 
     A share that falls has another spread than it had, and the s of the fall decides (Connor 1987,
     Biometrics 43:207). It is computed as if every row fell by the same part d / m of itself, m
-    being the mean of all values, and M the mean product of a row's two: half of `s^2` is the
-    noise of the row that fell, changed in the ratio of `r m - r^2 M` to `m - M` with r = 1 - d / m;
-    and the falls of the rows differ by `(d / m)^2 (M - m^2) / N`.
+    being the mean of all values, and M the mean product of a row's two: half of the variance of the
+    differences is the noise of the session that fell, changed in the ratio of `r m - r^2 M` to
+    `m - M` with r = 1 - d / m; and the falls of the rows differ by `(d / m)^2 (M - m^2)`. With more
+    noise, as many more rows move, and fewer are added.
 
     None where fewer than `LEAST_AWAY` rows move, or where nothing can fall so far.
     """
@@ -46,18 +47,23 @@ def smallest_fall(
         return None
     t = student_t.two_sided(confidence, padded.freedom)
     t += student_t.quantile(POWER, padded.freedom)
-    scale = (padded.rows + padded.added) / padded.rows
+    rows = padded.rows
     if span != 1.0:
+        scale = (rows + added_rows(padded.away)) / rows
         return _positive((margin / span + t * padded.error) * scale * span)
     centre, product = (mean(then) + mean(now)) / 2.0, mean(then * now)
+    variance = float((now - then).var())
     fall = 0.0
     for _ in range(_STEPS):
         part = fall / centre
         left = 1.0 - part
-        noise = (left * centre - left * left * product) / (centre - product)
-        spread = part * part * max(0.0, product - centre * centre) / padded.rows
-        error = (padded.error**2 * (1.0 + noise) / 2.0 + spread) ** 0.5
-        found = (margin + t * error) * scale
+        noise = (1.0 + (left * centre - left * left * product) / (centre - product)) / 2.0
+        added = added_rows(min(rows - 1.0, padded.away * max(1.0, noise)))
+        whole = rows + added
+        spread = variance * noise + part * part * max(0.0, product - centre * centre)
+        square = ((spread + fall * fall) * rows + added / 2.0) / whole
+        error = ((square - (fall * rows / whole) ** 2) / whole) ** 0.5
+        found = (margin + t * error) * whole / rows
         if found > centre:
             return None
         if abs(found - fall) < 1e-6:

@@ -321,6 +321,19 @@ def runs(project: Project, *words: str) -> str:
     return done.output
 
 
+def everywhere(project: Project) -> set[str]:
+    """What report, list, `show`, and the list and pages of `view` say of the one evaluation."""
+    [listed] = json.loads(runs(project, "list", "--json"))["runs"]
+    library = Library(project.path)
+    found = library.entries()
+    entries = [*found, *(entry.report for entry in found if entry.report is not None)]
+    assert {entry.kind for entry in entries} == {"run", "report"}
+    states = {view_of(library.view(entry).result).state for entry in entries}
+    said = json.loads((project.path / "out.json").read_text())["summary"]["verdict"]
+    shown = runs(project, "show", listed["name"]).partition("\n")[0].split(", ")[1]
+    return {said, listed["verdict"], shown, *states, *(entry.run.verdict for entry in entries)}
+
+
 @pytest.mark.parametrize(
     ("gate", "status", "verdict"),
     [("mean >= 0.25", 0, "passed"), ("mean >= 0.9", 1, "failed")],
@@ -328,25 +341,64 @@ def runs(project: Project, *words: str) -> str:
 def test_it_is_that_of_the_exit_status(
     project: Project, gate: str, status: int, verdict: str
 ) -> None:
-    project.endpoint.answers = lambda ask: ask.row if ask.row in ("a", "b") else "no"
+    project.endpoint.answers = lambda ask: "right" if ask.row in ("a", "b") else "half"
     project.rows("a", "b", "c", "d")
-    session = project.run(f"--osmosis-gate={gate}")
+    session = project.run(f"--osmosis-gate={gate}", eval_fn="rewards:judge")
     assert session.ret == status
     assert [told["outcome"] for told in session.report["gates"]] == [verdict]
+    assert everywhere(project) == {verdict}
     [listed] = json.loads(runs(project, "list", "--json"))["runs"]
-    assert (listed["verdict"], listed["state"]) == (verdict, "complete")
     shown = runs(project, "show", listed["name"])
     assert f"complete, {verdict}, 4/4 runs" in shown
     assert f"gate  {gate}" in shown
     assert "2 passed, 2 below" in shown.replace("2 below, 2 passed", "2 passed, 2 below")
     library = Library(project.path)
-    found = {entry.kind: entry for entry in library.entries()}
-    assert {entry.run.verdict for entry in found.values()} == {verdict}
-    for kind in ("run", "report"):
-        result = library.view(found[kind]).result
-        assert view_of(result).state == verdict
-        [chart] = charts_of(result.suites[0])
-        assert [bar.state for bar in chart.scores.bars] == ["below", "passed"]
+    [chart] = charts_of(library.view(library.entries()[0]).result.suites[0])
+    assert [bar.state for bar in chart.scores.bars] == ["below", "passed"]
+
+
+def test_a_session_that_the_endpoint_stopped_has_not_passed_though_its_gate_has(
+    project: Project,
+) -> None:
+    def refuse_from_now_on(ask):
+        project.endpoint.api_key = "another"
+        return ask.row
+
+    project.endpoint.answers = refuse_from_now_on
+    project.rows("a", "b")
+    session = project.run("--osmosis-gate=mean >= 0.25", "--osmosis-markdown=out.md")
+    assert (session.ret, session.report["gates"][0]["outcome"]) == (1, "passed")
+    assert everywhere(project) == {"failed"}
+    headline = (project.path / "out.md").read_text().partition("\n")[0]
+    assert headline == "## ❌ Evaluation: 1 of 1 gate passed, cut short"
+
+
+def test_a_session_without_the_gates_of_the_one_that_it_extends_has_its_own(
+    project: Project,
+) -> None:
+    project.endpoint.answers = "no"
+    project.rows("a", "b")
+    assert project.run("--osmosis-gate=mean <= 0.25").ret == 0
+    assert everywhere(project) == {"passed"}
+    assert project.run("--osmosis-extend").ret == 1
+    assert everywhere(project) == {"failed"}
+
+
+def test_functions_beside_a_gated_data_file_decide_too(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        "import pytest\n\n@pytest.mark.osmosis(data='data.jsonl')\ndef test_it(rollout):\n"
+        "    assert rollout.text == 'a'\n",
+    )
+    project.rows("a", "b")
+    gate = "--osmosis-gate=mean >= 0.25"
+    session = project.run("data.jsonl", "test_it.py", gate, "--osmosis-markdown=out.md")
+    assert session.ret == 1
+    assert session.report["summary"]["verdict"] == "failed"
+    own = [suite["summary"]["verdict"] for suite in session.report["suites"]]
+    assert own == ["passed", "failed"]
+    headline = (project.path / "out.md").read_text().partition("\n")[0]
+    assert headline == "## ❌ Evaluation: 1 of 1 gate passed, 1 of 2 other runs passed"
 
 
 def test_a_run_that_ends_later_makes_the_kept_gates_void(project: Project) -> None:
@@ -355,7 +407,7 @@ def test_a_run_that_ends_later_makes_the_kept_gates_void(project: Project) -> No
     project.endpoint.answers = lambda ask: "no"
     assert project.run("--osmosis-fresh").ret == 1
     listed = json.loads(runs(project, "list", "--json"))["runs"]
-    assert [run["verdict"] for run in listed] == ["passed", "failed"]
+    assert [run["verdict"] for run in listed] == ["failed", "passed"]  # the newest first
 
 
 STOP = "--osmosis-stop-when-decided"

@@ -165,6 +165,7 @@ def run(**changed):
         ({"rows": [{"row_index": 3, "runs": [run(scores={EXACT: 10**400})]}]}, "a valid number"),
         ({"rows": [{"row_index": 3, "runs": [run(scores=[1])]}]}, "is [1] and should be an"),
         ({"rows": [1]}, "rows[0] is 1 and should be an object"),
+        ({"gates": [{"suite": "a", "gate": "b", "outcome": "ok"}]}, "outcome is \"ok\" and should"),
         ({"environment": {"versions": {}}}, "environment.platform is missing"),
         ({"baseline_models": [{"name": "a"}]}, "baseline_models[0].config is missing"),
     ],

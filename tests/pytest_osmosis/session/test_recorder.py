@@ -55,8 +55,8 @@ class Heard:
     def flush(self) -> None:
         self.calls.append(("flush", None))
 
-    def keep_gates(self, suite: SuiteResult) -> None:
-        self.calls.append(("keep_gates", suite.info.name))
+    def keep_verdict(self, suite: SuiteResult) -> None:
+        self.calls.append(("keep_verdict", suite.verdict))
 
     def end(self) -> None:
         self.calls.append(("end", None))
