@@ -16,7 +16,7 @@ MOST = {
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_195,
     "pytest_osmosis": 28_993,
-    "tests": 61_858,
+    "tests": 61_873,
 }
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
+from tests.pages.blocks import ROOT
 from tests.support.modes import each_mode
 from tests.support.project import Project
 
@@ -60,6 +61,20 @@ def test_synchronous_functions_run_at_once_as_many_as_the_batch_size(project: Pr
     project.rows("a", "b", "c", "d")
     session = project.run("-n0", "--batch-size=4", agent="app:meet", model=None, base_url=None)
     assert session.outcomes == {"passed": 4}, session.out
+
+
+@pytest.mark.parametrize("name", [
+    "function", "asynchronous", "chain", "bot", "method", "partial", "streams", "blocks",
+    "gives_json", "raises",
+])  # fmt: skip
+def test_agents_as_people_have_them_are_recorded(project: Project, monkeypatch, name: str) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", project.endpoint.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-agent-0123456789")
+    project.rows("a")
+    agent = f"{ROOT / 'examples/plain_agents/agents.py'}:{name}"
+    session = project.run("-n0", agent=agent, eval_fn="includes", model=None, base_url=None)
+    assert session.outcomes == {"failed" if name == "raises" else "passed": 1}, session.out
+    assert session.runs[0]["tokens"] > 0 and session.runs[0]["llm_calls"] == 1
 
 
 def test_a_file_alone_is_the_one_function_that_it_defines(project: Project) -> None:
