@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..spec import SessionSpec
     from ..storage.run_store import RunStore
     from ..suite_results import EvalResult, SuiteResult
+    from ..verdicts import GateOutcome
     from .gates_plugin import GatesPlugin
 
 
@@ -251,10 +252,14 @@ class Recorder:
         """Return the result with what each suite came to: what was cut short has not passed."""
         is_halted = self._halted and not self._gates_decide()
         is_stopped = self._interrupted or self._problems or is_halted
-        suites = (
-            replace(each, verdict="failed" if is_stopped and each.has_gaps else each.state)
-            for each in result.suites
-        )
+
+        def verdict(suite: SuiteResult) -> GateOutcome:
+            if is_stopped and suite.has_gaps:
+                return "failed"
+            is_observed = not suite.verdicts and self._gates.is_gated(suite.info.name)
+            return "passed" if is_observed else suite.state  # gates on another candidate decide
+
+        suites = (replace(suite, verdict=verdict(suite)) for suite in result.suites)
         return replace(result, suites=tuple(suites))
 
     def _gates_decide(self) -> bool:

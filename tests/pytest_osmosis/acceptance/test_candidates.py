@@ -124,6 +124,7 @@ def test_a_gate_names_a_candidate_or_decides_on_each(
 ) -> None:
     session = rows.run(*TWO, *[f"--osmosis-gate={gate}" for gate in gates], model=None)
     assert [gate["outcome"] for gate in session.report["gates"]] == outcomes
+    assert session.report["summary"]["verdict"] == ("failed" if ret else "passed")
     assert session.ret == ret
     assert session.outcomes.get("failed", 0) == outcomes.count("failed")
 

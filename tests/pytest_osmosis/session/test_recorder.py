@@ -31,6 +31,9 @@ class Gates:
     def evaluated(self, result: EvalResult) -> EvalResult:
         return result
 
+    def is_gated(self, suite: str) -> bool:
+        return self.gated
+
     def settle(self, session: object, result: EvalResult, explain: object) -> None:
         pass
 
