@@ -144,6 +144,7 @@ def translate(option: Option, value: Any, spelling: str) -> Iterator[str]:
         if value:
             yield spelling
     elif option.repeatable:
-        yield from (f"{spelling}={one}" for one in value or ())
+        every = [value] if isinstance(value, str) else value or ()  # a config file has one
+        yield from (f"{spelling}={one}" for one in every)
     elif value is not None:
         yield f"{spelling}={value}"

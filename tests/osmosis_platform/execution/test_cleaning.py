@@ -27,7 +27,7 @@ def room_of(platform: PlatformServer, tmp_path: Path, **values: Any) -> RunFolde
     """The folder of a run in some state, with everything that a run leaves."""
     room = RunFolder.of_run(tmp_path, platform.add_run(**values))
     room.make()
-    for path in (room.source / "x", room.kept / "journal", room.output, room.report):
+    for path in (room.source / "x", room.journal_dir / "journal", room.output, room.report):
         path.parent.mkdir(exist_ok=True)
         path.touch()
     return room
@@ -46,7 +46,7 @@ def test_an_ended_run_keeps_its_journal_for_some_days_and_its_work_tree_no_longe
     cleaning.sweep()
     assert not room.source.exists()
     assert room.output.exists()
-    assert (room.kept / "journal").exists()
+    assert (room.journal_dir / "journal").exists()
     assert not old.folder.exists()
     cleaning.sweep()
 
