@@ -16,7 +16,7 @@ MOST = {
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_195,
     "pytest_osmosis": 29_000,
-    "tests": 61_877,
+    "tests": 61_882,
 }
 
 

@@ -49,7 +49,7 @@ ADDED_COMMANDS = "osmosis.commands"
 """The group of entry points by which other packages add commands."""
 
 EXAMPLES = {
-    EVALUATE: "osmosis eval -m support:answer -d questions.csv --eval-fn includes",
+    EVALUATE: "osmosis eval -m agent:answer -d questions.jsonl --eval-fn includes",
     TRY_OUT: "osmosis test -m server:agent_loop -d test_data.jsonl --model embedded",
     TRAIN: "osmosis serve -m server:agent_loop --local",
     ON_PLATFORM: "osmosis eval submit configs/eval/my-rollout.toml",

@@ -94,9 +94,7 @@ class Hub:
     def ended(self, shard: int, reason: str, *, suspect: bool) -> None:
         """Note that a process has ended, once all that it sent has arrived. From any thread."""
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(
-                lambda: self._loop.create_task(self._see_out(shard, reason, suspect=suspect))
-            )
+            self._loop.call_soon_threadsafe(self._ended, shard, reason, suspect)
 
     def lost(self, reason: str) -> None:
         """Note that no process can be started any more. From any thread."""
@@ -168,10 +166,12 @@ class Hub:
 
     def _write(self, shard: int, message: bytes) -> None:
         connection = self._connections.get(shard)
-        if (
-            connection is not None and not connection.writer.is_closing()
-        ):  # asyncio fails where TLS has ended
+        if connection is not None and not connection.writer.is_closing():  # else asyncio fails
             connection.writer.write(message)
+
+    def _ended(self, shard: int, reason: str, suspect: bool) -> None:
+        if self._server.is_serving():  # else the loop ends before the task does
+            self._loop.create_task(self._see_out(shard, reason, suspect=suspect))
 
     async def _see_out(self, shard: int, reason: str, *, suspect: bool) -> None:
         connection = self._connections.get(shard)

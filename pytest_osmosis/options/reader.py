@@ -42,7 +42,8 @@ class OptionReader:
         value = getattr(self._config.option, option.dest, None)
         if value is not None:
             return value
-        return self._ini(option) or None
+        may_be_empty = name == "system-prompt" and option.ini_name in compat.ini_keys(self._config)
+        return self._ini(option) or ("" if may_be_empty else None)
 
     @property
     def output_is_temporary(self) -> bool:

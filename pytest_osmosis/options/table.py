@@ -69,10 +69,9 @@ class Option:
 _EVALUATED = (
     Option(
         "agent",
-        "the agent under test: module:attribute or path/to/file.py:attribute, "
-        "a RolloutAgentLoop or an AgentWorkflow, instance or class; an async function of ctx; "
-        "or cmd:'a command line', or mcp:FOLDER for the tools of an MCP server; several are "
-        "compared",
+        "the agent under test, module:attribute or path/to/file.py:attribute: a RolloutAgentLoop "
+        "or an AgentWorkflow, a function of the question or of ctx, cmd:'a command line', or "
+        "mcp:FOLDER for the tools of an MCP server; several are compared",
         metavar="MODULE:ATTR",
         repeatable=True,
     ),

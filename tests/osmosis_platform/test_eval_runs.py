@@ -85,7 +85,7 @@ def test_a_run_is_deleted_with_its_log_and_files_once_nothing_of_it_goes_on(
     other = platform_server.add_run(status="failed", name="other", **ours)
     platform_server.add_log(run_id, "something")
     room = RunFolder.of_run(platform_server.settings.data, run_id)
-    for path in (room.kept / "journal", room.trained / "checkpoint"):
+    for path in (room.journal_dir / "journal", room.trained / "checkpoint"):
         path.parent.mkdir(parents=True)
         path.touch()
 

@@ -134,10 +134,11 @@ def test_rows_need_no_column_then(project: Project, option: str) -> None:
     assert session.report["config"]["settings"]["system_prompt"] == "Be brief."
 
 
-def test_an_empty_one_sends_none_and_null_is_none(project: Project) -> None:
+@pytest.mark.parametrize("given", ["--osmosis-system-prompt=", "-oosmosis_system_prompt="])
+def test_an_empty_one_sends_none_and_null_is_none(project: Project, given: str) -> None:
     project.write("data.jsonl", '{"user_prompt": "6", "system_prompt": null}\n{"user_prompt": "7"}')
     project.endpoint.answers = lambda ask: str(len(ask.messages))
-    session = project.run("--osmosis-system-prompt=", eval_fn="rewards:length")
+    session = project.run(given, eval_fn="rewards:length")
     assert [run["answer"] for run in session.runs] == ["1", "1"], session.out + session.err
 
 
