@@ -65,7 +65,7 @@ def test_synchronous_functions_run_at_once_as_many_as_the_batch_size(project: Pr
     assert session.outcomes == {"passed": 4}, session.out
 
 
-@pytest.mark.filterwarnings("ignore:.*unclosed:pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @pytest.mark.parametrize("name", [
     "function", "asynchronous", "chain", "bot", "method", "partial", "streams", "blocks",
     "gives_json", "raises",
