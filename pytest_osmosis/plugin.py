@@ -92,6 +92,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
         if selection_of(config).what != "nothing":
             _set_up(config).narrow_arguments()
+        elif config.args_source is not config.ArgsSource.ARGS:
+            registration.check_keys(config)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -93,10 +93,8 @@ def _is_known(name: str, config: pytest.Config) -> bool:
     """Return whether a plugin has added the key."""
     try:
         config.getini(name)
-    except ValueError as error:
-        return "unknown" not in str(error)
-    except (TypeError, pytest.UsageError):  # a wrong value of a key that there is
-        pass
+    except (TypeError, ValueError, pytest.UsageError) as error:  # else the value is wrong
+        return "unknown configuration value" not in str(error)
     return True
 
 

@@ -150,7 +150,7 @@ def _check_provider(litellm: Any, name: ModelName) -> None:
     known = [str(getattr(provider, "value", provider)) for provider in litellm.provider_list]
     if name.provider in known:
         return
-    close = get_close_matches(name.provider, known, n=1)
+    close = get_close_matches(name.provider, [*known, "embedded"], n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     detail = f"LiteLLM knows no provider {name.provider!r}{hint}"
     raise CallFault("bad_request", detail, reason=UNSUPPORTED)

@@ -301,13 +301,13 @@ osmosis_output = "out.json"
         assert "osmosis_n" in project.run().mistake
 
     def test_a_mistyped_key_is_answered_with_the_one_that_was_meant(self, project: Project) -> None:
-        ini = "[pytest]\nosmosis_modle = m\nosmosis_data = d.jsonl\nosmosis_other = 1\n"
-        project.write("pytest.ini", ini)
-        session = project.plain("-n0")
         where = project.path / "pytest.ini"
-        assert (session.ret, session.mistake) == (
-            4, f"osmosis_modle: no such key, in {where}; did you mean osmosis_model?",
-        )  # fmt: skip
+        for key, meant in [("modle", "model"), ("dataset", "data")]:
+            ini = f"osmosis_agent = agent:agent_loop\nosmosis_{key} = m\nosmosis_other = 1\n"
+            project.write("pytest.ini", f"[pytest]\n{ini}")
+            assert project.plain("-n0").mistake == (
+                f"osmosis_{key}: no such key, in {where}; did you mean osmosis_{meant}?"
+            )
         project.write("test_unit.py", "def test_unit(): pass\n")
         assert project.plain("-n0", "test_unit.py").ret == 0
 
