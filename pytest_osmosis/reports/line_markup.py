@@ -35,7 +35,7 @@ _MARKED: tuple[tuple[re.Pattern[str], Style], ...] = (
     (re.compile(r"^\S.* \(\d+ of \d+ runs? passed\)$"), "strong"),
     (re.compile(r"^  \(\d+ messages? left out\)$"), "dim"),
     (re.compile(r"^  \d+ turns?, .*$"), "dim"),
-    (re.compile(r"^  full conversation: .*$"), "dim"),
+    (re.compile(r"^  conversation: .*$"), "dim"),
     (re.compile(r"^  ground truth(?=  )"), "good"),
     (re.compile(r"^  (?:system|developer|user|assistant|tool|answer|reason)(?=  )"), "strong"),
 )  # fmt: skip

@@ -208,7 +208,7 @@ def harmless(parts: Iterable[str], whole: Path | None = None) -> str:
     """The paragraphs as one text that no terminal and no workflow takes for commands."""
     text = "\n\n".join(escape_control_chars(part) for part in parts if part)
     if whole is not None:
-        text += f"\n  full conversation: {escape_control_chars(shown_path(whole))}"
+        text += f"\n  conversation: {escape_control_chars(shown_path(whole))}"
     return escape_workflow_commands(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
 
 

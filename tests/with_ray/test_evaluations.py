@@ -27,7 +27,7 @@ _VOLATILE = ("duration_ms", "llm_ms", "started_at", "cached")
 def words(project: Folder, *more: str) -> list[str]:
     """The command; the batch size is 4."""
     given = {
-        "-m": "agent:agent_loop",
+        **({} if "-m" in more else {"-m": "agent:agent_loop"}),
         "-d": "data.jsonl",
         "--eval-fn": "rewards:exact",
         "--model": "m",

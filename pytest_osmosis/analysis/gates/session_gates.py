@@ -118,15 +118,15 @@ class GateEvaluator:
 
     def unused(self, infos: Collection[SuiteInfo]) -> Iterator[GateError]:
         """Yield an error for each gate that is about none of the candidates."""
+        if not (gated := [info for info in infos if self.is_gated(info)]):
+            return
         from .parser import GateError
 
-        gated = [info for info in infos if self.is_gated(info)]
-        for gate in self._gates if gated else ():
+        for gate in self._gates:
             if not any(gate in self._of(info) for info in gated):
                 there = dict.fromkeys(pair for info in gated for pair in _named(info))
-                named = ", ".join(map("=".join, there))
                 first = "; the first candidate is what others are compared with"
-                raised = f"there is no such candidate, only {named}"
+                raised = f"there is no such candidate, only {', '.join(map('='.join, there))}"
                 yield GateError(gate.text, raised + first * gate.against_baseline)
 
     def _of(self, info: SuiteInfo) -> list[Gate]:

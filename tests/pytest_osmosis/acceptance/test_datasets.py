@@ -134,11 +134,12 @@ def test_rows_need_no_column_then(project: Project, option: str) -> None:
     assert session.report["config"]["settings"]["system_prompt"] == "Be brief."
 
 
-@pytest.mark.parametrize("given", ["--osmosis-system-prompt=", "-oosmosis_system_prompt="])
-def test_an_empty_one_sends_none_and_null_is_none(project: Project, given: str) -> None:
+@pytest.mark.parametrize("given", [["--osmosis-system-prompt="], []])
+def test_an_empty_one_sends_none_and_null_is_none(project: Project, given: list[str]) -> None:
+    project.write("pytest.ini", f"[pytest]\n{'' if given else 'osmosis_system_prompt ='}\n")
     project.write("data.jsonl", '{"user_prompt": "6", "system_prompt": null}\n{"user_prompt": "7"}')
     project.endpoint.answers = lambda ask: str(len(ask.messages))
-    session = project.run(given, eval_fn="rewards:length")
+    session = project.run(*given, eval_fn="rewards:length")
     assert [run["answer"] for run in session.runs] == ["1", "1"], session.out + session.err
 
 

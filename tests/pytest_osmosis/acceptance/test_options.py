@@ -305,9 +305,8 @@ osmosis_output = "out.json"
         for key, meant in [("modle", "model"), ("dataset", "data")]:
             ini = f"osmosis_agent = agent:agent_loop\nosmosis_{key} = m\nosmosis_other = 1\n"
             project.write("pytest.ini", f"[pytest]\n{ini}")
-            assert project.plain("-n0").mistake == (
-                f"osmosis_{key}: no such key, in {where}; did you mean osmosis_{meant}?"
-            )
+            told = f"osmosis_{key}: no such key, in {where}; did you mean osmosis_{meant}?"
+            assert project.plain("-n0").mistake == told
         project.write("test_unit.py", "def test_unit(): pass\n")
         assert project.plain("-n0", "test_unit.py").ret == 0
 

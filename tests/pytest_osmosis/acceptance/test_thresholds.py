@@ -66,11 +66,11 @@ def test_a_mistake_is_one_sentence(project: Project, given: list[str], told: str
     assert session.ret == 4 and told in session.mistake, session.mistake
 
 
+@pytest.mark.skipif(pytest.version_tuple < (9,), reason="[tool.pytest] is new in pytest 9")
 def test_the_ini_file_takes_a_number_or_a_list(project: Project) -> None:
     project.rows("abcde")
     project.write("pyproject.toml", "[tool.pytest]\nosmosis_pass_threshold = 0.9\n")
     assert project.run("--eval-fn=rewards:length").outcomes == {"failed": 1}
-    project.write(
-        "pyproject.toml", '[tool.pytest]\nosmosis_pass_thresholds = ["0.9", "length=0.5"]\n'
-    )
+    several = '[tool.pytest]\nosmosis_pass_thresholds = ["0.9", "length=0.5"]\n'
+    project.write("pyproject.toml", several)
     assert project.run("--eval-fn=rewards:length").outcomes == {"passed": 1}

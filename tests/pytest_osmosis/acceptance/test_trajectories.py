@@ -138,7 +138,7 @@ agent_loop = Agent()
     [record] = read(project.path / "out.trajectories.jsonl")
     assert [m["role"] for m in record["messages"]] == ["system", "user", "assistant"]
     assert "  assistant  what was asked" in session.lines
-    assert "  full conversation: out.trajectories.jsonl" in session.lines
+    assert "  conversation: out.trajectories.jsonl" in session.lines
 
 
 def test_a_secret_that_looks_like_a_number_or_a_name_leaves_json_too(tmp_path):

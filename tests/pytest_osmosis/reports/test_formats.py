@@ -47,7 +47,7 @@ def test_every_file_that_was_asked_for_is_written_and_named(project: Project):
     told = {f"{each.title}: {name}" for each, name in zip(REPORTS, FILES.values(), strict=True)}
     assert told <= set(session.lines)
     text = (project.path / "r.md").read_text("utf-8")
-    for part in ("ground truth  zwei", "LookupError", "full conversation: r.trajectories.jsonl"):
+    for part in ("ground truth  zwei", "LookupError", "conversation: r.trajectories.jsonl"):
         assert part in text
     page = report_page.page_of(project.path / "r.html")
     assert [row["truth"] for row in page.suites[0]["rows"]] == ["one", "zwei", "raise"]
