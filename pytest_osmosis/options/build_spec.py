@@ -57,8 +57,6 @@ _CONTRADICTORY = (
     ("baseline", "baseline-model"),
     ("system-prompt", "system-prompt-file"),
     ("record", "replay"),
-    ("record", "ray"),
-    ("replay", "ray"),
     ("otel", "ray"),
 )
 """Pairs of options of which one at most is given."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -69,6 +69,8 @@ class Evaluation:
         self.suites: dict[str, Suite] = {}
         self.runner: ItemRunner | None = None
         """There while items run in this process."""
+        self._keep_calls: Callable[[bytes], None] | None = None
+        """Takes the lines of recorded calls in the place of their folder."""
         self.base_urls: Mapping[str, str] = {}
         """Where the embedded endpoint listens, by persona."""
         self._endpoints: list[EmbeddedEndpoint] = []
@@ -239,7 +241,7 @@ class Evaluation:
         if self.spec.cassette is not None:
             from ..storage.cassette import insert
 
-            insert(self.spec.cassette)
+            insert(self.spec.cassette, self._keep_calls)
         tracing = None
         if self.spec.traces:
             from ..rollouts.tracing import Tracing

@@ -10,7 +10,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from osmosis_ai.models.base import CallFault
@@ -18,6 +20,7 @@ from osmosis_ai.models.errors import UNSUPPORTED
 from osmosis_ai.models.transport import cassettes
 from osmosis_ai.models.transport.cassettes import Caller
 from osmosis_ai.models.transport.exchange import Reply
+from osmosis_ai.secret import redact
 
 from ..errors import ConfigurationError
 from ..escaping import shown_path
@@ -31,10 +34,27 @@ _OF_THE_REQUEST = frozenset({400, 413, 422})
 """Statuses that the request itself has caused; others may have passed at the next try."""
 
 
+class _Part:
+    """What this process adds to a folder: a file from its first line on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: AppendFile | None = None
+
+    def write(self, lines: bytes) -> None:
+        self._file = self._file or cassette_folder.new_part(self._folder)
+        self._file.write(lines)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
 class FolderCassette:
     """`osmosis_ai.models.transport.cassettes.Cassette` over a folder."""
 
-    def __init__(self, spec: CassetteSpec) -> None:
+    def __init__(self, spec: CassetteSpec, write: Callable[[bytes], None] | None = None) -> None:
+        """`write` takes recorded lines in the place of the folder."""
         self.is_complete = spec.replays and not spec.asks_missing
         self._folder = spec.folder
         self._replaces = not spec.replays
@@ -47,7 +67,8 @@ class FolderCassette:
         for run, replies in self._calls.of_run.items():
             for request, number in replies:
                 self._places[request, run[2], number].append(run)
-        self._part: AppendFile | None = None
+        self._part = _Part(spec.folder)
+        self._write = write or self._part.write
         self._written: set[str] = set()
         self._lock = threading.Lock()
 
@@ -90,8 +111,7 @@ class FolderCassette:
             new = dict(request.lines()) if request.id not in self._written else {}
             lines = [line for name, line in new.items() if name not in self._written]
             try:
-                self._part = self._part or cassette_folder.new_part(self._folder)
-                self._part.write(b"".join([*lines, as_line(value)]))
+                self._write(b"".join([*lines, as_line(value)]))
             except OSError as error:
                 reason = f"{shown_path(self._folder)}: calls cannot be recorded: {error.strerror}"
                 raise CallFault("bad_request", reason, reason=UNSUPPORTED) from None
@@ -101,8 +121,7 @@ class FolderCassette:
         """Take it out of the process; harmless when repeated."""
         if cassettes.inserted is self:
             cassettes.inserted = None
-        if self._part is not None:
-            self._part.close()
+        self._part.close()
 
     def _caller(self) -> Caller:
         return cassettes.current.get() or self._outside
@@ -121,9 +140,9 @@ def _key_of(caller: Caller) -> RunKey:
     return NO_RUN if run is None else (run.suite, run.row_index, run.run_index)
 
 
-def insert(spec: CassetteSpec) -> None:
+def insert(spec: CassetteSpec, write: Callable[[bytes], None] | None = None) -> None:
     """Insert the session's cassette into this process, until it is closed."""
-    cassettes.inserted = FolderCassette(spec)
+    cassettes.inserted = FolderCassette(spec, write)
 
 
 class OpenFolder:
@@ -150,10 +169,16 @@ class OpenFolder:
                     f"--osmosis-record {shown}"
                 )
             self._opened = opened.pop_all()
+        self._part = _Part(spec.folder)
+
+    def take(self, lines: str) -> None:
+        """Write what a process elsewhere has recorded; raise OSError where that cannot be."""
+        self._part.write(redact(lines).encode())
 
     def close(self) -> None:
         """Join what the session recorded, and release the folder; OSError leaves the parts."""
         with self._opened:
+            self._part.close()
             if self._records:
                 self._records = False
                 cassette_folder.join(self._folder)

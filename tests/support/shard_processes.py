@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Sequence
@@ -33,6 +34,10 @@ class ProcessFleet:
 
     def connect(self, order: ShardOrder) -> str:
         self.order = order
+        for place, file in order.files.items():
+            if (copy := order.root / place) != file:
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, copy)
         return "processes of this machine"
 
     def begin(self, listener: Listener) -> None:

@@ -240,6 +240,33 @@ def test_a_killed_driver_takes_its_shards_with_it_and_loses_nothing_that_was_fin
     assert len(runs(project)) == ROWS
 
 
+def test_calls_are_recorded_and_replayed_as_on_this_machine_also_after_a_killed_driver(
+    project: Folder, cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    project.rows(*(f"row {number}" for number in range(ROWS)))
+    gate = Gate(project)
+    session = started(project, *on(cluster), "--record", str(elsewhere))
+    wait_until(lambda: project.endpoint.requests == gate.ASKED and kept(project) == gate.ANSWERED)
+    session.kill()
+    session.communicate()
+    wait_until(lambda: not shards_of(project))
+    gate.is_open = True
+    rest = evaluate(project, *on(cluster), "--record", str(elsewhere))
+    assert f"resuming: {gate.ANSWERED} of {ROWS} runs done" in rest.stdout
+    expected = runs(project)
+    assert evaluate(project, "--record", "here", "--fresh").returncode == 0
+    recorded = (elsewhere / "calls.jsonl").read_bytes()
+    assert (project.path / "here/calls.jsonl").read_bytes() == recorded
+    asked = project.endpoint.requests
+    for replay in (["--replay", str(elsewhere), *on(cluster)], ["--replay", str(elsewhere)]):
+        replayed = evaluate(project, *replay, "--fresh")
+        assert replayed.returncode == 0, replayed.stdout
+        assert runs(project) == expected
+    assert project.endpoint.requests == asked
+    assert not list(secrets_below(cluster.folder)) and KEY.encode() not in recorded
+
+
 def test_a_spent_budget_stops_all_shards(project: Folder, cluster: RayCluster) -> None:
     project.rows(*(f"row {number}" for number in range(ROWS)))
     project.endpoint.latency_s = 0.1

@@ -24,7 +24,7 @@ from ...run_result import RunId
 from ...session import preflight
 from ...session.reporting_evaluation import LocalEvaluation
 from ...session.selection import selection_of
-from ...spec import Cluster, SessionSpec
+from ...spec import CassetteSpec, Cluster, SessionSpec
 from ...storage.source_digest import input_digests
 from .fleet import Fleet, ShardOrder, fleet_of
 from .rollouts import Loaded, RemoteRollouts
@@ -111,6 +111,7 @@ class DriverEvaluation(LocalEvaluation):
             cache=cache,
             loaded=self._known,
             keeps_messages=bool(self.config.hook.pytest_osmosis_run_result.get_hookimpls()),
+            calls=self._cassette,
         )
         self._fleet.begin(self._remote)
         return self._remote
@@ -149,7 +150,7 @@ KEY_VARIABLE = "OSMOSIS_SHARD_API_KEY"
 """Where a key given as an option travels."""
 _NOT_THEIRS = (
     "api-key", "env-file", "only", "rows", "run", "ray", "shards", "ray-cpus", "ray-env",
-    "ray-runtime-env",
+    "ray-runtime-env", "replay",
 )  # fmt: skip
 """Options that shards do not need, or have otherwise."""
 LARGE_BYTES = 64 << 20
@@ -167,15 +168,17 @@ def order_of(config: pytest.Config, spec: SessionSpec, files: Iterable[Path]) ->
     given = zip(data, spec.evals, strict=True)
     environment = _environment(spec)
     secret = {each.name for each in (*secret_variables(), *spec.key_variables)} | {KEY_VARIABLE}
+    folder = str(started.relative_to(root)) if started.is_relative_to(root) else "."
     return ShardOrder(
-        words=list(_words(config, spec)),
+        words=list(_words(config, spec, folder)),
         environment=environment,
         secrets=sorted(secret.intersection(environment)),
         root=root,
-        folder=str(started.relative_to(root)) if started.is_relative_to(root) else ".",
+        folder=folder,
         files={
             **{str(each.relative_to(root)): each for each in files if each.is_relative_to(root)},
             **{place: each.data for place, each in given if not os.path.isabs(place)},
+            **_recorded(spec, root),
         },
         data=data,
         silence_s=spec.worker_timeout_s,
@@ -191,7 +194,20 @@ def _place(data: Path, root: Path, number: int) -> str:
     return f"{_DATA}/{number}/{data.name}"
 
 
-def _words(config: pytest.Config, spec: SessionSpec) -> Iterator[str]:
+def _recorded(spec: SessionSpec, root: Path) -> dict[str, Path]:
+    """Return the files that calls are replayed from, by their places in the copy."""
+    if spec.cassette is None or not spec.cassette.replays:
+        return {}
+    place = _place_of_calls(spec.cassette, root)
+    return {f"{place}/{each.name}": each for each in spec.cassette.folder.glob("calls*")}
+
+
+def _place_of_calls(cassette: CassetteSpec, root: Path) -> str:
+    is_inside = cassette.folder.is_relative_to(root)
+    return str(cassette.folder.relative_to(root)) if is_inside else f"{_DATA}/calls"
+
+
+def _words(config: pytest.Config, spec: SessionSpec, folder: str) -> Iterator[str]:
     yield from ("-p", "osmosis", "-p", "no:cacheprovider", "--osmosis-only", "--osmosis-run=always")
     yield from _of_pytest(config)
     given = OptionReader(config)
@@ -204,6 +220,9 @@ def _words(config: pytest.Config, spec: SessionSpec) -> Iterator[str]:
         else:
             for each in value if option.repeatable else [value]:
                 yield f"{option.flag_name}={each}"
+    if spec.cassette is not None and spec.cassette.replays:
+        place = _place_of_calls(spec.cassette, config.rootpath)
+        yield f"--osmosis-replay={os.path.relpath(place, folder)}"
     if spec.defaults is not None and spec.defaults.rows is not None:
         yield f"--osmosis-rows={spec.defaults.rows}"
     if given.on_command_line("api-key"):

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.running.code_warning import CodeWarning
 from osmosis_ai.running.engine import SIGNAL_CHECK_S, EngineClosed
@@ -26,6 +26,9 @@ from ...storage.source_digest import differing
 from .. import messages
 from .fleet import Fleet
 from .shards import Shard, ShardPlan
+
+if TYPE_CHECKING:
+    from ...storage.cassette import OpenFolder
 
 Loaded = Mapping[str, Mapping[str, str]]
 LAST_RESULTS_S = 3.0
@@ -45,6 +48,7 @@ class RemoteRollouts:
         cache: ResultCache,
         loaded: Loaded,
         keeps_messages: bool,
+        calls: OpenFolder | None = None,
     ) -> None:
         """Runs in `cache` are not run. `loaded`: digests of the session's files.
 
@@ -58,6 +62,7 @@ class RemoteRollouts:
         self._cache = cache
         self._loaded = loaded
         self._keeps_messages = keeps_messages
+        self._calls = calls
         self._done: dict[RunId, RolloutRecord] = {}
         self.warnings: deque[CodeWarning] = deque()
         """What was found to block an event loop, until it is taken."""
@@ -73,6 +78,7 @@ class RemoteRollouts:
         self._handlers: Mapping[str, Callable[..., None]] = {
             messages.LOADED: self._introduced,
             messages.FINISHED: self._finished,
+            messages.CALLS: self._called,
             messages.PACE: self._paced,
             messages.WARNING: self._warned,
             messages.GAVE_UP: self._gave_up,
@@ -233,6 +239,13 @@ class RemoteRollouts:
         lost = suite.lost(run, error=error, error_type="worker_lost")
         record = RolloutRecord(lost, f"worker lost: {error}")
         self._keep(shard, record, run_lines(record))
+
+    def _called(self, shard: Shard, lines: str) -> None:
+        assert self._calls is not None
+        try:
+            self._calls.take(lines)
+        except OSError as error:
+            self._sink.halt(f"calls cannot be recorded: {error.strerror}")
 
     def _paced(self, shard: Shard, kind: str, seconds: float) -> None:
         self._sink.paced(kind, seconds)

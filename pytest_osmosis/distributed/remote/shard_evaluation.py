@@ -61,6 +61,7 @@ class ShardEvaluation(Evaluation):
         suites = self.suites
         link = self._plugin.link
         runs = ShardRuns(link, suites)
+        self._keep_calls = runs.called
         end_routing = capture.route(self.config)
         rollouts = self._pool(runs, ResultCache(suites), window=0)
         try:
@@ -105,7 +106,7 @@ class ShardRuns:
         self._link = link
         self._suites = list(suites)
         self._orders: queue.SimpleQueue[tuple[list[int], int] | None] = queue.SimpleQueue()
-        self._ended: queue.SimpleQueue[RolloutRecord | None] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[RolloutRecord | bytes | None] = queue.SimpleQueue()
         self._gave_up: str | None = None
         """Why this process ends once what has ended is sent."""
         self._rollouts: RolloutPool | None = None
@@ -141,7 +142,9 @@ class ShardRuns:
                 if is_over:
                     return
                 continue
-            if record is not None:
+            if isinstance(record, bytes):
+                self._link.send(messages.CALLS, record.decode())
+            elif record is not None:
                 left -= 1
                 while rollouts.warnings:
                     warning = rollouts.warnings.popleft()
@@ -163,6 +166,10 @@ class ShardRuns:
     def ended(self, run: RunId, record: RolloutRecord) -> None:
         """Have a run that has ended sent."""
         self._ended.put(record)
+
+    def called(self, lines: bytes) -> None:
+        """Have recorded calls sent, ahead of the run that made them."""
+        self._ended.put(lines)
 
     def paced(self, kind: str, not_before_s: float) -> None:
         """Report that the endpoint limited the rate, or answered again."""

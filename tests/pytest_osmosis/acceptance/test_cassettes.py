@@ -344,7 +344,6 @@ class Flow(AgentWorkflow):
         ([ASK], "--osmosis-replay-missing needs --osmosis-replay too"),
         ([REPLAY, "--osmosis-replay-missing=x"], "'x': expected 'error' or 'ask'"),
         (["--osmosis-record=data.jsonl"], "data.jsonl: calls cannot be recorded: File exists"),
-        ([RECORD, "--osmosis-ray"], "--osmosis-record and --osmosis-ray contradict each other"),
     ],
 )
 def test_options_that_cannot_be_obeyed(project: Project, options: list[str], told: str) -> None:

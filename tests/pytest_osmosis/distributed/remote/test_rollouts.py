@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from osmosis_ai.running.engine import EngineClosed
+from osmosis_ai.secret import Secret, mask_everywhere
 from pytest_osmosis.distributed import messages
 from pytest_osmosis.distributed.remote import rollouts
 from pytest_osmosis.distributed.remote.rollouts import RemoteRollouts
 from pytest_osmosis.distributed.remote.shards import MAX_LOSSES, ShardPlan
 from pytest_osmosis.rollouts.cached import ResultCache
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
+from pytest_osmosis.spec import CassetteSpec
+from pytest_osmosis.storage.cassette import OpenFolder
 from pytest_osmosis.storage.run_lines import record_of, run_lines
 
 LOADED = {"data": {"agent.py": "1", "data.jsonl": "2"}}
@@ -78,7 +82,9 @@ class FakeSuite:
 class Driver:
     """Two shards, four in flight, rows from 0."""
 
-    def __init__(self, rows: int = 8, *, known: int | None = None) -> None:
+    def __init__(
+        self, rows: int = 8, *, known: int | None = None, calls: OpenFolder | None = None
+    ) -> None:
         self.fleet, self.sink = FakeFleet(), FakeSink()
         suites: Any = {"data": FakeSuite()}
         cache = ResultCache(suites)
@@ -94,6 +100,7 @@ class Driver:
             cache=cache,
             loaded=LOADED,
             keeps_messages=False,
+            calls=calls,
         )
         self.rollouts.coming(RunId("data", row, 0) for row in range(rows))
 
@@ -118,6 +125,27 @@ def test_each_shard_gets_every_second_row_and_half_of_the_window() -> None:
         (0, messages.BEGIN, [0, 0, 0, 0, 2, 0, 0, 4, 0], 2, 0),
         (1, messages.BEGIN, [0, 1, 0, 0, 3, 0], 2, 0),
     ]
+
+
+def test_recorded_calls_are_written_down_masked_and_those_that_cannot_be_end_the_session(
+    tmp_path: Path,
+) -> None:
+    mask_everywhere(Secret("sk-of-the-driver-alone"))
+    folder = OpenFolder(CassetteSpec(tmp_path / "taped"))
+    driver = Driver(calls=folder)
+    driver.begin()
+    for shard in (0, 1):
+        lines = f'{{"part": "{shard}", "value": "sk-of-the-driver-alone"}}\n'
+        driver.rollouts.receive(shard, messages.CALLS, [lines])
+    [part] = (tmp_path / "taped").iterdir()
+    assert part.read_text() == "".join(
+        f'{{"part": "{shard}", "value": "***"}}\n' for shard in (0, 1)
+    )
+    folder.close()
+    driver = Driver(calls=OpenFolder(CassetteSpec(tmp_path / "other")))
+    (tmp_path / "other").rmdir()
+    driver.rollouts.receive(0, messages.CALLS, [lines])
+    assert driver.sink.halts == ["calls cannot be recorded: No such file or directory"]
 
 
 def test_a_result_is_kept_at_once_and_waits_for_its_item() -> None:

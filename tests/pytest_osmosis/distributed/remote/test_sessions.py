@@ -92,6 +92,30 @@ def test_shards_give_what_one_process_gives(
 
 
 @pytest.mark.slow
+def test_shards_record_what_one_process_records_and_replay_it(
+    project: Project, fleets: list[ProcessFleet], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    project.rows(*ROWS, WRONG)
+    there = plain_runs(sharded(project, "--osmosis-record=there"))
+    fresh = ("--n=2", "--osmosis-fresh")
+    project.run(*fresh, f"--osmosis-record={elsewhere}")
+    asked = project.endpoint.requests
+    kept = (elsewhere / "calls.jsonl").read_text()
+    assert (project.path / "there/calls.jsonl").read_text() == kept
+    for folder in ("there", elsewhere):
+        assert plain_runs(sharded(project, *fresh, f"--osmosis-replay={folder}")) == there
+    assert plain_runs(project.run(*fresh, "--osmosis-replay=there")) == there
+    assert project.endpoint.requests == asked
+    asking = [f"--osmosis-replay={elsewhere}", "--osmosis-replay-missing=ask"]
+    project.rows(*ROWS, "new")
+    sharded(project, *asking)
+    added = (elsewhere / "calls.jsonl").read_text().splitlines()
+    assert project.endpoint.requests == asked + 2
+    assert len({*added} - {*kept.splitlines()}) == 1 + 1 + 2
+
+
+@pytest.mark.slow
 def test_shards_start_at_once_whatever_tests_are_ahead(
     project: Project, fleets: list[ProcessFleet]
 ) -> None:
