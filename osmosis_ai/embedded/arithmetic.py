@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
 from operator import add, mul, sub
 from typing import Literal
 
-Operator = Literal["add", "subtract", "multiply", "divide"]
+Operator = Literal["+", "-", "*", "/"]
 
 _MAX_TOKENS = 400
 _TOKEN = re.compile(
@@ -54,21 +54,15 @@ _COMMANDS = (
 
 _OTHER_WORDS = re.compile(r"\b(?!it\b)[a-z]+\b")
 _OPERATORS: dict[type[ast.operator], Operator] = {
-    ast.Add: "add",
-    ast.Sub: "subtract",
-    ast.Mult: "multiply",
-    ast.Div: "divide",
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """An operand that is the result of an earlier step."""
-
-    index: int
-
-
-Operand = Fraction | Earlier
+Operand = Fraction | int
+"""A number, or the place of the step whose result it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,32 +76,24 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Steps in an order in which they can be worked, and the operand that is the answer."""
+    """Steps in an order in which they can be worked; the result of one is the answer."""
 
     steps: tuple[Step, ...]
-    answer: Operand
+    answer: int
 
     @property
     def difficulty(self) -> float:
         """One for each step, and a quarter for each digit beyond the first of its numbers."""
         return sum(1.0 + 0.25 * (_digits(step.left) + _digits(step.right)) for step in self.steps)
 
-    def solution(self) -> Fraction | None:
-        """Return the exact value, or None where it is undefined."""
-        values: list[Fraction | None] = []
-        for step in self.steps:
-            sides = (_value(step.left, values), _value(step.right, values))
-            values.append(apply(step.operator, *sides))
-        return _value(self.answer, values)
-
 
 def apply(operator: Operator, left: Fraction | None, right: Fraction | None) -> Fraction | None:
     """Work one step; None (undefined) for a division by zero, an undefined or a huge operand."""
     if left is None or right is None or _is_huge(left) or _is_huge(right):
         return None
-    if operator == "divide":
+    if operator == "/":
         return left / right if right else None
-    return Fraction({"add": add, "subtract": sub, "multiply": mul}[operator](left, right))
+    return Fraction({"+": add, "-": sub, "*": mul}[operator](left, right))
 
 
 @lru_cache(maxsize=4096)
@@ -122,9 +108,9 @@ def read_problem(text: str) -> Problem | None:
             value = _flatten(tree, worked, last)
         except (SyntaxError, ValueError, MemoryError, RecursionError):
             continue  # only words that look like arithmetic
-        if isinstance(value, Earlier) or not isinstance(last, Earlier):
+        if isinstance(value, int) or not isinstance(last, int):
             steps, last = worked, value
-    return Problem(tuple(steps), last) if isinstance(last, Earlier) else None
+    return Problem(tuple(steps), last) if isinstance(last, int) else None
 
 
 def _expressions(text: str) -> Iterator[str]:
@@ -166,7 +152,7 @@ def _flatten(node: ast.expr, steps: list[Step], before: Operand | None) -> Opera
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         left, right = (_flatten(side, steps, before) for side in (node.left, node.right))
         steps.append(Step(_OPERATORS[type(node.op)], left, right))
-        return Earlier(len(steps) - 1)
+        return len(steps) - 1
     raise ValueError(f"{type(node).__name__} is no arithmetic")
 
 
@@ -181,11 +167,7 @@ def _is_huge(number: Fraction) -> bool:
     return number.numerator.bit_length() + number.denominator.bit_length() > 512
 
 
-def _value(operand: Operand, values: Sequence[Fraction | None]) -> Fraction | None:
-    return values[operand.index] if isinstance(operand, Earlier) else operand
-
-
 def _digits(operand: Operand) -> int:
-    if isinstance(operand, Earlier):
+    if isinstance(operand, int):
         return 0
     return len(str(abs(operand.numerator))) - 1 + (operand.denominator != 1)

@@ -1,86 +1,130 @@
 """One turn of the embedded model: the conversation so far -> tool calls, or the final answer.
 
 Keeps no state between turns. What was worked out is read back from the conversation: each assistant
-message with tool calls is one round, its calls in the order in which steps became ready. Knows
-nothing of HTTP.
+message with tool calls is one round, its calls in the order in which steps became ready. A tool is
+recognised by its name and JSON schema: `multiply(a, b)` on two required numbers. Mistakes are drawn
+from a digest of the persona, the row's first user message and the rollout's identity, so that all
+turns of a rollout agree in every process and order. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from hashlib import sha256
 from typing import Any
 
 from ..messages import text_of
-from .arithmetic import Earlier, Operand, Problem, apply
-from .slips import Slip
-from .toolbox import SYMBOLS, Call, Toolbox, as_text
+from .arithmetic import Operand, Operator, Problem, apply
+from .personas import Persona
 
 Message = Mapping[str, Any]
+Call = tuple[str, dict[str, Any]]
+"""A tool's name and its arguments."""
+Tools = Mapping[Operator, tuple[str, str, str]]
+"""The tool for each operator, and its two parameters."""
 
 NOTHING_TO_DO = "I can only do arithmetic and look up numbers, and found neither here."
-_NUMERAL = re.compile(r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3})?")
 LOOKUP_DIFFICULTY = 3.0
+_NAMES: Mapping[Operator, frozenset[str]] = {
+    "+": frozenset({"+", "add", "addition", "plus", "sum"}),
+    "-": frozenset({"-", "subtract", "subtraction", "minus", "sub", "difference"}),
+    "*": frozenset({"*", "multiply", "multiplication", "times", "mul", "product"}),
+    "/": frozenset({"/", "divide", "division", "div", "quotient"}),
+}
+_WORD = re.compile(r"[A-Z]?[a-z]+|^[-+*/]$")
+_NUMERAL = re.compile(r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3})?")
 _RECORD_NUMBER = re.compile(r"\b[A-Z]+-?\d+\b")
 _MAX_RESULT_LENGTH = 400
 _MAX_RESULT = 2**1000  # floats end at 2**1024
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What one request asks of the solver."""
-
-    problem: Problem
-    slip: Slip
-    history: Sequence[Message]
-    "The messages after the last user message."
-    toolbox: Toolbox
-    parallel: bool = True
+Slip = Callable[[Fraction], Fraction] | None
+"""The mistake of a rollout: how it misreads a number; None where it makes none."""
 
 
-def next_turn(task: Task) -> str | list[Call]:
-    """Return the tool calls that follow the task's history, or the text of the final answer."""
-    plan = task.slip.plan(task.problem)
-    work = _Work(plan, task.toolbox)
-    for results in _rounds(task.history):
+def draw_slip(
+    persona: Persona, difficulty: float, *, seed: int, conversation: str, rollout: str
+) -> Slip:
+    """Return the slip of one rollout."""
+    row = _digest(persona.name, str(seed), conversation)
+    run = _digest(persona.name, str(seed), conversation, rollout)
+    chance = persona.chance(difficulty, _unit(row))
+    return None if _unit(run) < chance else _SLIPS[run[-1] % len(_SLIPS)]
+
+
+def _digest(*parts: str) -> bytes:
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
+
+
+def _unit(digest: bytes) -> float:
+    return int.from_bytes(digest[:8], "big") / 2.0**64
+
+
+def _swapped_digits(value: Fraction) -> Fraction:
+    """391 -> 319: swap the last two neighbours that differ; otherwise be off by one."""
+    digits = str(abs(value.numerator))
+    for at in range(len(digits) - 1, 1, -1):
+        if value.denominator == 1 and digits[at] != digits[at - 1]:
+            swapped = digits[: at - 1] + digits[at] + digits[at - 1] + digits[at + 1 :]
+            return Fraction(swapped) * (-1 if value < 0 else 1)
+    return _off_by_one(value)
+
+
+def _off_by_one(value: Fraction) -> Fraction:
+    return value + (1 if value.numerator % 2 else -1)
+
+
+_SLIPS = (_swapped_digits, _off_by_one, lambda value: value - 10)
+
+
+# ---- arithmetic
+
+
+def next_turn(
+    problem: Problem, slip: Slip, history: Iterable[Message], tools: Sequence[Any]
+) -> str | list[Call]:
+    """Return the tool calls that follow the messages after the question, or the final answer."""
+    work = _Work(problem, _arithmetic_tools(tools))
+    for results in _rounds(history):
         work.take(results)
-    ready = list(work.ready().values())
-    if ready:
-        return ready if task.parallel else ready[:1]
-    value = work.value(plan.answer)
+    if ready := work.ready():
+        return list(ready.values())
+    value = work.value(problem.answer)
     if value is None:
         return "The result is undefined.\n#### undefined"
-    said = as_text(task.slip.misread(value, task.problem))
+    said = as_text(slip(value) if slip else value)
     return " ".join([*work.narration, f"The result is {said}.\n#### {said}"])
 
 
 class _Work:
-    """The values of the plan's steps, as far as they are known."""
+    """The values of a problem's steps, as far as they are known."""
 
-    def __init__(self, plan: Problem, toolbox: Toolbox) -> None:
-        self.plan = plan
+    def __init__(self, problem: Problem, tools: Tools) -> None:
+        self._steps = problem.steps
         self.narration: list[str] = []
-        self._toolbox = toolbox
+        self._tools = tools
         self._values: dict[int, Fraction | None] = {}
 
     def ready(self) -> dict[int, Call]:
         """Return calls for the steps that wait for a tool; work the others without one."""
         calls: dict[int, Call] = {}
-        for index, step in enumerate(self.plan.steps):
-            if index in self._values or not self._known(step.left) or not self._known(step.right):
+        for index, step in enumerate(self._steps):
+            sides = (step.left, step.right)
+            waits = any(isinstance(side, int) and side not in self._values for side in sides)
+            if index in self._values or waits:
                 continue
-            left, right = self.value(step.left), self.value(step.right)
-            if call := self._toolbox.call(step.operator, left, right):
-                calls[index] = call
+            left, right = map(self.value, sides)
+            if step.operator in self._tools and left is not None and right is not None:
+                tool, first, second = self._tools[step.operator]
+                calls[index] = tool, {first: _as_json_number(left), second: _as_json_number(right)}
             else:
                 self._work_without_tool(index)
         return calls
 
-    def take(self, results: Sequence[str | None]) -> None:
+    def take(self, results: Iterable[str | None]) -> None:
         """Take the results of one round; work without a tool what has no usable result."""
         for index, content in zip(self.ready(), results, strict=False):
             self._values[index] = read_number(content or "")
@@ -89,72 +133,86 @@ class _Work:
 
     def value(self, operand: Operand) -> Fraction | None:
         """Return the value of an operand; None where it is undefined."""
-        return self._values[operand.index] if isinstance(operand, Earlier) else operand
-
-    def _known(self, operand: Operand) -> bool:
-        return not isinstance(operand, Earlier) or operand.index in self._values
+        return self._values[operand] if isinstance(operand, int) else operand
 
     def _work_without_tool(self, index: int) -> None:
-        step = self.plan.steps[index]
+        step = self._steps[index]
         left, right = self.value(step.left), self.value(step.right)
         value = self._values[index] = apply(step.operator, left, right)
         if left is not None and right is not None and value is not None:
-            sides = f"{as_text(left)} {SYMBOLS[step.operator]} {as_text(right)}"
+            sides = f"{as_text(left)} {step.operator} {as_text(right)}"
             self.narration.append(f"{sides} = {as_text(value)}.")
 
 
-def _rounds(history: Sequence[Message]) -> Iterator[list[str | None]]:
+def _rounds(history: Iterable[Message]) -> Iterator[list[str | None]]:
     """Yield the results of each assistant message with tool calls, in the order of the calls."""
-    tools = (message for message in history if message["role"] == "tool")
-    results = {message["tool_call_id"]: text_of(message.get("content")) for message in tools}
-    for message in history:
-        calls = message.get("tool_calls")
-        if message["role"] == "assistant" and calls:
+    messages = list(history)
+    results = {each.get("tool_call_id"): text_of(each.get("content")) for each in messages}
+    for message in messages:
+        if calls := message.get("tool_calls"):
             yield [results.get(call["id"]) for call in calls]
 
 
 def read_number(content: str) -> Fraction | None:
-    """Return the number that a tool result means: `391`, `{"result": 391}`, `The sum is 391.`
+    """Return the number that a tool result means, its last: `391`, `{"result": 391}`, `It is 391.`
 
-    Of an object the first of `result`, `value`, `answer`, `output` counts; of a text, its last
-    number. None for a result that says `error` or is too large for a float.
+    None for a result that says `error` or is too large for a float.
     """
-    if len(content) > _MAX_RESULT_LENGTH:
+    numerals = _NUMERAL.findall(content[: _MAX_RESULT_LENGTH + 1])
+    if not numerals or len(content) > _MAX_RESULT_LENGTH or "error" in content.lower():
         return None
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
-        value = content
-    if isinstance(value, dict):
-        if value.get("error") or value.get("is_error"):
-            return None
-        value = next(
-            (value[k] for k in ("result", "value", "answer", "output") if k in value), None
-        )
-    number = _number_in(value)
-    return number if number is not None and abs(number) < _MAX_RESULT else None
+    number = Fraction(numerals[-1])
+    return number if abs(number) < _MAX_RESULT else None
 
 
-def _number_in(value: object) -> Fraction | None:
-    if isinstance(value, str):
-        numerals = _NUMERAL.findall(value)
-        return None if not numerals or "error" in value.lower() else Fraction(numerals[-1])
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return Fraction(value)
+def as_text(value: Fraction) -> str:
+    """Return whole numbers in full, others with ten significant digits."""
+    return str(value.numerator) if value.denominator == 1 else f"{float(value):.10g}"
+
+
+def _as_json_number(value: Fraction) -> int | float:
+    return value.numerator if value.denominator == 1 else float(value)
+
+
+def _arithmetic_tools(tools: Iterable[Mapping[str, Any]]) -> Tools:
+    found: dict[Operator, tuple[str, str, str]] = {}
+    for tool in tools:
+        name, needed = _needed(tool)
+        words = {word.lower() for word in _WORD.findall(name)}
+        operator = next((sign for sign, names in _NAMES.items() if words & names), None)
+        if operator and len(needed) == 2 and {*needed.values()} <= {"number", "integer"}:
+            first, second = needed
+            found.setdefault(operator, (name, first, second))
+    return found
+
+
+def _needed(tool: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return a tool's name, and the types of the parameters that it requires."""
+    match tool["function"].get("parameters"):
+        case {"properties": dict(properties), "required": list(required)}:
+            needed = {key: each.get("type") for key, each in properties.items() if key in required}
+            return tool["function"]["name"], needed
+    return tool["function"]["name"], {}
+
+
+# ---- records
 
 
 def next_lookup(
-    prompt: str, tools: Sequence[Any], history: Sequence[Message], *, is_right: bool
-) -> str | list[Call] | None:
+    prompt: str, slip: Slip, history: Iterable[Message], tools: Sequence[Any]
+) -> str | list[Call]:
     """Return the call that looks up a record, "When does order A1042 arrive?", then the answer.
 
-    None without a number or a tool for it, one that needs a single text. The answer is the field
-    whose name shares most words with the question.
+    It takes a number, and a tool that needs a single text. The answer is the field whose name
+    shares most words with the question.
     """
-    number, tool = _RECORD_NUMBER.search(prompt), next(filter(None, map(_lookup_tool, tools)), None)
+    number = _RECORD_NUMBER.search(prompt)
+    takes_text = (
+        (name, *needed) for name, needed in map(_needed, tools) if [*needed.values()] == ["string"]
+    )
+    tool = next(takes_text, None)
     if number is None or tool is None:
-        return None
+        return NOTHING_TO_DO
     results = [text_of(each.get("content")) for each in history if each["role"] == "tool"]
     if not results:
         return [(tool[0], {tool[1]: number[0]})]
@@ -166,15 +224,5 @@ def next_lookup(
         return results[-1]
     words = set(re.findall(r"[a-z]+", prompt.lower()))
     names = sorted(record, key=lambda name: -len(words & set(name.lower().split("_"))))
-    name = names[0 if is_right else -1]
+    name = names[-1 if slip else 0]
     return f"The {name.replace('_', ' ')} of {number[0]} is {record[name]}."
-
-
-def _lookup_tool(tool: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the names of a tool that needs one text alone and of its parameter."""
-    match tool["function"].get("parameters"):
-        case {"required": [str(name)], "properties": dict(properties)}:
-            schema = properties.get(name)
-            is_text = isinstance(schema, dict) and schema.get("type") == "string"
-            return (tool["function"]["name"], name) if is_text else None
-    return None

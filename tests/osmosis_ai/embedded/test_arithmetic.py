@@ -8,12 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from osmosis_ai.embedded.arithmetic import read_problem
+from osmosis_ai.embedded.arithmetic import Problem, apply, read_problem
 from osmosis_ai.embedded.solver import read_number
 
 
+def solution(problem: Problem | None) -> Fraction | None:
+    """The value of the problem's answer, worked step by step."""
+    assert problem is not None
+    values: list[Fraction | None] = []
+    for step in problem.steps:
+        sides = (
+            values[each] if isinstance(each, int) else each for each in (step.left, step.right)
+        )
+        values.append(apply(step.operator, *sides))
+    return values[problem.answer]
+
+
 @pytest.mark.parametrize(
-    ("text", "solution"),
+    ("text", "value"),
     [
         ("What is 17 * 23?", 391),
         ("(3 + 4) times 5", 35),
@@ -35,10 +47,8 @@ from osmosis_ai.embedded.solver import read_number
         ("What is 17 minus 5? Use the tools add, subtract, multiply and divide.", 12),
     ],
 )
-def test_arithmetic_in_prose_is_understood(text: str, solution: int | None) -> None:
-    problem = read_problem(text)
-    assert problem is not None
-    assert problem.solution() == solution
+def test_arithmetic_in_prose_is_understood(text: str, value: int | None) -> None:
+    assert solution(read_problem(text)) == value
 
 
 @pytest.mark.parametrize("text", ["", "Plan a trip for 2 people.", "(" * 500, "+ - * /", "a/b"])
@@ -71,20 +81,17 @@ def test_nested_expressions_are_worth_what_python_says(expression: str) -> None:
     if expression.isdigit():
         assert problem is None
     else:
-        assert problem is not None
-        assert problem.solution() == exactly(expression)
+        assert solution(problem) == exactly(expression)
 
 
 @given(st.text("0123456789+-*/().,; xitbyandtothensumofdouble\n", max_size=120))
 def test_no_text_upsets_the_parser(text: str) -> None:
     problem = read_problem(text)
-    assert problem is None or isinstance(problem.solution(), Fraction | None)
+    assert problem is None or isinstance(solution(problem), Fraction | None)
 
 
 def test_squaring_again_and_again_ends() -> None:
-    problem = read_problem("2 * 2. " + "Multiply it by it. " * 80)
-    assert problem is not None
-    assert problem.solution() is None
+    assert solution(read_problem("2 * 2. " + "Multiply it by it. " * 80)) is None
 
 
 @pytest.mark.parametrize(
