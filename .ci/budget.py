@@ -11,12 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 20_525,
+    "osmosis_ai": 20_095,
     "osmosis_cli": 10_370,
     "osmosis_executors": 2_022,
     "osmosis_platform": 13_195,
     "pytest_osmosis": 29_066,
-    "tests": 61_977,
+    "tests": 61_807,
 }
 
 

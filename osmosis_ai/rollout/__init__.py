@@ -91,11 +91,10 @@ _MODULES = {
         "AgentWorkflow AgentWorkflowConfig AgentWorkflowContext AgentWorkflowOutput "
         "BaseConfig ConcurrencyConfig"
     ),
-    "..workflow_server.backend": "ExecutionBackend LocalBackend",
+    "..workflow_server.backend": "LocalBackend",
     "..workflow_server.protocol": (
-        "ExecutionRequest ExecutionResult GraderCompleteRequest GraderInitRequest "
-        "GraderInitResponse GraderStatus RolloutCompleteRequest RolloutErrorCategory "
-        "RolloutInitRequest RolloutInitResponse"
+        "GraderCompleteRequest GraderStatus RolloutCompleteRequest RolloutErrorCategory "
+        "RolloutInitRequest"
     ),
 }
 _MOVED = {

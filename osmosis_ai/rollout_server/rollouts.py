@@ -55,11 +55,6 @@ class ServedRollout:
         """Bytes of the result that are still held."""
         return len(self.outcome.body) if self.outcome else 0
 
-    @property
-    def undelivered(self) -> bool:
-        """Whether somebody still waits for the result."""
-        return self.delivery == "pending"
-
 
 class Registry:
     """All records of one server."""
@@ -73,12 +68,6 @@ class Registry:
         """By rollout id, the oldest first."""
         self.kept_bytes = 0
         """Bytes of all results that are held."""
-        self.undelivered_bytes = 0
-
-    @property
-    def undelivered(self) -> int:
-        """Results that somebody still waits for."""
-        return sum(rollout.undelivered for rollout in self._by_id.values())
 
     def get(self, rollout_id: str) -> ServedRollout | None:
         """Return the record of that rollout."""
@@ -103,32 +92,22 @@ class Registry:
             request=init.request,
             size=init.size,
         )
-        self.add(rollout)
-        return rollout
-
-    def add(self, rollout: ServedRollout) -> None:
-        """Keep a new record."""
         self._by_identity[rollout.identity] = rollout
         self._by_id[rollout.rollout_id] = rollout
+        return rollout
 
-    def note_end(self, rollout: ServedRollout, outcome: RolloutOutcome, delivery: Delivery) -> None:
+    def note_end(self, rollout: ServedRollout, outcome: RolloutOutcome) -> None:
         """The rollout has ended: keep its result until that is delivered and old."""
-        rollout.state, rollout.outcome, rollout.delivery = "ended", outcome, delivery
+        rollout.state, rollout.outcome, rollout.delivery = "ended", outcome, "pending"
         rollout.ended_at = time.monotonic()
         rollout.request = None
         self._ended[rollout.rollout_id] = rollout
         self.kept_bytes += rollout.kept_bytes
-        if rollout.undelivered:
-            self.undelivered_bytes += rollout.kept_bytes
         self._shrink()
 
     def note_delivery(self, rollout: ServedRollout, delivery: Delivery) -> None:
         """What became of the result."""
-        if rollout.undelivered:
-            self.undelivered_bytes -= rollout.kept_bytes
         rollout.delivery = delivery
-        if rollout.undelivered:
-            self.undelivered_bytes += rollout.kept_bytes
         self._shrink()
 
     def remove(self, rollout: ServedRollout) -> None:

@@ -13,16 +13,18 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
+from ..agents.errors import OsmosisValidationError
 from ..error_text import named_error
 from ..secret_variables import masking
 from .events import event
 from .execution import RolloutOutcome, Runner, Tools
 from .http.init_body import Init
 from .http.messages import ByteBudget, Refused, busy
-from .rollouts import Registry, ServedRollout
+from .rollouts import Delivery, Registry, ServedRollout
 from .settings import AppOptions
 from .trainer.address_policy import Trainer, TrainerRefused, TrainerRules, TrainerUnknown
-from .trainer.delivery import Callbacks
+from .trainer.client import COMPLETED_PATH
+from .trainer.delivery import Deliveries
 from .trainer.registration import register
 
 _TICK_S = 5.0
@@ -51,7 +53,7 @@ class RolloutService:
         self._starting: asyncio.Task[None] | None = None
         self._idle = asyncio.Event()
         self._runner: Runner
-        self._callbacks: Callbacks
+        self.deliveries = Deliveries(self.settings, self._stopping)
 
     # Life cycle.
 
@@ -62,8 +64,6 @@ class RolloutService:
         await asyncio.shield(self._starting)
 
     async def _start(self) -> None:
-        note = self.registry.note_delivery
-        self._callbacks = Callbacks(self.settings, self._rules, note, self._stopping)
         self._runner = Runner(self._options, self._stopping)
         if self._options.on_startup is not None:
             try:
@@ -91,16 +91,14 @@ class RolloutService:
         await self._wait_until_idle(self.settings.cancel_grace_s + 1.0)
         for task in tuple(self._tasks):
             task.cancel()
-        await self._callbacks.close(self.settings.flush_s)
-        if left := self.registry.undelivered:
-            event("results_undelivered", logging.ERROR, results=left)
+        await self.deliveries.close(self.settings.flush_s)
         await self._call_shutdown_hook()
         await self._release()
         event("stopped", rollouts=self.ended)
 
     async def _release(self) -> None:
         """End threads and connections; harmless when repeated."""
-        await self._callbacks.close(0.0)
+        await self.deliveries.close(0.0)
         await self._runner.close()
 
     async def _call_shutdown_hook(self) -> None:
@@ -156,7 +154,7 @@ class RolloutService:
             known.key = init.key
             if known.delivery == "refused" and known.kept_bytes:
                 self.registry.note_delivery(known, "pending")
-                self._callbacks.deliver(known)
+                self._deliver(known)
         return known.answer if known.admitted is None else await asyncio.shield(known.admitted)
 
     def _added(self, init: Init, trainer: Trainer) -> ServedRollout:
@@ -175,7 +173,7 @@ class RolloutService:
         if self.active >= 2 * self.settings.max_concurrent:
             message = f"{self.active} rollouts run or wait, which is all that this server takes"
             raise busy("busy", message, retry_after_s=self._expected_wait_s())
-        if self.registry.undelivered_bytes > self.settings.max_held_bytes:
+        if self.deliveries.held_bytes > self.settings.max_held_bytes:
             message = "too many results wait for a trainer that does not take them"
             raise busy("backlog", message, retry_after_s=30.0)
 
@@ -216,7 +214,7 @@ class RolloutService:
         self._end(rollout, outcome)
 
     def _end(self, rollout: ServedRollout, outcome: RolloutOutcome) -> None:
-        self.registry.note_end(rollout, outcome, "pending")
+        self.registry.note_end(rollout, outcome)
         ran_s = rollout.ended_at - rollout.started_at if rollout.started_at else 0.0
         self.ended += 1
         self._ran_s += ran_s
@@ -228,11 +226,31 @@ class RolloutService:
             waited_s=rollout.ended_at - ran_s - rollout.accepted_at,
             error=outcome.error,
         )
-        self._callbacks.deliver(rollout)
-        self._leave(rollout)
-
-    def _leave(self, rollout: ServedRollout) -> None:
+        self._deliver(rollout)
         self.budget.give(rollout.size)
         self.active -= 1
         if not self.active:
             self._idle.set()
+
+    def _deliver(self, rollout: ServedRollout) -> None:
+        async def send() -> None:
+            while True:
+                assert rollout.outcome is not None
+                key, body = rollout.key, rollout.outcome.body
+                trainer = await self._rules.locate(rollout.server_url)
+                name = rollout.rollout_id
+                try:
+                    await self.deliveries.post(
+                        trainer, COMPLETED_PATH, body, key, idempotency_key=name
+                    )
+                    return
+                except OsmosisValidationError:
+                    if rollout.key == key:  # else a new one has come meanwhile
+                        raise
+
+        def end(task: asyncio.Task[Delivery]) -> None:
+            if not task.cancelled() and (delivery := task.result()) != "pending":
+                self.registry.note_delivery(rollout, delivery)
+
+        task = self.deliveries.begin(send, rollout.rollout_id, rollout.kept_bytes)
+        task.add_done_callback(end)

@@ -1,4 +1,4 @@
-"""`create_rollout_server`: a backend as an ASGI application.
+"""`create_rollout_server`: a workflow with its grader as an ASGI application.
 
 It runs whatever a controller asks for, so it is guarded as `create_app` is: with the key in
 `OSMOSIS_SERVER_API_KEY`, else for programs on this machine alone. Knows the routes; what they do
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..rollout_server.app import ServedApp
 from ..rollout_server.settings import ServerSettings, key_from, settings_from
 from ..secret import Secret
-from .backend import ExecutionBackend
+from .backend import LocalBackend
 
 if TYPE_CHECKING:
     from .routes import Routes as WorkflowRoutes
@@ -42,7 +42,7 @@ class ControllerAuth:
 
 def create_rollout_server(
     *,
-    backend: ExecutionBackend,
+    backend: LocalBackend,
     lifespan: Lifespan | None = None,
     configure_logging: bool = True,
     settings: ServerSettings | None = None,
@@ -50,12 +50,12 @@ def create_rollout_server(
 ) -> RolloutServer:
     """Return an ASGI application that runs rollouts for a controller.
 
-    `lifespan` is entered when the server starts, where the backend runs workflows.
+    `lifespan` is entered when the server starts, where workflows run.
     `configure_logging` gives a process that has no log handlers one; `settings` and `api_key`
     default to those of the environment.
     """
-    if not isinstance(backend, ExecutionBackend):
-        raise TypeError(f"create_rollout_server needs an ExecutionBackend, not {backend!r}")
+    if not isinstance(backend, LocalBackend):
+        raise TypeError(f"create_rollout_server needs a LocalBackend, not {backend!r}")
     if configure_logging and not logging.getLogger().handlers:
         form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
         logging.basicConfig(level=logging.INFO, format=form)
@@ -68,7 +68,7 @@ class RolloutServer(ServedApp["WorkflowRoutes"]):
 
     def __init__(
         self,
-        backend: ExecutionBackend,
+        backend: LocalBackend,
         settings: ServerSettings,
         key: Secret | None,
         lifespan: Lifespan | None,
@@ -86,11 +86,8 @@ class RolloutServer(ServedApp["WorkflowRoutes"]):
         """Start, and in the end report every rollout and stop."""
         self._routes = None  # tests start it again and again, each time in another event loop
         own = nullcontext() if self._lifespan is None else self._lifespan(self)
-        async with self.backend.entered(own):
-            try:
-                yield
-            finally:
-                await self._served().rollouts.close()
+        async with self._served().rollouts.entered(own):
+            yield
 
     def _made(self) -> WorkflowRoutes:
         from .routes import Routes  # brings asyncio and httptools

@@ -1,4 +1,4 @@
-"""What a controller and a server of workflows say to each other, and to a backend.
+"""What a controller and a server of workflows say to each other.
 
 Unknown fields are ignored: a controller may be newer. Knows no HTTP.
 """
@@ -16,16 +16,11 @@ from ..agents.schemas import RolloutSample
 __all__ = [
     "CancelRolloutsRequest",
     "CancelRolloutsResponse",
-    "ExecutionRequest",
-    "ExecutionResult",
     "GraderCompleteRequest",
-    "GraderInitRequest",
-    "GraderInitResponse",
     "GraderStatus",
     "RolloutCompleteRequest",
     "RolloutErrorCategory",
     "RolloutInitRequest",
-    "RolloutInitResponse",
     "RolloutStatus",
     "RolloutStatusResponse",
 ]
@@ -89,10 +84,6 @@ class RolloutInitRequest(BaseModel):
         return value
 
 
-class RolloutInitResponse(BaseModel):
-    """The server's answer to a rollout: 202, it runs in the background."""
-
-
 class RolloutStatusResponse(BaseModel):
     """Where a rollout is: the server's answer to `GET /rollout/{rollout_id}/status`."""
 
@@ -136,39 +127,3 @@ class GraderCompleteRequest(BaseModel):
     sample: RolloutSample | None = None
     err_message: str | None = None
     err_category: RolloutErrorCategory | None = None
-
-
-class GraderInitRequest(BaseModel):
-    """A sample to grade elsewhere. For code that has its own grading service."""
-
-    sample: RolloutSample
-    rollout_id: str | None = None
-    completion_callback_url: str
-    extra_fields: dict[str, Any] | None = None
-    controller_api_key: str | None = Field(default=None, repr=False)
-
-
-class GraderInitResponse(BaseModel):
-    """The answer of a grading service: it grades in the background."""
-
-
-class ExecutionRequest(BaseModel):
-    """A rollout as a backend gets it."""
-
-    id: str
-    prompt: list[dict[str, Any]]
-    label: str | None = None
-    metadata: dict[str, Any] | None = None
-    agent_timeout_sec: float | None = None
-    grader_timeout_sec: float | None = None
-
-
-class ExecutionResult(BaseModel):
-    """How the workflow, or its grading, ended."""
-
-    status: RolloutStatus
-    sample: RolloutSample | None = None
-    err_message: str | None = None
-    err_category: RolloutErrorCategory | None = None
-    extra_fields: dict[str, Any] | None = None
-    """Diagnostics of the backend; not sent to the controller."""

@@ -1,16 +1,21 @@
 """The life of a controller's rollouts: admission, execution, the calls back, cancelling.
 
 The controller's URLs are checked before a rollout is taken, and the calls back go to the addresses
-that were checked. Knows nothing of requests but how to refuse one.
+that were checked. A failure of the user's code is a result. Knows nothing of requests but how to
+refuse one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import logging
 import math
 import time
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -21,7 +26,11 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from ..agents.context import RolloutContext
-from ..rollout_server.events import event
+from ..agents.errors import OsmosisRolloutError, OsmosisTimeoutError, OsmosisValidationError
+from ..agents.grader import GraderContext, run_grader
+from ..agents.schemas import RolloutSample
+from ..agents.workflow import AgentWorkflowConfig, AgentWorkflowContext, run_workflow
+from ..error_text import error_text, named_error
 from ..rollout_server.http.messages import Refused, busy
 from ..rollout_server.rollouts import Delivery
 from ..rollout_server.settings import ServerSettings
@@ -31,20 +40,21 @@ from ..rollout_server.trainer.address_policy import (
     TrainerRules,
     TrainerUnknown,
 )
-from ..rollout_server.trainer.client import TrainerChannel, callback_retries
-from ..rollout_server.trainer.delivery import deliver
-from ..rollout_server.trainer.wire import TrainerClient
+from ..rollout_server.trainer.delivery import Deliveries
+from ..running.agent_thread import AgentThread
+from ..running.guards import CodeEnded
+from ..running.loop_call import Call, RunInMainLoop
+from ..running.section import DeadlineExceeded, Section
 from ..secret import Secret, check_api_key
 from ..secret_variables import masking
-from .backend import CLEAN_UP_S, ExecutionBackend
+from .backend import LocalBackend
 from .protocol import (
     CancelRolloutsRequest,
     CancelRolloutsResponse,
-    ExecutionRequest,
-    ExecutionResult,
     GraderCompleteRequest,
     GraderStatus,
     RolloutCompleteRequest,
+    RolloutErrorCategory,
     RolloutInitRequest,
     RolloutStatus,
     RolloutStatusResponse,
@@ -54,13 +64,32 @@ logger = logging.getLogger(__name__)
 
 CANCELLED = "the rollout was cancelled"
 SHUT_DOWN = "the server is shutting down"
-NOT_REPORTED = "the backend ended without a result"
+CLEAN_UP_S = 5.0
+"""How long user code that was cancelled may clean up."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """How the workflow, or its grading, ended."""
+
+    sample: RolloutSample | None = None
+    error: str | None = None
+    category: RolloutErrorCategory | None = None
+
+    @property
+    def status(self) -> RolloutStatus:
+        return RolloutStatus.SUCCESS if self.error is None else RolloutStatus.FAILURE
 
 
 @dataclass(slots=True)
 class _Rollout:
+    request: RolloutInitRequest
     digest: bytes
     """Of the request but its key."""
+    ambient: RolloutContext
+    key: Secret | None
+    completion: Trainer
+    grader: Trainer | None
     status: RolloutStatus = RolloutStatus.QUEUED
     task: asyncio.Task[None] | None = None
     delivery: asyncio.Task[Delivery] | None = None
@@ -88,43 +117,65 @@ class Rollouts:
     """What one application runs."""
 
     def __init__(
-        self, backend: ExecutionBackend, settings: ServerSettings, key: Secret | None = None
+        self, backend: LocalBackend, settings: ServerSettings, key: Secret | None = None
     ) -> None:
+        """To be made in the server's event loop."""
         self._key = key
         self._backend = backend
         self._settings = settings
         self._rules = TrainerRules(settings.allowed_trainers, anywhere=settings.local)
         self._known: dict[str, _Rollout] = {}
-        self._client: TrainerClient | None = None
         self._stopping = asyncio.Event()
-        self._last_round = asyncio.Event()
-        self._deliveries: set[asyncio.Task[Delivery]] = set()
-        self._undelivered_bytes = 0
-        self._closing = False
+        self._deliveries = Deliveries(settings, self._stopping)
+        self._thread = AgentThread(backend.max_concurrency)
+
+    @asynccontextmanager
+    async def entered(self, lifespan: AbstractAsyncContextManager[Any]) -> AsyncIterator[None]:
+        """Run workflows, and in the end report each; `lifespan` is entered in their event loop."""
+        try:
+            async with self._thread.entered(lifespan):
+                try:
+                    yield
+                finally:
+                    await self._close()
+        finally:
+            await self._thread.close()
+
+    # Admission.
+
+    def health(self) -> dict[str, Any]:
+        """Return how many run and wait."""
+        limit, begun = self._backend.max_concurrency, len(self._begun())
+        running = min(begun, limit)
+        counts = {"max_concurrent": limit, "running": running, "queued": begun - running}
+        return {"status": "ok", "concurrency": counts}
 
     def status(self, rollout_id: str) -> RolloutStatusResponse:
-        """Return where a rollout is: what the backend says of it, else what is known here."""
+        """Return where a rollout is."""
         found = self._known.get(rollout_id)
-        state = self._backend.rollout_status(rollout_id)
-        if state is None:
-            state = {"status": RolloutStatus.UNKNOWN if found is None else found.status}
-        return RolloutStatusResponse(rollout_id=rollout_id, **state)
+        status = RolloutStatus.UNKNOWN if found is None else found.status
+        return RolloutStatusResponse(rollout_id=rollout_id, status=status)
 
     async def start(self, request: RolloutInitRequest) -> None:
         """Start a rollout in the background; the same request again starts nothing."""
-        self._forget_old()
+        before = time.monotonic() - self._settings.record_ttl_s
+        for name in [name for name, each in self._known.items() if 0 < each.ended_at < before]:
+            del self._known[name]
         digest = _digest(request)
         if self._is_started(request.rollout_id, digest):
             return
         self._check_capacity()
-        calls = await self._calls(request)
+        rollout = await self._checked(request, digest)
         if self._is_started(request.rollout_id, digest):
             return
         self._check_capacity()
-        rollout = self._known[request.rollout_id] = _Rollout(digest)
-        rollout.task = asyncio.ensure_future(self._run(rollout, request, calls))
+        self._known[request.rollout_id] = rollout
+        rollout.task = asyncio.ensure_future(self._run(rollout))
         # Not an `except` in the task: one that is cancelled before its first step runs nothing.
-        rollout.task.add_done_callback(partial(self._ended, rollout, calls))
+        rollout.task.add_done_callback(partial(self._ended, rollout))
+
+    def _begun(self) -> list[_Rollout]:
+        return [each for each in self._known.values() if each.task is not None]
 
     def _is_started(self, rollout_id: str, digest: bytes) -> bool:
         known = self._known.get(rollout_id)
@@ -135,186 +186,205 @@ class Rollouts:
         return False  # another attempt; its URLs tell it apart
 
     def _check_capacity(self) -> None:
-        if self._closing:
+        if self._stopping.is_set():
             raise Refused(503, "draining", SHUT_DOWN, headers={"retry-after": "10"}, hang_up=True)
-        if not self._backend.has_capacity():
+        if len(self._begun()) >= 2 * self._backend.max_concurrency:
             message = "as many rollouts run or wait as this server takes"
             raise busy("busy", message, retry_after_s=5.0)
-        if self._undelivered_bytes > self._settings.max_held_bytes:
+        if self._deliveries.held_bytes > self._settings.max_held_bytes:
             message = "too many results wait for a controller that does not take them"
             raise busy("backlog", message, retry_after_s=30.0)
 
-    def cancel(self, request: CancelRolloutsRequest) -> CancelRolloutsResponse:
-        """Cancel the rollouts that run or wait, but those that the backend has cancelled."""
-        by_backend = self._backend.cancel_rollouts(
-            ids=request.ids, prefix=request.prefix, all=request.all
-        )
-        names = request.ids
-        if names is None:
-            running = (name for name, each in self._known.items() if each.task is not None)
-            names = [name for name in running if name.startswith(request.prefix or "")]
-        by_server = {name: self._cancel(name) for name in names if name not in by_backend}
-        return CancelRolloutsResponse(dispositions={**by_backend, **by_server})
+    async def _checked(self, request: RolloutInitRequest, digest: bytes) -> _Rollout:
+        async def locate(field: str) -> Trainer:
+            return await self._rules.locate(getattr(request, field), called=field)
 
-    def _cancel(self, rollout_id: str) -> str:
-        is_queued = self.status(rollout_id).status is RolloutStatus.QUEUED
-        rollout = self._known.get(rollout_id)
-        if rollout is None or not rollout.cancel(CANCELLED):
-            return "not_found"
-        return "cancelled_queued" if is_queued else "cancelled_running"
-
-    async def close(self) -> None:
-        """Wait for rollouts to end, cancel the rest, and report each of these."""
-        self._closing = True
-        self._stopping.set()
-        tasks = {each.task for each in self._known.values() if each.task is not None}
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=self._settings.drain_s)
-            for rollout in self._known.values():
-                if rollout.task in late:
-                    rollout.cancel(SHUT_DOWN)
-            if late:
-                await asyncio.wait(late, timeout=CLEAN_UP_S + 1.0)
-        self._last_round.set()
-        if deliveries := tuple(self._deliveries):
-            await asyncio.wait(deliveries, timeout=self._settings.flush_s)
-        if left := sum(not each.done() or each.result() == "pending" for each in deliveries):
-            event("results_undelivered", logging.ERROR, results=left, kept="nowhere")
-        for delivery in deliveries:
-            delivery.cancel()
-        if self._client is not None:
-            await self._client.aclose()
-
-    async def _calls(self, request: RolloutInitRequest) -> _Calls:
-        key = request.controller_api_key
-        graded_at = request.grader_callback_url
+        given = request.controller_api_key
         try:
-            checked = check_api_key(key, "controller_api_key") if key else None
-            await self._rules.locate(request.chat_completions_url, called="chat_completions_url")
-            completion = await self._rules.locate(
-                request.completion_callback_url, called="completion_callback_url"
-            )
-            grader = (
-                None
-                if graded_at is None
-                else await self._rules.locate(graded_at, called="grader_callback_url")
-            )
+            key = check_api_key(given, "controller_api_key") if given else None
+            await locate("chat_completions_url")
+            completion = await locate("completion_callback_url")
+            is_graded = request.grader_callback_url is not None
+            grader = await locate("grader_callback_url") if is_graded else None
         except (TrainerRefused, ValueError) as error:
             raise Refused(422, "controller_refused", str(error)) from None
         except TrainerUnknown as error:
             retry = {"retry-after": "5"}
             raise Refused(503, "controller_unknown", str(error), headers=retry) from None
-        self._client = self._client or TrainerClient(self._settings.connections)
-        return _Calls(
-            request.rollout_id,
-            self._client,
-            self._settings,
-            self._stopping,
-            checked,
-            completion,
-            grader,
+        ambient = RolloutContext(
+            rollout_id=request.rollout_id,
+            chat_completions_url=request.chat_completions_url,
+            api_key=given or "none",  # clients do not take an empty one
+            redact=masking(self._key, key),
         )
+        return _Rollout(request, digest, ambient, key, completion, grader)
 
-    async def _run(self, rollout: _Rollout, request: RolloutInitRequest, calls: _Calls) -> None:
-        async def on_workflow(result: ExecutionResult) -> None:
-            self._tell_workflow(rollout, calls, result)
-            rollout.status = RolloutStatus.GRADING if calls.grader else result.status
+    # Ending early.
 
-        async def on_grader(result: ExecutionResult) -> None:
-            if calls.grader:
-                self._tell_grader(rollout, calls, result)
+    def cancel(self, request: CancelRolloutsRequest) -> CancelRolloutsResponse:
+        """Cancel the rollouts that run or wait."""
+        names = request.ids
+        if names is None:
+            begun = [each.request.rollout_id for each in self._begun()]
+            names = [name for name in begun if name.startswith(request.prefix or "")]
+        return CancelRolloutsResponse(dispositions={name: self._cancel(name) for name in names})
+
+    def _cancel(self, rollout_id: str) -> str:
+        rollout = self._known.get(rollout_id)
+        if rollout is None or not rollout.cancel(CANCELLED):
+            return "not_found"
+        is_queued = rollout.status is RolloutStatus.QUEUED
+        return "cancelled_queued" if is_queued else "cancelled_running"
+
+    async def _close(self) -> None:
+        """Wait for rollouts to end, cancel the rest, and report each of these."""
+        self._stopping.set()
+        if tasks := {each.task for each in self._begun() if each.task}:
+            _, late = await asyncio.wait(tasks, timeout=self._settings.drain_s)
+            for rollout in self._begun():
+                if rollout.task in late:
+                    rollout.cancel(SHUT_DOWN)
+            if late:
+                await asyncio.wait(late, timeout=CLEAN_UP_S + 1.0)
+        await self._deliveries.close(self._settings.flush_s)
+
+    # Running.
+
+    async def _run(self, rollout: _Rollout) -> None:
+        request = rollout.request
+        async with self._thread.places:
+            rollout.status = RolloutStatus.RUNNING
+            run = partial(self._run_workflow, rollout)
+            result = await self._outcome(rollout, "workflow", request.agent_timeout_sec, run)
+            self._tell_workflow(rollout, result)
+            if rollout.grader:
+                rollout.status = RolloutStatus.GRADING
+                if result.error is None:
+                    grade, limit_s = (
+                        partial(self._grade, rollout, result.sample),
+                        request.grader_timeout_sec,
+                    )
+                    result = await self._outcome(rollout, "grader", limit_s, grade, result.sample)
+                self._tell_grader(rollout, result)
             rollout.status = result.status
 
-        rollout.status = RolloutStatus.RUNNING
-        is_graded = calls.grader or self._backend.capture_final_result
-        with self._ambient(request, calls):
-            await self._backend.execute(
-                _execution(request),
-                on_workflow_complete=on_workflow,
-                on_grader_complete=on_grader if is_graded else None,
-            )
+    async def _run_workflow(self, rollout: _Rollout, main_loop: RunInMainLoop) -> _Result:
+        workflow, request = self._backend.new_workflow(), rollout.request
+        ctx: AgentWorkflowContext[Any] = AgentWorkflowContext(
+            prompt=copy.deepcopy(request.initial_messages),
+            config=workflow.config or AgentWorkflowConfig(name=type(workflow).__name__),
+            metadata=dict(request.metadata or {}),
+        )
+        sample = await run_workflow(workflow, ctx, rollout.ambient)
+        if sample is not None:
+            sample.label = request.label
+        return _Result(sample)
 
-    def _ended(self, rollout: _Rollout, calls: _Calls, task: asyncio.Task[None]) -> None:
-        """Note the end; what the backend has not reported of it, the controller gets from here."""
+    async def _grade(
+        self, rollout: _Rollout, sample: RolloutSample | None, main_loop: RunInMainLoop
+    ) -> _Result:
+        grader, request = self._backend.new_grader(), rollout.request
+        if grader is None:
+            return _Result(sample, "there is no grader")
+        metadata = dict(request.metadata or {})
+        ctx = GraderContext(label=request.label, sample=sample, metadata=metadata)
+        with rollout.ambient:
+            reward = await run_grader(grader, ctx)
+        if reward is None:
+            raise OsmosisValidationError(
+                f"{type(grader).__name__}.grade set no reward: call ctx.set_reward(x)"
+            )
+        return _Result(ctx.sample)
+
+    async def _outcome(
+        self,
+        rollout: _Rollout,
+        what: str,
+        timeout_s: float | None,
+        call: Call[_Result],
+        sample: RolloutSample | None = None,
+    ) -> _Result:
+        """Make a call of the user's code; what it raises is the result."""
+        limit_s = math.inf if timeout_s is None else timeout_s
+        name = rollout.request.rollout_id
+        section = Section(self, f"the {what}", limit_s, job=name, clean_up_s=CLEAN_UP_S)
+        try:
+            return await self._thread.apart(section, call)
+        except Exception as error:  # noqa: BLE001  the boundary: a rollout's failure is a result
+            redact, workflow = rollout.ambient.redacted, self._backend.workflow_cls.__name__
+            trace = redact(traceback.format_exc())
+            logger.error("rollout %s of %s failed\n%s", name, workflow, trace)
+            return _Result(sample, redact(_message(error, section)), _category(error))
+
+    def _ended(self, rollout: _Rollout, task: asyncio.Task[None]) -> None:
+        """Note the end; of one that was cut short, the controller gets to know here."""
         rollout.task, rollout.ended_at = None, time.monotonic()
-        if rollout.calls_begun == calls.expected and not task.cancelled() and not task.exception():
+        error = None if task.cancelled() else task.exception()
+        if error is None and not task.cancelled():
             return
         why = rollout.why or CANCELLED
-        if not task.cancelled():
-            error = task.exception()
-            logger.error("rollout %s failed in the backend", calls.rollout_id, exc_info=error)
-            why = "the server failed; its log says why" if error else NOT_REPORTED
-        failed = ExecutionResult(status=RolloutStatus.FAILURE, err_message=why)
+        if error is not None:
+            logger.error("rollout %s failed", rollout.request.rollout_id, exc_info=error)
+            why = "the server failed; its log says why"
         if rollout.calls_begun < 1:
-            self._tell_workflow(rollout, calls, failed)
-        if rollout.calls_begun < calls.expected:
-            self._tell_grader(rollout, calls, failed)
-        rollout.status = RolloutStatus.CANCELLED if task.cancelled() else failed.status
+            self._tell_workflow(rollout, _Result(error=why))
+        if rollout.grader and rollout.calls_begun < 2:
+            self._tell_grader(rollout, _Result(error=why))
+        rollout.status = RolloutStatus.FAILURE if error else RolloutStatus.CANCELLED
 
-    def _tell_workflow(self, rollout: _Rollout, calls: _Calls, result: ExecutionResult) -> None:
+    # Calls back.
+
+    def _tell_workflow(self, rollout: _Rollout, result: _Result) -> None:
         report = RolloutCompleteRequest(
-            rollout_id=calls.rollout_id,
+            rollout_id=rollout.request.rollout_id,
             status=result.status,
-            err_message=result.err_message,
-            err_category=result.err_category,
+            err_message=result.error,
+            err_category=result.category,
         )
-        self._tell(rollout, calls, calls.completion, report)
+        self._tell(rollout, rollout.completion, report)
 
-    def _tell_grader(self, rollout: _Rollout, calls: _Calls, result: ExecutionResult) -> None:
-        assert calls.grader is not None
-        good = result.status is RolloutStatus.SUCCESS
+    def _tell_grader(self, rollout: _Rollout, result: _Result) -> None:
+        assert rollout.grader is not None
         sample = result.sample
         if sample is not None:
             sent: dict[str, Any] = {"trajectory_messages": None}
-            if not good or sample.remove_sample:  # controllers train on each reward that they get
-                sent["reward"] = None
+            if result.error is not None or sample.remove_sample:
+                sent["reward"] = None  # controllers train on each reward that they get
             sample = sample.model_copy(update=sent)
         report = GraderCompleteRequest(
-            rollout_id=calls.rollout_id,
-            status=GraderStatus.SUCCESS if good else GraderStatus.FAILURE,
+            rollout_id=rollout.request.rollout_id,
+            status=GraderStatus.SUCCESS if result.error is None else GraderStatus.FAILURE,
             sample=sample,
-            err_message=result.err_message,
-            err_category=result.err_category,
+            err_message=result.error,
+            err_category=result.category,
         )
-        self._tell(rollout, calls, calls.grader, report)
+        self._tell(rollout, rollout.grader, report)
 
-    def _tell(self, rollout: _Rollout, calls: _Calls, where: Trainer, what: BaseModel) -> None:
+    def _tell(self, rollout: _Rollout, where: Trainer, what: BaseModel) -> None:
         """Call back in the background, after the calls about it that go out already."""
         # Not model_dump_json, which refuses half of a character, as models send it.
         fields = to_jsonable_python(what.model_dump(), inf_nan_mode="null", fallback=_json_number)
         body = json.dumps(fields).encode("ascii")
-        before = rollout.delivery
-        until = time.monotonic() + self._settings.record_ttl_s
-
-        async def send_in_turn() -> Delivery:
-            if before is not None:
-                await asyncio.wait([before])
-            send = partial(calls.post, where, body)
-            return await deliver(send, calls.rollout_id, until=until, last_round=self._last_round)
-
+        host, path = replace(where, path=""), where.path or "/"
+        post = partial(self._deliveries.post, host, path, body, rollout.key)
+        name = rollout.request.rollout_id
         rollout.calls_begun += 1
-        rollout.delivery = asyncio.ensure_future(send_in_turn())
-        self._deliveries.add(rollout.delivery)
-        self._undelivered_bytes += len(body)
-        rollout.delivery.add_done_callback(partial(self._delivered, len(body)))
+        rollout.delivery = self._deliveries.begin(post, name, len(body), after=rollout.delivery)
 
-    def _delivered(self, size: int, delivery: asyncio.Task[Delivery]) -> None:
-        self._deliveries.discard(delivery)
-        self._undelivered_bytes -= size
 
-    def _ambient(self, request: RolloutInitRequest, calls: _Calls) -> RolloutContext:
-        return RolloutContext(
-            rollout_id=request.rollout_id,
-            chat_completions_url=request.chat_completions_url,
-            api_key=request.controller_api_key or "none",  # clients do not take an empty one
-            redact=masking(self._key, calls.key),
-        )
+def _message(error: Exception, section: Section) -> str:
+    if isinstance(error, (CodeEnded, DeadlineExceeded)):
+        return f"{section.name} {error}"
+    return error_text(error) if isinstance(error, OsmosisRolloutError) else named_error(error)
 
-    def _forget_old(self) -> None:
-        before = time.monotonic() - self._settings.record_ttl_s
-        old = [name for name, each in self._known.items() if 0 < each.ended_at < before]
-        for name in old:
-            del self._known[name]
+
+def _category(error: Exception) -> RolloutErrorCategory:
+    late = asyncio.TimeoutError | TimeoutError | OsmosisTimeoutError | DeadlineExceeded
+    if isinstance(error, late):
+        return RolloutErrorCategory.TIMEOUT
+    if isinstance(error, ValueError | TypeError | AssertionError | OsmosisValidationError):
+        return RolloutErrorCategory.VALIDATION_ERROR
+    return RolloutErrorCategory.AGENT_ERROR
 
 
 def _digest(request: RolloutInitRequest) -> bytes:
@@ -328,44 +398,3 @@ def _json_number(value: object) -> float | None:
         return int(value)
     number = float(value) if isinstance(value, Real) else math.nan
     return number if math.isfinite(number) else None
-
-
-def _execution(request: RolloutInitRequest) -> ExecutionRequest:
-    return ExecutionRequest(
-        id=request.rollout_id,
-        prompt=request.initial_messages,
-        label=request.label,
-        metadata=request.metadata,
-        agent_timeout_sec=request.agent_timeout_sec,
-        grader_timeout_sec=request.grader_timeout_sec,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Calls:
-    """The calls back about one rollout."""
-
-    rollout_id: str
-    client: TrainerClient
-    settings: ServerSettings
-    stopping: asyncio.Event
-    key: Secret | None
-    completion: Trainer
-    grader: Trainer | None
-
-    @property
-    def expected(self) -> int:
-        """How many calls back a rollout has."""
-        return 1 if self.grader is None else 2
-
-    async def post(self, where: Trainer, body: bytes) -> None:
-        """Post a call back; raise an OsmosisRolloutError."""
-        channel = TrainerChannel(
-            self.client,
-            replace(where, path=""),
-            key=self.key,
-            request_timeout_s=self.settings.request_timeout_s,
-            stopping=self.stopping,
-        )
-        policy = callback_retries(self.settings.client)
-        await channel.ask(where.path or "/", body, policy, lambda reply: reply.status)

@@ -15,7 +15,7 @@ from ..rollout_server.http.auth import Access
 from ..rollout_server.http.messages import Body, ByteBudget, Refused, Reply, json_reply
 from ..rollout_server.settings import Receive, Scope, Send, ServerSettings
 from ..secret import Secret
-from .backend import ExecutionBackend
+from .backend import LocalBackend
 from .protocol import CancelRolloutsRequest, RolloutInitRequest
 from .rollouts import Rollouts
 
@@ -27,11 +27,8 @@ M = TypeVar("M", bound=BaseModel)
 class Routes:
     """The paths: who may ask, what is asked, and the answer as JSON."""
 
-    def __init__(
-        self, backend: ExecutionBackend, settings: ServerSettings, key: Secret | None
-    ) -> None:
+    def __init__(self, backend: LocalBackend, settings: ServerSettings, key: Secret | None) -> None:
         self.rollouts = Rollouts(backend, settings, key)
-        self._backend = backend
         self._settings = settings
         self._access = Access(key)
         self._budget = ByteBudget(settings.max_held_bytes)
@@ -51,7 +48,7 @@ class Routes:
         path = scope["path"].removeprefix(scope.get("root_path", "").rstrip("/"))
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if path == "/health" and method == "GET":
-            return json_reply(200, self._backend.health())
+            return json_reply(200, self.rollouts.health())
         self._access.check(scope)
         if path == "/rollout" and method == "POST":
             return await self._start(scope, receive)

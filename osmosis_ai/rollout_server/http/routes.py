@@ -94,7 +94,7 @@ class Routes:
                 "agent_loop": self._name,
                 "active_rollouts": self.service.active,
                 "completed_rollouts": self.service.ended,
-                "undelivered_results": self.service.registry.undelivered,
+                "undelivered_results": len(self.service.deliveries),
             },
         )
 

@@ -40,9 +40,8 @@ CONTRACT = {
         "serialize_tool_result serve_agent_loop set_max_metadata_size_bytes "
         "unregister_agent_loop validate_agent_loop validate_and_report validate_ipv4 "
         # What 0.3 has there besides.
-        "BaseConfig ConcurrencyConfig ExecutionBackend ExecutionRequest ExecutionResult "
-        "GraderCompleteRequest GraderInitRequest GraderInitResponse GraderStatus LocalBackend "
-        "RolloutCompleteRequest RolloutErrorCategory RolloutInitRequest RolloutInitResponse "
+        "BaseConfig ConcurrencyConfig GraderCompleteRequest GraderStatus LocalBackend "
+        "RolloutCompleteRequest RolloutErrorCategory RolloutInitRequest "
         "SampleSource"
     ),
     "osmosis_ai.rollout.core.schemas": (

@@ -18,7 +18,7 @@ from osmosis_ai.rollout.types import AgentWorkflowConfig, GraderConfig
 
 PATHS = {
     "agent_workflow": "AgentWorkflow AgentWorkflowConfig AgentWorkflowContext",
-    "backend": "ExecutionBackend LocalBackend ResultCallback",
+    "backend": "LocalBackend",
     "backend.local": "LocalBackend",
     "context": (
         "AgentWorkflowContext GraderContext RolloutContext SampleSource get_rollout_context"
@@ -27,10 +27,9 @@ PATHS = {
     "server": "ControllerAuth create_rollout_server",
     "types": (
         "AgentWorkflowConfig AgentWorkflowOutput BaseConfig CancelRolloutsRequest "
-        "CancelRolloutsResponse ConcurrencyConfig ExecutionRequest ExecutionResult "
-        "GraderCompleteRequest GraderConfig GraderInitRequest GraderInitResponse GraderStatus "
-        "MessageDict Messages RolloutCompleteRequest RolloutErrorCategory RolloutInitRequest "
-        "RolloutInitResponse RolloutSample RolloutStatus RolloutStatusResponse"
+        "CancelRolloutsResponse ConcurrencyConfig GraderCompleteRequest GraderConfig "
+        "GraderStatus MessageDict Messages RolloutCompleteRequest RolloutErrorCategory "
+        "RolloutInitRequest RolloutSample RolloutStatus RolloutStatusResponse"
     ),
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.rollout import RolloutContext, RolloutResult
-from osmosis_ai.rollout_server.trainer import delivery
+from osmosis_ai.rollout_server.trainer import client, delivery
 from tests.osmosis_ai.rollout_server.agents import Asking
 from tests.osmosis_ai.rollout_server.trainer import (
     PATIENCE_S,
@@ -144,7 +144,7 @@ def test_no_result_is_lost_over_an_error_that_nobody_foresaw(
     ask, failures = delivery.TrainerChannel.ask, iter([RuntimeError("unforeseen")])
 
     async def failing(self: Any, path: str, *rest: Any, **options: Any) -> Any:
-        if path == delivery.COMPLETED_PATH and (error := next(failures, None)):
+        if path == client.COMPLETED_PATH and (error := next(failures, None)):
             raise error
         return await ask(self, path, *rest, **options)
 

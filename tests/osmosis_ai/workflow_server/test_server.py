@@ -13,7 +13,7 @@ from osmosis_ai.rollout.backend.local import LocalBackend
 from osmosis_ai.rollout.server import ControllerAuth, create_rollout_server
 from osmosis_ai.rollout_server.settings import ServerSettings
 from osmosis_ai.rollout_server.trainer import client, delivery
-from osmosis_ai.workflow_server import backend
+from osmosis_ai.workflow_server import rollouts
 from tests.osmosis_ai.rollout_server.trainer import KEY, Served, served
 from tests.osmosis_ai.workflow_server.controller import CONTROLLER_KEY, Controller, asked
 from tests.osmosis_ai.workflow_server.workflows import Asking, Config, Matching, config, tidying
@@ -181,10 +181,13 @@ def test_a_failure_is_reported_and_says_why(
     assert graded["err_category"] == category
 
 
-def test_a_workflow_that_swallows_its_cancellation_is_left_behind(
-    serve: Callable[..., Served], controller: Controller, monkeypatch: pytest.MonkeyPatch
+def test_a_workflow_that_swallows_its_cancellation_is_left_behind_and_the_log_says_where(
+    serve: Callable[..., Served],
+    controller: Controller,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ):
-    monkeypatch.setattr(backend, "CLEAN_UP_S", 0.05)
+    monkeypatch.setattr(rollouts, "CLEAN_UP_S", 0.05)
     server = serve()
     server.ask("POST", "/rollout", asked(controller, "r", "swallow", agent_timeout_sec=0.05))
     assert controller.result("/graded/r")["err_message"] == "the workflow timed out after 0.05 s"
@@ -195,6 +198,9 @@ def test_a_workflow_that_swallows_its_cancellation_is_left_behind(
     assert controller.result("/graded/s")["err_message"] == "the rollout was cancelled"
     server.ask("POST", "/rollout", asked(controller, "t"))
     assert controller.result("/graded/t")["status"] == "success"
+    assert "the workflow of rollout r did not end although it was cancelled" in caplog.text
+    assert "workflows.py" in caplog.text and " in run > " in caplog.text
+    assert "asyncio" not in [record.name for record in caplog.records]
 
 
 def test_a_workflow_that_is_cancelled_twice_may_clean_up(
@@ -297,7 +303,7 @@ def test_a_shutdown_says_how_many_calls_back_nobody_has_taken(
         assert server.ask("POST", "/rollout", asked(controller, "r")).status == 202
         while server.ask("GET", "/rollout/r/status").json()["status"] != "success":
             pass
-    assert "results_undelivered results=2 kept=nowhere" in caplog.messages
+    assert "results_undelivered results=2" in caplog.messages
 
 
 def test_who_asks_needs_the_key_and_no_address_inside_is_called(
@@ -342,5 +348,5 @@ def test_what_is_no_workflow_is_refused_when_the_backend_is_made():
         LocalBackend(workflow=Matching)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'Asking' names no object"):
         LocalBackend(workflow="Asking")
-    with pytest.raises(TypeError, match="needs an ExecutionBackend, not <class"):
+    with pytest.raises(TypeError, match="needs a LocalBackend, not <class"):
         create_rollout_server(backend=LocalBackend)  # type: ignore[arg-type]
