@@ -28,7 +28,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from .api.datasets import UPLOADS
-from .api.description import DESCRIPTION
 from .api.table import ENDPOINTS
 from .database.connection import Database, cause, state
 from .database.schema import NEWEST, writable_revision
@@ -44,9 +43,7 @@ from .http.hardening import (
     on_http_error,
     on_refused,
 )
-from .http.observing import ObservedRequest, Observing
-from .operations.logs import log_exchange
-from .operations.metrics import Metrics, show_metrics
+from .http.log import Logging
 from .pages.live import Streams
 from .pages.rendering import as_page
 from .pages.routes import PAGES
@@ -70,25 +67,17 @@ def create_app(
 
     The scheduler, where there is one, takes runs as long as the application is served.
     """
-    metrics = Metrics(database, settings.data, scheduler)
-
-    def observe(exchange: ObservedRequest) -> None:
-        log_exchange(exchange)
-        metrics.observe(exchange)
-
     app = Starlette(
         lifespan=_lifespan(scheduler),
         routes=[
             *(endpoint.route() for endpoint in ENDPOINTS),
             *UPLOADS,
-            *DESCRIPTION,
             *PAGES,
             Route("/health", live, methods=["GET"]),
             Route("/health/ready", ready, methods=["GET"]),
-            Route("/metrics", show_metrics, methods=["GET"]),
         ],
         middleware=[
-            Middleware(Observing, observe=observe),
+            Middleware(Logging),
             Middleware(Hardening, allowed_hosts=settings.allowed_hosts),
         ],
         exception_handlers={
@@ -105,7 +94,6 @@ def create_app(
     app.state.database = database
     app.state.vault = vault
     app.state.scheduler = scheduler
-    app.state.metrics = metrics
     app.state.failed_logins = Throttle(settings.limits.failed_logins)
     app.state.device_logins = Throttle(settings.limits.device_logins)
     app.state.checks = DatasetChecks()

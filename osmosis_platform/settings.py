@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from osmosis_ai.secret import Secret
-
 MIB = 1024 * 1024
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -63,8 +61,6 @@ class Settings:
     """The names in `Host` headers that are answered."""
     oldest_client: tuple[int, ...] = (0, 1)
     """The lowest version of the `osmosis` command that is served."""
-    metrics_token: Secret | None = None
-    """The token for which `/metrics` answers; None: there are no metrics."""
     has_trainer: bool = False
     """Whether training runs are executed; else they are refused."""
     limits: ServerLimits = ServerLimits()

@@ -76,9 +76,7 @@ def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
         Endpoint("GET", f"{one}/metrics", about(_metrics)),
         Endpoint("GET", f"{one}/logs", about(_logs), query=LogPage),
         Endpoint("GET", f"{one}/report", about(_report)),
-        Endpoint(
-            "GET", f"{one}/conversations", about(_conversations), media_type="application/x-ndjson"
-        ),
+        Endpoint("GET", f"{one}/conversations", about(_conversations)),
         Endpoint("POST", f"{one}/stop", about(_stop), Needs.WRITE),
         Endpoint("DELETE", one, about(_delete), Needs.WRITE),
     )

@@ -12,11 +12,8 @@ from importlib import import_module
 import click
 
 COMMANDS: Mapping[str, str] = {
-    "backup": "upkeep:backup_command",
-    "db": "upkeep:database_group",
-    "key": "upkeep:key_group",
+    "db": "database:database_group",
     "member": "members:member_group",
-    "restore": "upkeep:restore_command",
     "serve": "serve:serve_command",
     "token": "tokens:token_group",
     "try": "trial:try_command",

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-NEEDED = ("alembic", "cryptography", "prometheus_client", "sqlalchemy", "starlette", "uvicorn")
+NEEDED = ("alembic", "cryptography", "sqlalchemy", "starlette", "uvicorn")
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -8,19 +8,15 @@ import logging
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 
-from osmosis_ai.secret import Secret
-
 from .execution_options import Chosen, Executing, execution_options
-from .options import gathered
 from .place import DataPlace, opened, place_options
 
 if TYPE_CHECKING:
@@ -34,66 +30,6 @@ if TYPE_CHECKING:
 
 SILENCE_S = 15.0
 """Of a database server, after which its connection is lost. Locks are waited for less long."""
-METRICS_TOKEN_VARIABLE = "OSMOSIS_PLATFORM_METRICS_TOKEN"
-_SHORTEST = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """How the platform is watched."""
-
-    log_format: str
-    log_level: str
-    metrics_token: Secret | None
-
-
-_OPTIONS = (
-    click.option(
-        "--log-format",
-        type=click.Choice(("text", "json")),
-        default="text",
-        show_default=True,
-        help="How standard error has the log: lines to read, or a JSON document a line.",
-    ),
-    click.option(
-        "--log-level",
-        type=click.Choice(("info", "warning", "error")),
-        default="warning",
-        show_default=True,
-        help="The least that is logged; info has every request and run.",
-    ),
-    click.option(
-        "--metrics-token-file",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
-        help="A file with the token for which /metrics gives figures to Prometheus. Also by "
-        f"{METRICS_TOKEN_VARIABLE}, which holds the token; without one there are none.",
-    ),
-)
-
-
-def _operation(log_format: str, log_level: str, metrics_token_file: Path | None) -> Operation:
-    return Operation(log_format, log_level, _metrics_token(metrics_token_file))
-
-
-operation_options = gathered("operation", _operation, _OPTIONS)
-"""Give a command these options, as `operation`."""
-
-
-def _metrics_token(path: Path | None) -> Secret | None:
-    name = METRICS_TOKEN_VARIABLE if path is None else "--metrics-token-file"
-    try:
-        given = os.environ.get(METRICS_TOKEN_VARIABLE) if path is None else path.read_text("ascii")
-    except OSError as error:
-        raise click.UsageError(f"{name} {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise click.UsageError(f"{name} {path}: the token is not ASCII") from None
-    if given is None:
-        return None
-    token = given.strip()
-    if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
-        raise click.UsageError(f"{name}: a token has at least {_SHORTEST} visible characters")
-    return Secret(token, name)
 
 
 port_option = click.option(
@@ -122,14 +58,28 @@ port_option = click.option(
     "speaks TLS.",
 )
 @execution_options
-@operation_options
+@click.option(
+    "--log-format",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="How standard error has the log: lines to read, or a JSON document a line.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(("info", "warning", "error")),
+    default="warning",
+    show_default=True,
+    help="The least that is logged; info has every request and run.",
+)
 @place_options
 def serve_command(
     host: str,
     port: int,
     public_url: str | None,
     executing: Executing,
-    operation: Operation,
+    log_format: str,
+    log_level: str,
     place: DataPlace,
     as_json: bool,
     announce: Callable[[str, Database], None] | None = None,
@@ -148,7 +98,7 @@ def serve_command(
     """
     from ..app import create_app
     from ..execution import deletion
-    from ..operations import logs
+    from ..http import log
     from ..settings import ServerLimits, Settings
 
     folder = place.data
@@ -158,12 +108,11 @@ def serve_command(
         folder,
         public_url,
         hosts,
-        metrics_token=operation.metrics_token,
         has_trainer=chosen.trainer is not None,
         limits=replace(ServerLimits(), dataset_bytes=executing.max_upload),
     )
-    logs.configure(operation.log_format, operation.log_level)
-    with opened(place, SILENCE_S) as database, _with_its_key(folder):
+    log.configure(log_format, log_level)
+    with opened(place, SILENCE_S) as database:
         _close_to_others(folder)
         vault = _vault(folder, database)
         deletion.sweep(database, folder)
@@ -268,23 +217,6 @@ def _close_to_others(folder: Path) -> None:
         else:
             message = "others could use %s (mode %o): it has the mode %o now"
         logging.getLogger("osmosis_platform").warning(message, path, found, mode)
-
-
-@contextmanager
-def _with_its_key(folder: Path) -> Iterator[None]:
-    """Keep the key from being changed meanwhile."""
-    from ..vault.cipher import KeyProblem
-    from ..vault.key_change import serving
-
-    with ExitStack() as held:
-        try:
-            held.enter_context(serving(folder))
-        except KeyProblem as error:
-            raise click.ClickException(str(error)) from None
-        except OSError as error:
-            message = f"--data {folder}: no file in it can be locked: {error.strerror}"
-            raise click.ClickException(message) from None
-        yield
 
 
 def _vault(folder: Path, database: Database) -> Vault:

@@ -67,12 +67,7 @@ def try_command(ctx: click.Context, data: Path | None, port: int, as_json: bool)
     Example:
       cd agents && osmosis platform try
     """
-    from ..vault.key_change import is_served
-
     trial = _trial(data or data_home() / "try")
-    if is_served(trial.data):  # whose login ends where another takes its place
-        message = f"a platform serves {trial.data} already: end it first, or give another --data"
-        raise click.ClickException(message)
     words = ["--data", str(trial.data), "--port", str(port), *(["--json"] if as_json else [])]
     with serve_command.make_context("serve", words, parent=ctx) as inner:
         assert serve_command.callback is not None

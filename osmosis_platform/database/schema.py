@@ -45,11 +45,10 @@ def upgrade(database: Database) -> None:
         database.engine.connect().execution_options(osmosis_writes=True) as connection,
         connection.begin(),
     ):
-        upgrade_within(connection)
+        _upgrade(connection)
 
 
-def upgrade_within(connection: Connection, to: str = "head") -> None:
-    """Do so in a transaction."""
+def _upgrade(connection: Connection) -> None:
     from alembic import command  # takes time that only the first start needs
     from alembic.config import Config
     from alembic.util import CommandError
@@ -60,7 +59,7 @@ def upgrade_within(connection: Connection, to: str = "head") -> None:
         connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
     config.attributes["connection"] = connection
     try:
-        command.upgrade(config, to)
+        command.upgrade(config, "head")
     except CommandError:
         raise SchemaProblem(
             "the database is of a newer version of the platform, or of one before the first "

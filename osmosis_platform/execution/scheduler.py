@@ -26,11 +26,9 @@ _log = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Executes what was submitted, from `start` to `stop`."""
+    """Executes what was submitted, `max_runs` at once, from `start` to `stop`."""
 
     def __init__(self, services: Services, *, max_runs: int) -> None:
-        self.max_runs = max_runs
-        """Executed at once, at most."""
         self._services = services
         self._free = threading.Semaphore(max_runs)
         self._threads: dict[str, threading.Thread] = {}
@@ -41,11 +39,6 @@ class Scheduler:
         self._trouble = ""
         """Why no run could be taken when it was tried last."""
         self._cleaner = threading.Thread(target=self._clean, name="osmosis-cleaning", daemon=True)
-
-    @property
-    def executing(self) -> int:
-        """How many runs are executed now."""
-        return len(self._threads)
 
     @property
     def takes_runs(self) -> bool:

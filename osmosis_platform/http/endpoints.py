@@ -93,9 +93,9 @@ class ApiAnswer:
 
 @dataclass(frozen=True, slots=True)
 class FileAnswer:
-    """A file that is sent back in pieces."""
+    """A file of JSON lines, sent back line by line."""
 
-    pieces: Iterator[bytes]
+    lines: Iterator[bytes]
 
 
 Handler = Callable[[Any], ApiAnswer | FileAnswer]
@@ -113,7 +113,6 @@ class Endpoint:
     query: type[BaseModel] | None = None
     in_transaction: bool = True
     """False where the handler takes long and opens its own."""
-    media_type: str = "application/json"
 
     def route(self) -> Route:
         """Return it as Starlette wants it."""
@@ -132,7 +131,7 @@ class Endpoint:
                 self._handle, request, body=body, query=query, caller=caller, workspace=workspace
             )
             if isinstance(answer, FileAnswer):
-                return StreamingResponse(answer.pieces, media_type=self.media_type)
+                return StreamingResponse(answer.lines, media_type="application/x-ndjson")
             return JSONResponse(answer.document, status_code=answer.status)
 
         return respond

@@ -5,7 +5,6 @@ A missing, an empty, a repeated, a malformed and a wrong Authorization get one a
 
 from __future__ import annotations
 
-import hmac
 import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -16,7 +15,6 @@ from ..accounts.registry import is_repository
 from ..accounts.tokens import Caller, CallerWorkspace, find_caller, find_workspace
 from ..database.models import Workspace
 from ..errors import Refused
-from ..identifiers import digest
 
 _BEARER = re.compile(rb"bearer ([!-~]{1,512})", re.IGNORECASE)
 _VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,3}")
@@ -37,11 +35,6 @@ def bearer_token(request: Request) -> str:
     values = [value for name, value in request.scope["headers"] if name == b"authorization"]
     match = _BEARER.fullmatch(values[0]) if len(values) == 1 else None
     return match[1].decode("ascii") if match else ""
-
-
-def is_same(given: str, expected: str) -> bool:
-    """Return whether a token is the expected one, in the same time for every token."""
-    return hmac.compare_digest(digest(given).encode(), digest(expected).encode())
 
 
 def authenticate(session: Session, token: str) -> Caller:

@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.fernet import Fernet, InvalidToken
 
 from ..identifiers import new_id
 
@@ -29,21 +29,17 @@ class KeyProblem(Exception):
 
 
 class Vault:
-    """Encrypts, decrypts and signs.
+    """Encrypts, decrypts and signs."""
 
-    By the first of several keys with spaces between; the others decrypt what they encrypted.
-    """
-
-    def __init__(self, keys: str) -> None:
+    def __init__(self, key: str) -> None:
         try:
-            self._fernet = MultiFernet([Fernet(key) for key in keys.split()])
+            self._fernet = Fernet(key)
         except (ValueError, TypeError):
             raise KeyProblem(
                 f"the key is not one of Fernet: 32 bytes in URL-safe base64; make one with "
                 f"`{_GENERATE}`"
             ) from None
-        first = keys.split(maxsplit=1)[0].encode("ascii")
-        self._signing_key = hmac.digest(first, b"upload urls", "sha256")
+        self._signing_key = hmac.digest(key.encode("ascii"), b"upload urls", "sha256")
 
     def __repr__(self) -> str:
         return "Vault(****)"
@@ -56,13 +52,6 @@ class Vault:
         """Return the value; raise KeyProblem when another key encrypted it."""
         try:
             return self._fernet.decrypt(stored).decode("utf-8")
-        except InvalidToken:
-            raise KeyProblem(_OTHER_KEY) from None
-
-    def rotate(self, stored: bytes) -> bytes:
-        """Return what is stored of a value by the first key; KeyProblem as above."""
-        try:
-            return self._fernet.rotate(stored)
         except InvalidToken:
             raise KeyProblem(_OTHER_KEY) from None
 
@@ -89,7 +78,7 @@ def _read_or_make(path: Path) -> str:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
         _make(path)
-    return read_keys(path)
+    return _read(path)
 
 
 def _make(path: Path) -> None:
@@ -106,8 +95,8 @@ def _make(path: Path) -> None:
         own.unlink(missing_ok=True)
 
 
-def read_keys(path: Path) -> str:
-    """Return what a key file says; KeyProblem where others can read it."""
+def _read(path: Path) -> str:
+    """Return the key in a file; KeyProblem where others can read it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     with os.fdopen(descriptor, encoding="ascii") as file:
         status = os.fstat(file.fileno())

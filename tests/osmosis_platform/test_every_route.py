@@ -17,7 +17,6 @@ import pytest
 from sqlalchemy import select
 from starlette.routing import Route
 
-from osmosis_ai.secret import Secret
 from osmosis_platform.accounts import browsers
 from osmosis_platform.app import create_app
 from osmosis_platform.database.models import Base, User
@@ -30,7 +29,6 @@ FOR_EVERYBODY = {
     "GET /login": "",
     "POST /login": "a form",
     "GET /static/{name}": "",
-    "GET /api/openapi.json": "what is in the documentation",
     "GET /health": "",
     "GET /health/ready": "",
     "POST /api/cli/device/authorize": "no token yet",
@@ -55,7 +53,6 @@ FORM = {"role": "viewer", "name": "A_NAME", "value": "a-value", "scope": "user",
 IMPATIENT = ServerLimits(
     body_timeout_s=0.01, form_upload_timeout_s=0.01, upload_pause_s=0.01, device_interval_s=0
 )
-TOKEN = "a-token-of-the-operator"
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ class Asked:
 
     @property
     def is_page(self) -> bool:
-        return not self.path.startswith(("/api/", "/uploads/", "/metrics", "/health", "/static/"))
+        return not self.path.startswith(("/api/", "/uploads/", "/health", "/static/"))
 
     @property
     def is_endless(self) -> bool:
@@ -98,9 +95,7 @@ class Asked:
 @pytest.fixture(scope="module")
 def platform_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlatformServer]:
     """A platform that waits for no body."""
-    token = Secret(TOKEN, "a test")
-    data = tmp_path_factory.mktemp("platform")
-    with serving(data, metrics_token=token) as server:
+    with serving(tmp_path_factory.mktemp("platform")) as server:
         yield server
 
 

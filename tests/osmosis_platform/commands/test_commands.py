@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
 import signal
@@ -22,7 +21,6 @@ from osmosis_platform.accounts.tokens import find_caller
 from osmosis_platform.commands.confinement_options import program
 from osmosis_platform.database.connection import FILE_NAME, Database, parse_address, render_url
 from osmosis_platform.database.models import User
-from osmosis_platform.vault.cipher import open_vault
 from tests.support.typed_input import Terminal
 
 from .conftest import Command
@@ -132,12 +130,6 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
         (("serve", "--trainer-origin", "http://x"), 2, "--trainer-origin is for --trainer"),
         (("serve", "--trainer", "sh", "--trainer-origin", "x"), 2, "--trainer-origin: "),
         (("serve", "--ray-address", "auto"), 2, "--ray-address is for --executor ray"),
-        (
-            ("serve", "--metrics-token-file", "/nowhere"),
-            2,
-            "--metrics-token-file /nowhere: No such",
-        ),
-        (("serve", "--metrics-token-file", "/dev/null"), 2, "at least 16 visible characters"),
         (("serve", "--log-format", "xml"), 2, "'xml' is not one of"),
         (("serve", "--database", "sqlite:///x"), 2, "--database: must be postgresql://USER@HOST"),
         (("serve", "--database", "postgresql://a@b"), 2, "must be postgresql://USER@HOST/DATABASE"),
@@ -198,42 +190,6 @@ def test_no_key_is_made_for_secrets_that_another_encrypted(
     status, _, err = platform("serve", "--port", "0", "--max-runs", "0")
     assert (status, "put it back" in err) == (1, True)
     assert not (data / "secret.key").exists()
-
-
-def test_the_key_is_changed_by_a_command_that_shows_none(
-    platform: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    status, _, err = platform("key", "change")
-    assert (status, f"{tmp_path / 'data' / 'secret.key'}: No such file" in err) == (1, True)
-    open_vault(tmp_path / "data", None)
-    before = (tmp_path / "data" / "secret.key").read_text()
-    status, out, _ = platform("key", "change")
-    assert (status, out) == (
-        0,
-        f"0 values are encrypted by the new key of {tmp_path / 'data' / 'secret.key'}: keep a copy."
-        " Older backups need the old key.\n",
-    )
-    after = (tmp_path / "data" / "secret.key").read_text()
-    assert after != before
-    monkeypatch.setenv("OSMOSIS_PLATFORM_SECRET_KEY", before)
-    status, _, err = platform("key", "change")
-    assert (status, "put a new one before it" in err) == (2, True)
-    monkeypatch.setenv("OSMOSIS_PLATFORM_SECRET_KEY", f"{after} {before}")
-    status, out, err = platform("key", "change", "--json")
-    assert (status, json.loads(out)) == (0, {"key": "OSMOSIS_PLATFORM_SECRET_KEY", "values": 0})
-    monkeypatch.setenv("OSMOSIS_PLATFORM_SECRET_KEY", "not-a key")
-    status, _, told = platform("key", "change")
-    assert (status, "is not one of Fernet" in told) == (1, True)
-    assert not [key for key in (before, after, "not-a") if key in out + err + told]
-
-
-def test_a_data_folder_whose_files_cannot_be_locked_is_refused(
-    platform: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refused = Mock(side_effect=OSError(errno.ENOLCK, "No locks available"))
-    monkeypatch.setattr("osmosis_platform.locks.fcntl.flock", refused)
-    status, _, err = platform("serve", "--port", "0")
-    assert (status, "no file in it can be locked: No locks available" in err) == (1, True)
 
 
 def test_what_others_can_read_in_the_data_folder_is_closed_with_a_warning(

@@ -13,14 +13,13 @@ import pytest
 import yaml
 
 from osmosis_cli.main import cli
-from osmosis_platform.commands import place, serve
+from osmosis_platform.commands import place
 from osmosis_platform.vault.cipher import KEY_VARIABLE
 
 FOLDER = Path(__file__).parents[3] / "docs" / "platform" / "deploy"
 UNIT = FOLDER / "osmosis-platform.service"
 VARIABLES = {
     KEY_VARIABLE,
-    serve.METRICS_TOKEN_VARIABLE,
     place.DATA_VARIABLE,
     place.DATABASE_VARIABLE,
     place.PASSWORD_FILE_VARIABLE,

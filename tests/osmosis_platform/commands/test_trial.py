@@ -22,7 +22,6 @@ from osmosis_platform.accounts.passwords import matches
 from osmosis_platform.accounts.tokens import find_caller
 from osmosis_platform.database.connection import Database
 from osmosis_platform.database.models import Member, User, Workspace
-from osmosis_platform.vault.key_change import serving
 from tests.support.pushed_workspace import GIT_TOKEN, commit, git, make_workspace
 
 from .conftest import Command
@@ -146,17 +145,6 @@ def test_what_is_missing_is_one_sentence(
     monkeypatch.chdir(tmp_path)
     status, out, err = platform("try")
     assert (status, out, "is in no Git work tree" in err) == (1, "", True)
-
-
-@pytest.mark.usefixtures("workspace")
-def test_a_folder_that_is_served_keeps_its_login(trial: Trial, platform: Command) -> None:
-    trial("--json")
-    with serving(trial.data):
-        status, out, err = platform("try", "--data", str(trial.data), "--port", "0")
-    assert (status, out) == (1, "")
-    assert f"a platform serves {trial.data} already: end it first, or give another --data" in err
-    with trial.database() as session:
-        assert find_caller(session, trial.tokens[-1]) is not None
 
 
 @contextmanager

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import copy
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import select
 
 from osmosis_executors.local import LocalExecutor
-from osmosis_platform.backup.archive import dump
-from osmosis_platform.database.models import Run, now
+from osmosis_platform.database.connection import Database
+from osmosis_platform.database.models import Base, Run, now
 from osmosis_platform.execution import scheduler as scheduling
 from osmosis_platform.execution.claims import Claims, finish
 from osmosis_platform.execution.execute import Services
 from osmosis_platform.execution.scheduler import Scheduler
+from osmosis_platform.settings import Settings
 from tests.support.platform_fleet import PATIENCE_S, SECRET, Fleet, fleet, until
 from tests.support.platform_server import PlatformServer
 from tests.support.submitted_runs import run_of
@@ -212,8 +217,40 @@ def test_a_run_that_kills_its_platform_is_given_up_and_one_beside_it_is_not(kept
     assert (finished.status, finished.interruptions) == ("finished", 2), kept.log(other)
 
 
+@pytest.mark.slow
+def test_a_copy_of_the_data_folder_resumes_elsewhere_as_the_documentation_has_it(
+    kept: Fleet, tmp_path: Path
+) -> None:
+    if not kept.platform.database.is_sqlite:
+        pytest.skip("the database is in no folder")
+    kept.is_open = False
+    first = kept.serve(max_runs=1)
+    run_id = kept.submit("a")
+    until(lambda: kept.paid("a") == [1, 1, 0], lambda: kept.log(run_id))
+    first.terminate()
+    first.wait()
+    there = tmp_path / "there"
+    there.mkdir()
+    pack = ["tar", "-cz", "--exclude", "./environments", "-C", kept.platform.settings.data, "."]
+    packed = subprocess.run(pack, stdout=subprocess.PIPE, check=True).stdout
+    subprocess.run(["tar", "-xz", "-C", there], input=packed, check=True)
+    platform = copy(kept.platform)
+    platform.settings, platform.database = Settings(data=there), Database.in_folder(there)
+    moved = replace(kept, platform=platform)
+    kept.is_open = True
+    moved.serve(max_runs=1)
+    moved.until_ended([run_id])
+    platform.database.close()
+    assert kept.paid("a") == [1, 2, 1]
+    assert run_of(platform, run_id).status == "finished", moved.log(run_id)
+
+
 def _check_that_the_secret_is_nowhere(kept: Fleet) -> None:
-    rows = [line for _, lines in dump(kept.platform.database) for line in lines]
+    with kept.platform.database.reading() as session:
+        found = [
+            row for table in Base.metadata.tables.values() for row in session.execute(select(table))
+        ]
+    rows = [repr(row).encode() for row in found]
     texts = [*rows, kept.log_file.read_bytes()]
     data = kept.platform.settings.data
     texts += [path.read_bytes() for path in data.rglob("*") if path.is_file()]

@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-from ..http.observing import ObservedRequest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-FORMATS = ("text", "json")
-LEVELS = ("info", "warning", "error")
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 FACTS = "osmosis_facts"
 """The attribute of a record with what only JSON shows."""
 _log = logging.getLogger("osmosis_platform.requests")
@@ -32,20 +31,48 @@ def configure(form: str, level: str) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def log_exchange(exchange: ObservedRequest) -> None:
-    """Log a request."""
-    duration_ms = round(exchange.duration_s * 1000, 1)
+class Logging:
+    """Middleware around all others: a line for each request, by its route, never path or query.
+
+    A path may hold what users typed, and the URL of an upload its signature.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, and log how it ended."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begun = time.perf_counter()
+        status = 500  # unless the answer begins with another
+
+        async def send_noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_noting)
+        finally:
+            _log_request(scope, status, time.perf_counter() - begun)
+
+
+def _log_request(scope: Scope, status: int, duration_s: float) -> None:
+    state = scope.get("state", {})
     facts = {
-        "request_id": exchange.request_id,
-        "method": exchange.method,
-        "route": exchange.route,
-        "status": exchange.status,
-        "duration_ms": duration_ms,
-        "user": exchange.user,
+        "request_id": state.get("request_id", ""),
+        "method": scope["method"] if scope["method"] in _METHODS else "other",
+        "route": getattr(scope.get("route"), "path", "(none)"),
+        "status": status,
+        "duration_ms": round(duration_s * 1000, 1),
+        "user": state.get("user"),  # whose token it had
     }
     _log.info(
-        "request %s %s %s: %d in %s ms",
-        *(exchange.request_id, exchange.method, exchange.route, exchange.status, duration_ms),
+        "request %(request_id)s %(method)s %(route)s: %(status)d in %(duration_ms)s ms",
+        facts,
         extra={FACTS: facts},
     )
 

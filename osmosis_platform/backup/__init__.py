@@ -1,1 +1,0 @@
-"""A platform in one file: written while it serves, and restored into an empty place."""

@@ -1,1 +1,0 @@
-"""What an operator sees of a platform: its health, its figures, and its log."""
