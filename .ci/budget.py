@@ -14,9 +14,9 @@ MOST = {
     "osmosis_ai": 20_095,
     "osmosis_cli": 10_370,
     "osmosis_executors": 2_022,
-    "osmosis_platform": 13_195,
+    "osmosis_platform": 11_766,
     "pytest_osmosis": 29_066,
-    "tests": 61_807,
+    "tests": 60_940,
 }
 
 

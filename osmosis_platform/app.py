@@ -44,7 +44,6 @@ from .http.hardening import (
     on_refused,
 )
 from .http.log import Logging
-from .pages.live import Streams
 from .pages.rendering import as_page
 from .pages.routes import PAGES
 from .pages.run_rows import Recent, RowView
@@ -97,7 +96,6 @@ def create_app(
     app.state.failed_logins = Throttle(settings.limits.failed_logins)
     app.state.device_logins = Throttle(settings.limits.device_logins)
     app.state.checks = DatasetChecks()
-    app.state.streams = Streams()
     app.state.rendered = Recent[str](most=16 * MIB)
     app.state.rows = Recent[list[RowView]](most=50_000)
     return app

@@ -130,12 +130,11 @@ def serve_command(
 
 
 def _serve(app: Starlette, bound: socket) -> None:
-    """Answer requests until a signal; then end at once what takes long, or follows a page."""
+    """Answer requests until a signal; then end at once what takes long."""
     from osmosis_ai.rollout_server.http.uvicorn import Server, configure
 
     class PlatformServer(Server):
         async def shutdown(self, sockets: list[socket] | None = None) -> None:
-            app.state.streams.is_closing = True
             app.state.checks.closing.set()
             await super().shutdown(sockets)
 

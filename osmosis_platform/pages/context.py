@@ -25,7 +25,7 @@ from ..http.endpoints import base_url
 from ..settings import Settings
 from ..vault.cipher import Vault
 from .forms import SESSION_COOKIE, form_token, read_form, session_cookie
-from .rendering import ElsewhereFirst, Page, page, render, text_of
+from .rendering import ElsewhereFirst, Page, page, render
 
 _DONE: Mapping[str, str] = {
     "saved": "Saved.",
@@ -89,10 +89,6 @@ class PageContext:
         text = self.query(name)
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
-    def text(self, template: str, **values: Any) -> str:
-        """Return a part of a page."""
-        return text_of(template, **self._known(), **values)
-
     def show(self, template: str, **values: Any) -> HTMLResponse:
         """Return a page."""
         mine = registry.workspaces_of(self.session, self.user.id)
@@ -102,17 +98,12 @@ class PageContext:
             workspaces=[each for each, _ in mine],
             problem=self.problem,
             done=_DONE.get(self.query("done"), ""),
-            **self._known(),
+            visit=self,
+            user=self.user,
+            workspace=self.workspace,
+            token=form_token(self.vault, session_cookie(self.request)),
             **values,
         )
-
-    def _known(self) -> dict[str, Any]:
-        return {
-            "visit": self,
-            "user": self.user,
-            "workspace": self.workspace,
-            "token": form_token(self.vault, session_cookie(self.request)),
-        }
 
 
 T = TypeVar("T")

@@ -48,14 +48,10 @@ class ElsewhereFirst(Exception):
         self.path = path
 
 
-def text_of(template: str, **values: Any) -> str:
-    """Return what a template makes of values."""
-    return _TEMPLATES.get_template(template).render(**values)
-
-
 def render(template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """Return a page."""
-    return HTMLResponse(text_of(template, **values), status_code=status, headers=_HEADERS)
+    content = _TEMPLATES.get_template(template).render(**values)
+    return HTMLResponse(content, status_code=status, headers=_HEADERS)
 
 
 def go_to(path: str) -> RedirectResponse:

@@ -7,7 +7,6 @@ from starlette.routing import Route
 from . import compare, datasets, login, members, run_list, run_page, secrets, tokens
 from .context import done_by, shown_by
 from .device import decide, show_device
-from .live import streamed_by
 from .login import log_in, log_out, show_login
 from .rendering import Page, page
 from .static_files import STATIC
@@ -39,9 +38,7 @@ PAGES = [
     *STATIC,
     _get(_ALL, shown_by(login.enter)),
     _get(_RUNS, shown_by(run_list.show_runs)),
-    _get(f"{_RUNS}/events", streamed_by(run_list.live_runs)),
     _get(_RUN, shown_by(run_page.show_run)),
-    _get(f"{_RUN}/events", streamed_by(run_page.live_run)),
     _post(f"{_RUN}/stop", done_by(run_page.stop_run, run_page.show_run)),
     _post(f"{_RUN}/title", done_by(run_page.set_title, run_page.show_run)),
     _post(f"{_RUN}/again", done_by(run_page.run_again, run_page.show_run)),

@@ -16,7 +16,6 @@ from ..database.models import Run, User
 from ..runs import records
 from ..runs.kinds import EVALUATION, TRAINING, RunKind
 from .context import PageContext
-from .live import LivePart, Update
 from .run_view import ConfigView, FigureView, RunView, config_of, figure_of, view_of
 
 PAGE = 50
@@ -143,22 +142,6 @@ def show_runs(context: PageContext) -> Response:
         trends=_trends(context, listing),
         others=[kind for kind in (EVALUATION, TRAINING) if kind != listing.kind],
     )
-
-
-def live_runs(context: PageContext, cursor: int) -> Update:
-    """Return what the list shows now."""
-    listing = RunListing.of(context)
-    runs, _ = _runs(context, listing)
-
-    shown: dict[str, Any] = {"listing": listing, "runs": runs}
-    parts = [LivePart("runs", runs, lambda: context.text("runs_table.html", **shown))]
-    if listing.kind == EVALUATION:
-        ended = [run.id for run in runs if run.has_ended]
-        trends = LivePart(
-            "trends", ended, lambda: context.text("trends.html", trends=_trends(context, listing))
-        )
-        parts.append(trends)
-    return Update(parts)
 
 
 def _runs(context: PageContext, listing: RunListing) -> tuple[list[RunView], int]:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import groupby, pairwise, zip_longest
-from typing import Any
 
 from sqlalchemy import select
 from starlette.responses import HTMLResponse, Response
@@ -20,10 +19,9 @@ from ..runs import logs, records
 from ..runs.kinds import EVALUATION, KINDS, TRAINING, RunKind
 from ..runs.submissions import submission_model
 from .context import PageContext
-from .live import LivePart, Update
 from .rendering import go_to
 from .run_rows import Recent, list_rows, render_report, report_of
-from .run_view import RunView, view_of
+from .run_view import view_of
 
 LINES = 200
 """Of a log on one page."""
@@ -33,48 +31,38 @@ _COMPARABLE = 50
 
 
 def show_run(context: PageContext) -> Response:
-    """Show the run."""
+    """Show the run; the values of its variables are not shown."""
     kind, run = find_run(context)
     view = view_of(run)
     before = context.whole("before") or None
     lines = logs.lines(context.session, run, cursor=before, limit=LINES, backward=True)
     earlier = logs.next_cursor(lines, before, limit=LINES, backward=True)
+    is_over = view.has_ended and (run.completed_at is None or run.completed_at < now() - _LINGERS)
+    found = select(Run.id).where(Run.id == run.id, Run.report.is_not(None))  # it may be large
+    has_report = context.session.scalar(found) is not None
+    listing, problem = None, ""
+    try:
+        listing = list_rows(context, run) if has_report else None
+    except Refused as error:  # the rest of the page is there all the same
+        problem = error.message
+    workspace = context.session.get_one(Workspace, context.workspace.id)
     return context.show(
         "run.html",
         active="runs",
         kind=kind,
         run=view,
         steps=_steps([*reversed(lines)]),
-        cursor=lines[0].id if lines else 0,
         earlier=earlier,
         before=before,
-        is_live=before is None and not _is_over(view),
-        **_parts(context, run),
-    )
-
-
-def live_run(context: PageContext, cursor: int) -> Update:
-    """Return what the page of the run shows now."""
-    _, run = find_run(context)
-    view = view_of(run)
-    lines = logs.lines(context.session, run, cursor=cursor, limit=1000, backward=False)
-    shown: dict[str, Any] = {"run": view, **_parts(context, run)}
-    has_report = shown["has_report"]
-
-    def part(name: str, state: object) -> LivePart:
-        return LivePart(name, state, lambda: context.text(f"run_{name}.html", **shown))
-
-    return Update(
-        [
-            part("status", view.outcome),
-            part("actions", (view.status, has_report)),
-            part("figures", view),
-            part("facts", (view.status, view.commit, run.interruptions)),
-            part("rows", (has_report, view.rows)),
-        ],
-        lines=context.text("log_lines.html", steps=_steps(lines)) if lines else "",
-        cursor=lines[-1].id if lines else cursor,
-        has_ended=_is_over(view) and not lines,
+        is_live=before is None and not is_over,
+        has_report=has_report,
+        listing=listing,
+        rows_problem=problem,
+        is_on_github=workspace.clone_url is None,
+        dataset=run.dataset,
+        interruptions=run.interruptions,
+        others=comparable_runs(context, run) if has_report else (),
+        submission={**run.submission, "env_config": [*run.submission.get("env_config", {})]},
     )
 
 
@@ -180,32 +168,6 @@ def comparable_runs(context: PageContext, run: Run) -> Sequence[str]:
         Run.report.is_not(None),
     )
     return context.session.scalars(query.order_by(Run.created_at.desc()).limit(_COMPARABLE)).all()
-
-
-def _is_over(view: RunView) -> bool:
-    return view.has_ended and (view.completed_at is None or view.completed_at < now() - _LINGERS)
-
-
-def _parts(context: PageContext, run: Run) -> dict[str, Any]:
-    """Return what a page shows besides the figures; the values of variables are not among it."""
-    listing, problem = None, ""
-    found = select(Run.id).where(Run.id == run.id, Run.report.is_not(None))  # it may be large
-    has_report = context.session.scalar(found) is not None
-    try:
-        listing = list_rows(context, run) if has_report else None
-    except Refused as error:  # the rest of the page is there all the same
-        problem = error.message
-    workspace = context.session.get_one(Workspace, context.workspace.id)
-    return {
-        "has_report": has_report,
-        "listing": listing,
-        "rows_problem": problem,
-        "is_on_github": workspace.clone_url is None,
-        "dataset": run.dataset,
-        "interruptions": run.interruptions,
-        "others": lambda: comparable_runs(context, run),
-        "submission": {**run.submission, "env_config": [*run.submission.get("env_config", {})]},
-    }
 
 
 def _steps(lines: Sequence[LogLine]) -> list[tuple[str, list[LogLine], float | None]]:

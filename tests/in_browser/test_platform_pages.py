@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +15,6 @@ from osmosis_platform.accounts import browsers, passwords
 from osmosis_platform.database.models import Token, User, now
 from osmosis_platform.execution.run_figures import metrics_of
 from osmosis_platform.pages.forms import SESSION_COOKIE
-from osmosis_platform.pages.live import Streams
 from pytest_osmosis.reports.json_reader import checked
 from pytest_osmosis.reports.json_writer import document_of
 from tests.support.made_results import NASTY, result_of, suite_of
@@ -180,10 +178,10 @@ def test_a_run_is_followed_to_its_end_over_a_lost_connection(
     page.get_by_text("live", exact=True).wait_for()
     platform_server.add_log(run_id, "line two")
     page.get_by_text("line two").wait_for()
-    platform_server.streams.is_closing = True
+    page.evaluate("() => { window.kept = fetch; window.fetch = () => Promise.reject('lost'); }")
     page.get_by_text("reconnecting").wait_for()
     platform_server.add_log(run_id, "line three")
-    platform_server.streams.is_closing = False
+    page.evaluate("() => { window.fetch = kept; }")
     page.get_by_text("line three").wait_for()
     platform_server.set_run(
         run_id, metrics={"overview": {"total_samples": 8, "completed_samples": 6, "passed": 5}}
@@ -205,16 +203,11 @@ def test_a_run_is_followed_to_its_end_over_a_lost_connection(
 
 
 def test_the_list_fills_and_a_hidden_page_costs_nothing(
-    visit: Open, platform_server: PlatformServer, ann: Account, monkeypatch: pytest.MonkeyPatch
+    visit: Open, platform_server: PlatformServer, ann: Account
 ) -> None:
-    left, leave = threading.Event(), Streams.leave
-
-    def leaves(streams: Streams, user_id: str) -> None:
-        leave(streams, user_id)
-        left.set()
-
-    monkeypatch.setattr(Streams, "leave", leaves)
     page = visit("runs")
+    page.clock.install()
+    page.reload()
     page.get_by_text("live", exact=True).wait_for()
     page.get_by_label("Compare first-run").check()
     assert page.get_by_role("button", name="Compare two").is_disabled()
@@ -224,7 +217,10 @@ def test_the_list_fills_and_a_hidden_page_costs_nothing(
         "Object.defineProperty(document, 'hidden', {value: true});"
         "document.dispatchEvent(new Event('visibilitychange'))"
     )
-    assert left.wait(60)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.run_for(60_000)
+    assert asked == []
     page.get_by_label("Compare second-run").check()  # the first one still is
     page.get_by_role("button", name="Compare two (2 ticked)").click()
     page.get_by_role("heading", name="second-run against first-run").wait_for()
@@ -311,11 +307,3 @@ def test_a_user_logs_in_and_confirms_a_device(
         body = {"device_code": grant["device_code"]}
         found = device.post("/api/cli/device/token", json=body).json()
     assert found["workspace"]["name"] == "agents"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _without_waiting() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("osmosis_platform.pages.live._POLL_S", 0.05)
-        patch.setattr("osmosis_platform.pages.live._RETRY_MS", 100)
-        yield

@@ -20,7 +20,6 @@ from tests.support.platform_database import new_database
 if TYPE_CHECKING:
     from osmosis_platform.database.connection import Database
     from osmosis_platform.datasets.checks import DatasetChecks
-    from osmosis_platform.pages.live import Streams
     from osmosis_platform.settings import Settings
     from osmosis_platform.vault.cipher import Vault
 
@@ -52,8 +51,6 @@ class Account:
 class PlatformServer:
     """A platform with one user in one workspace: `owner` in `acme`, of `acme/agents`."""
 
-    streams: Streams
-    """The pages that are followed live, where the platform is served."""
     checks: DatasetChecks
     """Those of uploads, where it is served."""
 
@@ -272,11 +269,9 @@ def serving(data: Path, **changes: Any) -> Iterator[PlatformServer]:
         # The socket listens already: what is asked before the server runs is answered later.
         url = f"http://127.0.0.1:{socket.getsockname()[1]}"
         platform = PlatformServer(url, database, settings, vault)
-        platform.streams = app.state.streams
         platform.checks = app.state.checks
         yield platform
     finally:
-        app.state.streams.is_closing = True
         server.should_exit = True
         thread.join(START_TIMEOUT_S)
         socket.close()

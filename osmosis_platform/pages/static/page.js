@@ -2,6 +2,9 @@
 import { compared } from "./diff.js";
 
 const KEPT_LINES = 2000;
+const EVERY_MS = 2000;
+/** What the platform has sent of each part of the page, by its id. */
+const sent = new Map();
 const UNITS = [
   ["day", 86_400],
   ["hour", 3600],
@@ -20,35 +23,36 @@ function tellTimes(root) {
   }
 }
 
-/** Replace the content of an element, where it is another one than before. */
-function fill(id, html) {
-  const element = document.getElementById(id);
-  if (!element) return;
-  const made = document.createElement("template");
-  made.innerHTML = html;
-  if (made.innerHTML.trim() === element.innerHTML.trim()) return;
+/** Replace the content of an element, where what the platform sends of it is other than before. */
+function fill(part) {
+  const element = document.getElementById(part.id);
+  if (!element || sent.get(part.id) === part.innerHTML) return;
+  sent.set(part.id, part.innerHTML);
   const focused = element.contains(document.activeElement);
   const ticked = new Set([...element.querySelectorAll("input:checked")].map((each) => each.value));
-  for (const each of made.content.querySelectorAll("input[type=checkbox]"))
+  for (const each of part.querySelectorAll("input[type=checkbox]"))
     each.checked = ticked.has(each.value);
-  element.replaceChildren(made.content);
+  element.replaceChildren(...part.childNodes);
   tellTimes(element);
   if (focused) document.getElementById("main").focus();
 }
 
-/** Add lines to a log, by step, and stay at its end where the reader is there. */
-function append(log, html) {
+/** Add the lines that a log does not have, by step, and stay at its end where the reader is there. */
+function append(log, found) {
   const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-  const made = document.createElement("template");
-  made.innerHTML = html;
-  for (const step of made.content.querySelectorAll("details")) {
+  const isThere = (line) => document.getElementById(line.id);
+  if (![...found.querySelectorAll("p")].some(isThere)) log.replaceChildren();
+  for (const step of found.querySelectorAll("details")) {
+    const lines = [...step.querySelectorAll("p")].filter((line) => !isThere(line));
+    if (!lines.length) continue;
     const last = log.lastElementChild;
-    if (last?.dataset.step === step.dataset.step) last.append(...step.querySelectorAll("p"));
+    for (const line of step.querySelectorAll("p")) if (!lines.includes(line)) line.remove();
+    if (last?.dataset.step === step.dataset.step) last.append(...lines);
     else log.append(step);
     if (last) tellStep(last, last === log.lastElementChild ? null : step);
   }
-  const lines = log.getElementsByTagName("p");
-  while (lines.length > KEPT_LINES) lines[0].remove();
+  const all = log.getElementsByTagName("p");
+  while (all.length > KEPT_LINES) all[0].remove();
   if (isAtEnd) log.scrollTop = log.scrollHeight;
 }
 
@@ -81,62 +85,56 @@ setInterval(() => {
   }
 }, 1000);
 
+/** Asks for the page again and again while it is seen, and shows what has changed. */
 class Follower {
   constructor(root) {
     this.url = root.dataset.live;
-    this.after = root.dataset.after ?? "";
     this.state = document.querySelector("[data-live-state]");
     this.log = root.querySelector("[data-log]");
     this.isOver = false;
+    for (const part of root.querySelectorAll("[data-part]")) sent.set(part.id, part.innerHTML);
     document.addEventListener("visibilitychange", () => this.turn());
-    addEventListener("pagehide", () => this.close());
+    addEventListener("pagehide", () => clearTimeout(this.timer));
     addEventListener("pageshow", () => this.turn());
-    this.turn();
   }
 
-  /** Connect while the page is seen; a hidden one costs the platform nothing. */
+  /** Look now where the page is seen; a hidden one costs the platform nothing. */
   turn() {
-    if (document.hidden || this.isOver) this.close();
-    else if (!this.source) this.open();
+    clearTimeout(this.timer);
+    if (document.hidden || this.isOver) return;
+    this.timer = setTimeout(() => this.turn(), EVERY_MS);
+    if (!this.isAsking) this.look();
   }
 
-  open() {
-    const joint = this.url.includes("?") ? "&" : "?";
-    this.source = new EventSource(`${this.url}${joint}after=${this.after}`);
-    this.source.onopen = () => this.tell("live", true);
-    this.source.onerror = () => this.failed();
-    this.source.addEventListener("part", (event) => {
-      const part = JSON.parse(event.data);
-      if (part.id === "runs" && !document.getElementById("runs")) {
-        if (part.html.includes("<table")) location.reload();
-        return;
-      }
-      fill(part.id, part.html);
-    });
-    this.source.addEventListener("log", (event) => {
-      this.after = event.lastEventId;
-      if (this.log) append(this.log, JSON.parse(event.data).html);
-    });
-    this.source.addEventListener("end", () => this.end(""));
-    this.source.addEventListener("gone", () => this.end("no longer live: reload the page"));
+  async look() {
+    this.isAsking = true;
+    try {
+      const answer = await fetch(this.url, { redirect: "manual" });
+      if (answer.type === "opaqueredirect" || [403, 404].includes(answer.status))
+        this.end("no longer live: reload the page");
+      else if (answer.ok)
+        this.show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      else throw new Error(answer.status);
+    } catch {
+      this.tell("reconnecting…", false);
+    } finally {
+      this.isAsking = false;
+    }
   }
 
-  failed() {
-    this.tell("reconnecting…", false);
-    if (this.source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
-    this.close();
-    setTimeout(() => this.turn(), 30_000);
+  show(page) {
+    if (page.getElementById("runs") && !document.getElementById("runs")) location.reload();
+    for (const part of page.querySelectorAll("[data-part]")) fill(part);
+    const log = page.querySelector("[data-log]");
+    if (this.log && log) append(this.log, log);
+    if (page.querySelector("[data-live]")) this.tell("live", true);
+    else this.end("");
   }
 
   end(words) {
     this.isOver = true;
-    this.close();
+    clearTimeout(this.timer);
     this.tell(words, false);
-  }
-
-  close() {
-    this.source?.close();
-    this.source = null;
   }
 
   tell(words, isOn) {

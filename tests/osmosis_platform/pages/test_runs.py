@@ -251,14 +251,18 @@ def test_the_rows_of_a_run_are_in_its_page_the_worst_first(
 
 def test_rows_are_shown_while_they_come(browser: Browser, platform_server: PlatformServer) -> None:
     overview = {"total_samples": 8, "completed_samples": 5, "passed": 3}
-    platform_server.add_run(
+    run_id = platform_server.add_run(
         account=browser.account, name="live-run", status="running", started_at=now(),
         metrics={"overview": overview, "rows": [[3, 0, 2], [1, 3, 3]], "remaining_s": 84.0},
     )  # fmt: skip
     page = browser.get("runs/live-run").text
+    assert f'data-live="/w/{browser.account.workspace}/runs/live-run"' in page
     assert page.index("<code>row-3</code>") < page.index("<code>row-1</code>")
     assert '<span class="figure">3/3</span>' in page
     assert 'data-counts="84.0" data-by="-1">1 min 24 s<' in page
+    ended = {"status": "finished", "completed_at": now() - timedelta(minutes=1)}
+    platform_server.set_run(run_id, **ended)
+    assert "data-live=" not in browser.get("runs/live-run").text
 
 
 def test_a_log_is_folded_by_step(browser: Browser, platform_server: PlatformServer) -> None:
