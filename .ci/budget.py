@@ -16,7 +16,7 @@ MOST = {
     "osmosis_executors": 2_022,
     "osmosis_platform": 11_766,
     "pytest_osmosis": 29_066,
-    "tests": 60_940,
+    "tests": 60_367,
 }
 
 

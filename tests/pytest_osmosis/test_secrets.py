@@ -237,10 +237,16 @@ agent_loop = Talker()
 REPORTS = (
     "--osmosis-markdown=out.md", "--osmosis-html=out.html", "--osmosis-runs-table=out.csv",
     "--junitxml=out.xml", "--osmosis-by=secret", "--osmosis-debug-dir=debug", "-rA", "-l",
-    "-Wdefault",
+    "-Wdefault", "--log-level=DEBUG",
 )  # fmt: skip
 
 
+@pytest.mark.fault(
+    "an answer or an error quotes the key",
+    "a traceback shows arguments and locals",
+    "the provider echoes the key",
+    "loggers run at DEBUG",
+)
 @each_mode
 def test_nothing_that_a_session_prints_or_writes_has_a_key(
     project: Project, workers: int, monkeypatch: pytest.MonkeyPatch

@@ -6,51 +6,12 @@ import os
 import random
 import signal
 import sys
-from typing import Any
 
 import pytest
 
 from osmosis_ai.running import loop_thread
 from tests.support.modes import each_mode
 from tests.support.project import AGENT, Project
-
-RETURNED = """
-from decimal import Decimal
-
-
-def returns(solution_str):
-    return eval(solution_str)
-
-
-def other(messages):
-    return 1
-"""
-
-
-@pytest.mark.fault(
-    "an eval function returns NaN or infinity",
-    "an eval function returns a bool, a numpy number, a mapping, None, text or a Decimal",
-)
-@pytest.mark.parametrize(
-    ("text", "described"),
-    [
-        ("float('nan')", "nan"),
-        ("Decimal('0.5')", "Decimal('0.5') (a Decimal)"),
-    ],
-)
-def test_what_is_no_score_is_an_error_that_names_function_row_and_value(
-    project: Project, text: str, described: str
-) -> None:
-    project.write("rewards.py", RETURNED)
-    project.rows("1.0", text, "0.5")
-    session = project.run("--eval-fn=rewards:other", eval_fn="rewards:returns")
-    assert session.outcomes == {"passed": 1, "failed": 1, "errors": 1}
-    spoilt = session.runs[1]
-    assert spoilt["error"] == f"`rewards:returns` returned {described} for row-1; expected a " + (
-        "finite float"
-    )
-    assert (spoilt["error_type"], spoilt["scores"]) == ("eval_fn", {"rewards:other": 1.0})
-
 
 UNRULY = """
 import asyncio
@@ -146,19 +107,6 @@ def exact(solution_str, ground_truth, extra_info):
         until = time.monotonic() + 30
         while "OVER" not in os.environ and time.monotonic() < until:
             pass
-    if solution_str == "score mutate":
-        extra_info.clear()
-    return 1.0
-
-
-def second(messages, ground_truth, metadata):
-    assert metadata["user_prompt"] == messages[-1]["content"]
-    messages.clear()
-    return 1.0
-
-
-def third(messages, ground_truth, metadata):
-    assert len(messages) == 3
     return 1.0
 """
 
@@ -234,15 +182,6 @@ def test_an_eval_function_that_spins_costs_its_own_run_alone(
     assert session.runs[1]["error"] == "`unruly:exact` timed out after 1 s"
 
 
-@pytest.mark.fault("an eval function changes what it is given")
-def test_functions_see_the_same_whatever_another_did_to_it(unruly: Project) -> None:
-    unruly.rows("score mutate")
-    for order in (["exact", "second", "third"], ["third", "second", "exact"]):
-        more = [f"--eval-fn=unruly:{name}" for name in order]
-        session = unruly.run(*more, "--osmosis-fresh", agent="unruly:agent_loop", eval_fn=None)
-        assert session.outcomes == {"passed": 1}, session.out
-
-
 @pytest.mark.fault("code prints or logs without end")
 def test_what_is_printed_without_end_is_kept_by_its_beginning_and_end(unruly: Project) -> None:
     unruly.rows("print", {"user_prompt": "a", "ground_truth": "b"})
@@ -285,21 +224,6 @@ def test_an_interrupt_raised_by_an_agent_interrupts_the_session_once(project: Pr
     assert (session.out + session.err).count("Traceback") == 1
     assert "pytest_osmosis/" not in session.out + session.err
     assert "INTERNALERROR" not in session.out + session.err
-
-
-@pytest.mark.fault("code calls `os._exit` or `sys.exit`, or raises KeyboardInterrupt")
-@pytest.mark.slow
-def test_a_process_that_the_agent_ends_is_told(project: Project, endpoint: Any) -> None:
-    project.write(
-        "agent.py",
-        AGENT.replace(
-            "return explode(", "__import__('os')._exit(3)\n            return (lambda x: x)("
-        ),
-    )
-    project.rows("a", "raise", "b")
-    session = project.run("--batch-size=2", workers=2)
-    assert session.ret == 1
-    assert [run["error_type"] for run in session.runs] == [None, "worker_lost", None]
 
 
 @pytest.mark.slow

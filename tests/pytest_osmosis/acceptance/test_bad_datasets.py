@@ -14,36 +14,6 @@ from tests.support.modes import each_mode
 from tests.support.project import Project
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (None, "data.jsonl: no such file"),
-        ('\n{"a" 1}\n', "data.jsonl:2: not JSON: Expecting ':' delimiter (column 6)"),
-    ],
-)
-def test_a_dataset_that_cannot_be_used_is_one_sentence_before_any_request(
-    project: Project, content: str | None, sentence: str
-) -> None:
-    if content is not None:
-        project.write("data.jsonl", content)
-    session = project.run()
-    assert sentence in session.mistake
-    assert "\n" not in session.mistake
-    assert (session.ret, session.out) == (4, "")
-    assert project.endpoint.connections == 0
-    assert "Traceback" not in session.err
-    assert not (project.path / "out.json").exists()
-
-
-@pytest.mark.fault("it has no bytes, only blank lines, or no rows")
-def test_a_dataset_without_rows_is_nothing_to_run(project: Project) -> None:
-    project.write("data.jsonl", "\n")
-    session = project.run()
-    assert session.ret == 5
-    assert session.out.count("has no rows") == 1
-    assert project.endpoint.connections == 0
-
-
 @pytest.mark.fault(
     "a string holds U+2028, U+2029, U+0085 or a lone CR", "a prompt holds NUL or escape characters"
 )
@@ -62,22 +32,6 @@ def test_odd_characters_in_a_prompt_are_data_and_never_reach_terminal_or_names(
     assert not any(c in printed for c in ("\x00", "\x1b[31m", "\u2028", "\u0085"))
     assert len(session.junit.findall(".//testcase")) == len(texts)
     assert [row["row_index"] for row in session.report["rows"]] == list(range(len(texts)))
-
-
-@pytest.mark.fault("a line is very long")
-@pytest.mark.slow
-def test_a_long_line_is_one_row(project: Project) -> None:
-    text = "x" * 5_000_000
-    project.rows({"user_prompt": "long", "ground_truth": "long", "notes": text})
-    assert project.run(workers=2).outcomes == {"passed": 1}
-
-
-@pytest.mark.fault("two rows are equal, or have one id")
-def test_two_equal_rows_are_two_rows(project: Project) -> None:
-    project.rows("same", "same")
-    session = project.run("-v")
-    assert session.outcomes == {"passed": 2}
-    assert [row["row_index"] for row in session.report["rows"]] == [0, 1]
 
 
 @pytest.mark.fault("it has a million rows")
@@ -115,15 +69,3 @@ def test_rows_that_change_under_a_session_are_errored_and_the_report_is_written(
     assert [run["outcome"] for run in session.runs][:2] == ["passed", "passed"]
     assert "row 2 has changed since the session began" in session.runs[2]["error"]
     assert "INTERNALERROR" not in session.out
-
-
-def test_an_id_that_holds_a_key_is_refused_unshown(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEARCH_TOKEN", "sk-search-48151623")
-    project.rows(*({"user_prompt": "a", "id": name} for name in ("1", "of sk-search-48151623")))
-    session = project.run()
-    assert session.ret == 4
-    assert "data.jsonl: the id of row 1 holds the value of a key or token" in session.mistake
-    assert "48151623" not in session.out + session.err
-    assert project.endpoint.connections == 0

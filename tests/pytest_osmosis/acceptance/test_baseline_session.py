@@ -118,25 +118,6 @@ def test_a_report_that_knows_no_rows_content_is_compared_and_that_is_told(
     assert note.startswith("the data differ, and the baseline does not say in which rows")
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("missing.json", None, "missing.json: cannot be read: No such file or directory"),
-        ("torn.json", '{"summary": ', "torn.json: not a JSON report"),
-        ("other.json", '{"tests": []}', "other.json: not an evaluation's report"),
-    ],
-)
-def test_a_file_that_is_no_report_is_a_usage_error(
-    project: Project, model: Model, name: str, text: str | None, said: str
-) -> None:
-    if text is not None:
-        project.write(name, text)
-    session = project.run(f"--osmosis-baseline={name}")
-    assert session.ret == 4
-    assert said in session.mistake + session.out
-    assert project.endpoint.requests == 0
-
-
 class TestLast:
     """The suite's previous complete evaluation."""
 
@@ -232,23 +213,6 @@ def test_the_header_says_where_the_baseline_model_is_asked(
     here = project.endpoint.netloc
     assert f"osmosis: {asked} at {here}, 1 in flight" in session.lines
     assert f"osmosis: baseline {shown.replace('HERE', here)}" in session.lines
-
-
-def test_a_key_of_one_provider_does_not_go_to_that_of_the_baseline_model(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project.rows("a")
-    monkeypatch.setenv("MY_KEY", "key-of-anthropic-0123456789")
-    options = ["--osmosis-baseline-model=openai/gpt-5", "--osmosis-api-key-env=MY_KEY"]
-    session = project.run(*options, model="anthropic/claude", base_url=None)
-    assert (session.ret, session.mistake.partition(":")[0]) == (4, "API key")
-    assert "OPENAI_API_KEY is not set" in session.mistake
-
-
-def test_two_baselines_are_one_too_many(project: Project, model: Model) -> None:
-    session = project.run("--osmosis-baseline=last", "--osmosis-baseline-model=other")
-    assert session.ret == 4
-    assert "give one of them" in session.mistake
 
 
 def test_what_is_not_known_of_either_side_leaves_a_gate_open(

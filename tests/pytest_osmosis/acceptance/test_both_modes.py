@@ -25,7 +25,7 @@ BATCH_SIZE = 6
 MODES = ("one_process", "n2")
 PROMPTS = {
     "right": "right", "wrong": "another answer", "raise": "x", "give up": "x", "sleep": "x",
-    "refused": "x", "boom": "boom", "shout": "shout", "warn": "warn",
+    "linger": "linger", "refused": "x", "boom": "boom", "shout": "shout", "warn": "warn",
 }  # fmt: skip
 """The prompt of each row and the answer that is expected."""
 FATES = {
@@ -34,6 +34,7 @@ FATES = {
     "raise": ("agent", {}),
     "give up": ("agent", {}),
     "sleep": ("timeout", {}),
+    "linger": ("eval_fn", {"rewards:exact": 1.0}),
     "refused": ("provider", {}),
     "boom": ("eval_fn", {"rewards:exact": 1.0}),
     "shout": (None, {"rewards:exact": 1.0, "rewards:picky": 1.0}),
@@ -41,7 +42,7 @@ FATES = {
 }
 """What is wrong with the runs of each row, and their scores."""
 GATES = {
-    "mean[rewards:exact] >= 0.5": "inconclusive",
+    "mean[rewards:exact] >= 0.55": "inconclusive",
     "mean[rewards:exact] >= 0.3": "passed",
     "mean[rewards:exact] >= 0.9": "failed",
 }
@@ -52,7 +53,9 @@ MARKED_IDS = [
 
 PICKY = """
 
-def picky(solution_str):
+async def picky(solution_str):
+    if solution_str == "linger":
+        await asyncio.sleep(60)
     return {"boom": {}}.get(solution_str, {"score": 1.0})["score"]
 """
 MARKED = """
@@ -138,6 +141,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
                     f"-n{MODES.index(mode) * 2}", "-v",
                     f"--batch-size={BATCH_SIZE}", "--osmosis-seed=1",
                     "--osmosis-eval-fn=rewards:picky", "--osmosis-agent-timeout=2",
+                    "--osmosis-grader-timeout=2",
                     "--junitxml=out.xml", "-ojunit_logging=all", "--osmosis-html=out.html",
                     "--osmosis-markdown=out.md", "--osmosis-runs-table=out.parquet",
                     *(f"--osmosis-gate={gate}" for gate in GATES),
@@ -202,6 +206,8 @@ def test_each_run_becomes_what_happened_to_it(session: Session) -> None:
         assert [run["run_index"] for run in row["runs"]] == [0, 1]
         for run in row["runs"]:
             assert (run["error_type"], run["scores"]) == (error_type, scores)
+    said = {row["runs"][0]["error"] for row in rows}
+    assert {"the agent timed out after 2 s", "`rewards:picky` timed out after 2 s"} <= said
 
 
 def test_pytest_counts_every_outcome_and_fails(session: Session) -> None:
@@ -209,7 +215,7 @@ def test_pytest_counts_every_outcome_and_fails(session: Session) -> None:
     counts = session.outcomes
     assert 1 <= counts.pop("warnings") <= 2  # Python shows it once a process
     assert counts == {
-        "failed": 9, "passed": 9, "below": 2, "errors": 4, "gate": 1,
+        "failed": 9, "passed": 9, "below": 2, "errors": 6, "gate": 1,
     }  # fmt: skip
     assert "1 gate passed" in session.lines[-1]
     assert "1 gate inconclusive" in session.lines[-1]

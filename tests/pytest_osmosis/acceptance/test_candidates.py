@@ -129,30 +129,6 @@ def test_a_gate_names_a_candidate_or_decides_on_each(
     assert session.outcomes.get("failed", 0) == outcomes.count("failed")
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ([*TWO, "--osmosis-gate=mean[model=c] > 0"], "there is no such candidate, only model=a"),
-        ([*TWO, "--osmosis-gate=mean[model=a] - baseline > 0"], "what others are compared with"),
-        ([*TWO, "--osmosis-model=a"], "--osmosis-model 'a' is given twice"),
-        ([*TWO, "--osmosis-baseline-model=c"], "give --osmosis-model c before the others"),
-    ],
-)
-def test_what_cannot_be_compared_is_refused(rows: Project, options: list[str], told: str) -> None:
-    session = rows.run(*options, model=None)
-    assert session.ret == 4 and told in session.mistake and rows.endpoint.requests == 0
-
-
-def test_a_key_goes_to_the_place_that_it_belongs_to(
-    rows: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MY_KEY", "key-of-anthropic-0123456789")
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    options = ["--osmosis-model=openai/gpt-5", "--osmosis-api-key-env=MY_KEY"]
-    session = rows.run(*options, model="anthropic/claude", base_url=None)
-    assert session.ret == 4 and "OPENAI_API_KEY is not set" in session.mistake
-
-
 def test_reports_have_one_table_of_candidates_also_when_they_are_read_back(rows: Project) -> None:
     files = ["--osmosis-markdown=out.md", "--osmosis-html=out.html"]
     session = rows.run(*TWO, *files, "--n=3", model=None)

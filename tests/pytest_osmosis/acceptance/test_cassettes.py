@@ -336,22 +336,6 @@ class Flow(AgentWorkflow):
 '''
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ([RECORD, REPLAY], "--osmosis-record and --osmosis-replay contradict each other"),
-        ([REPLAY], "--osmosis-replay 'taped': no call is recorded there: record them with"),
-        ([ASK], "--osmosis-replay-missing needs --osmosis-replay too"),
-        ([REPLAY, "--osmosis-replay-missing=x"], "'x': expected 'error' or 'ask'"),
-        (["--osmosis-record=data.jsonl"], "data.jsonl: calls cannot be recorded: File exists"),
-    ],
-)
-def test_options_that_cannot_be_obeyed(project: Project, options: list[str], told: str) -> None:
-    project.rows("a")
-    session = project.run(*options)
-    assert session.ret == 4 and told in session.mistake and project.endpoint.requests == 0
-
-
 @pytest.mark.fault("the recording is empty, cut or damaged")
 def test_a_damaged_file_is_refused_before_anything_is_sent(project: Project) -> None:
     project.rows("a", "b")

@@ -9,8 +9,6 @@ import pytest
 from tests.support.modes import each_mode
 from tests.support.project import Project, Session
 
-IDS = [f"data.jsonl::row-{row}[run-{run}]" for row in range(3) for run in range(2)]
-
 
 @pytest.fixture
 def three(project: Project) -> Project:
@@ -43,14 +41,6 @@ def test_a_folder_may_have_the_signs_of_node_ids(
     session = three.run("--collect-only", "-q", "--rootdir=.")
     assert session.ret == 0, session.out + session.err
     assert session.lines[:3] == [f"data.jsonl::row-{row}[run-0]" for row in range(3)]
-
-
-def test_a_data_file_with_the_signs_of_node_ids_is_refused(three: Project) -> None:
-    (three.path / "data.jsonl").rename(three.path / "a [b].jsonl")
-    session = three.run(data="a [b].jsonl")
-    assert session.ret == 4
-    assert "--osmosis-data" in session.mistake and "a [b].jsonl: pytest takes" in session.mistake
-    assert three.endpoint.requests == 0
 
 
 @each_mode

@@ -248,24 +248,6 @@ def test_a_variable_that_is_let_pass_never_replaces_the_bridges_key(
     assert run(project, body, *passed).outcomes == {"passed": 1}
 
 
-@pytest.mark.parametrize(
-    ("agent", "mistake"),
-    [
-        ("cmd:", "expected a command line, as cmd:'node agent.js'"),
-        ("cmd:'open", "No closing quotation"),
-        ("cmd:no-such-program --x", "no program 'no-such-program' in PATH"),
-        ("cmd:./missing.sh", "no program './missing.sh' in "),
-    ],
-)
-def test_a_command_that_cannot_be_run_is_a_usage_error(
-    project: Project, agent: str, mistake: str
-) -> None:
-    project.rows("a")
-    session = project.run(agent=agent)
-    assert session.ret == 4
-    assert f"--osmosis-agent {agent!r}: {mistake}" in session.mistake
-
-
 def test_a_program_of_the_projects_own_folder_is_found(project: Project) -> None:
     project.rows("a")
     script = project.write("agent.sh", "#!/bin/sh\ncat > /dev/null\necho a\n")

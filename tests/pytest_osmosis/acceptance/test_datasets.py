@@ -77,26 +77,6 @@ def test_rows_with_messages_and_labels_are_evaluated_those_of_a_report(project: 
         assert session.report["config"]["settings"]["rows"] == "1"
 
 
-@pytest.mark.fault("`--osmosis-map` or `--osmosis-rows` names what is not there")
-@pytest.mark.parametrize(
-    ("args", "told"),
-    [
-        (["--osmosis-map=a=id"], "there is no column 'a' to serve as id (columns: system_prompt"),
-        (["--osmosis-rows=3-1"], "--osmosis-rows '3-1': '3-1' is not a row; expected row indices"),
-        (["--osmosis-rows=1,7"], "data.jsonl: has 2 rows; there is no row 7 (the first row is 0)"),
-        (["--osmosis-rows=1", "--osmosis-limit=1"], "both say which rows: give one of them"),
-        (["--osmosis-rows=@"], "--osmosis-rows '@': expected a JSON report behind the @, such as"),
-        (["--osmosis-rows=@no.json"], "no.json: cannot be read: No such file or directory"),
-        (["--osmosis-rows=@data.jsonl"], "data.jsonl: not a JSON report: "),
-    ],
-)
-def test_a_wrong_map_or_row_is_one_sentence(project: Project, args: list[str], told: str) -> None:
-    project.rows("a", "b")
-    session = project.run(*args)
-    assert session.ret == 4 and told in session.mistake, session.err
-    assert not project.endpoint.requests
-
-
 @pytest.mark.parametrize(
     ("columns", "told"),
     [
@@ -141,12 +121,3 @@ def test_an_empty_one_sends_none_and_null_is_none(project: Project, given: list[
     project.endpoint.answers = lambda ask: str(len(ask.messages))
     session = project.run(*given, eval_fn="rewards:length")
     assert [run["answer"] for run in session.runs] == ["1", "1"], session.out + session.err
-
-
-def test_a_file_that_is_not_there_and_both_at_once_are_usage_errors(project: Project) -> None:
-    project.rows("a")
-    file = "--osmosis-system-prompt-file=no.txt"
-    assert "no.txt': No such file" in project.run(file).mistake
-    project.write("no.txt", "b")
-    both = project.run("--osmosis-system-prompt=a", file)
-    assert both.ret == 4 and "contradict each other" in both.mistake

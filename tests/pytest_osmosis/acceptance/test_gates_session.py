@@ -289,30 +289,6 @@ def test_gates_decide_on_data_files_else_on_marked_functions(
     assert session.outcomes.get("failed", 0) == {"functions": 0, "both": 1}[where]
 
 
-class TestMistakes:
-    """Every one is told before anything runs."""
-
-    @pytest.mark.parametrize(
-        ("gate", "said"),
-        [
-            ("mean > 0 where knid = x", "system_prompt, user_prompt; did you mean 'kind'?"),
-            ("mean - baseline > 0", "there is no baseline: name one with --osmosis-baseline"),
-        ],
-    )
-    def test_a_gate_that_cannot_be_used_is_told(
-        self, partly_known: Project, gate: str, said: str
-    ) -> None:
-        session = gated(partly_known, gate)
-        assert session.ret == 4
-        assert said in session.mistake
-        assert partly_known.endpoint.requests == 0
-
-    def test_a_confidence_is_between_0_and_1(self, partly_known: Project) -> None:
-        session = partly_known.run("--osmosis-confidence=95")
-        assert session.ret == 4
-        assert "expected a number between 0 and 1, such as 0.95" in session.mistake
-
-
 def runs(project: Project, *words: str) -> str:
     done = CliRunner().invoke(
         cli, ["eval", "runs", "--run-dir", str(project.path / ".osmosis/runs"), *words]
@@ -463,9 +439,3 @@ def test_extending_without_it_runs_what_was_left_out(easy: Project) -> None:
     session = easy.run(gate, "--osmosis-extend")
     assert len(session.runs) == 20
     assert easy.endpoint.requests == 20
-
-
-def test_it_needs_a_gate(easy: Project) -> None:
-    session = easy.run(STOP)
-    assert session.ret == 4
-    assert session.mistake == "--osmosis-stop-when-decided needs --osmosis-gate too"

@@ -165,14 +165,3 @@ def test_summary_and_reports_have_a_table_by_the_column(
         session = project.run(*reports, *both, "--osmosis-fresh")
         for found in session.report["by"]:
             assert [value["row_indices"] for value in found["values"]] == [[0], [1, 2]]
-
-
-def test_a_column_that_is_not_there_is_a_usage_error(project: Project) -> None:
-    project.rows({"user_prompt": "a", "level": 1})
-    session = project.run("--osmosis-by=levl")
-    assert session.ret == 4
-    assert session.mistake == (
-        "--osmosis-by 'levl': data.jsonl: the data have no column 'levl', "
-        "only ground_truth, level, system_prompt, user_prompt; did you mean 'level'?"
-    )
-    assert project.endpoint.connections == 0

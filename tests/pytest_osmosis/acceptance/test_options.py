@@ -10,143 +10,35 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.options.table import GROUPS, OPTIONS
-from tests.support.endpoints import Endpoint
-from tests.support.project import AGENT, Project, Session
+from tests.support.project import AGENT, NO_NEIGHBOURS, Project, Session
 
 KEY = "sk-a-key-that-nobody-may-see"
-
-WRONG: list[tuple[dict[str, str | None], str]] = [
-    # What belongs together.
-    ({"agent": None}, "--osmosis-data needs --osmosis-agent too: module:attribute"),
-    ({"model": None}, "--osmosis-model is needed: a name at --osmosis-base-url"),
-    (
-        {"data": None},
-        "--osmosis-agent needs --osmosis-data too: a .jsonl, .json, .csv or .parquet file",
-    ),
-    # Code.
-    ({"agent": "x"}, "--osmosis-agent 'x': expected module:attribute"),
-    ({"agent": ""}, "--osmosis-agent '': expected a value"),
-    (
-        {"agent": "agent:__name__"},
-        "--osmosis-agent 'agent:__name__': is a str; expected a function",
-    ),
-    ({"eval_fn": "agent:explode"}, "--osmosis-eval-fn 'agent:explode'"),
-    # Rows.
-    ({"data": "no.jsonl"}, "/no.jsonl: no such file"),
-    ({"data": "."}, ": is a directory; give a .jsonl, .json, .csv or .parquet file"),
-    ({"data": "torn.jsonl"}, "torn.jsonl:3: not JSON"),
-    # The endpoint.
-    ({"model": ""}, "--osmosis-model '': expected a value"),
-    (
-        {"model": "embedded/nobody", "base_url": None},
-        "--osmosis-model: the embedded endpoint has no persona 'nobody': known are default,",
-    ),
-    ({"base_url": "localhost:8000"}, "has no scheme: write http://localhost:8000"),
-    ({"base_url": f"http://u:{KEY}@h/v1"}, "--osmosis-base-url: the base URL holds a user name"),
-    (
-        {"api_key_env": "NOT_SET"},
-        "NOT_SET is not set: export it, or name another variable with --osmosis-api-key-env",
-    ),
-    (
-        {"baseline_model": "b", "baseline_api_key_env": "NOT_SET"},
-        "NOT_SET is not set: export it, or name another variable with "
-        "--osmosis-baseline-api-key-env",
-    ),
-    ({"api_key_env": KEY}, "--osmosis-api-key-env must be the name of an environment variable"),
-    ({"api_key_env": "PASTED"}, "PASTED holds a non-ASCII character at position 4: copy the key"),
-    ({"api_key": ""}, "--osmosis-api-key '': expected a value"),
-    ({"api_key": f"{KEY}\n{KEY}"}, "--osmosis-api-key"),
-    # Numbers.
-    ({"n": "0"}, "--osmosis-n '0': expected a whole number of at least 1"),
-    ({"pass_threshold": "nan"}, "--osmosis-pass-threshold 'nan': expected a number"),
-    ({"max_turns": "0"}, "--osmosis-max-turns '0': expected a whole number of at least 1"),
-    ({"temperature": "-1"}, "--osmosis-temperature '-1': expected a number of at least 0"),
-    ({"max_tokens": "0"}, "--osmosis-max-tokens '0': expected a whole number of at least 1"),
-    ({"top_p": "0"}, "--osmosis-top-p '0': expected a number above 0 and at most 1"),
-    ({"seed": "-1"}, "--osmosis-seed '-1': expected a whole number of at least 0"),
-    ({"batch_size": "0"}, "--osmosis-batch-size '0': expected a whole number of at least 1"),
-    ({"limit": "0"}, "--osmosis-limit '0': expected a whole number of at least 1"),
-    ({"offset": "-1"}, "--osmosis-offset '-1': expected a whole number of at least 0"),
-    ({"sample": "0%"}, "--osmosis-sample '0%': expected a share like 10% or a number of rows"),
-    ({"sample_seed": "x"}, "--osmosis-sample-seed 'x': expected a whole number of at least 0"),
-    ({"agent_timeout": "0"}, "--osmosis-agent-timeout '0': expected a number of seconds above 0"),
-    ({"grader_timeout": "inf"}, "--osmosis-grader-timeout 'inf': expected a number of seconds"),
-    # What is written.
-    ({"output": "no/such/folder/out.json"}, "cannot be written: No such file or directory"),
-    ({"output": "."}, "is a directory; name a file"),
-    ({"debug_dir": "agent.py"}, "agent.py': cannot be made: File exists"),
-]
-
-
-@pytest.fixture
-def wrong(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project with files and variables that cannot be used."""
-    project.rows("a", "b")
-    project.write("torn.jsonl", (project.path / "data.jsonl").read_text() + '{"user_')
-    monkeypatch.setenv("PASTED", f"sk-\N{EN DASH}{KEY}")
-    return project
-
-
-@pytest.mark.fault(
-    "the base URL lacks its scheme, or holds a query or a password",
-    "the key is empty, missing, or holds what no header can carry",
-    "a report cannot be written where it should be",
-    "the key is in the base URL",
-)
-@pytest.mark.parametrize(
-    ("options", "sentence"), WRONG, ids=[str(options).replace(KEY, "KEY") for options, _ in WRONG]
-)
-def test_a_wrong_input_is_one_sentence_before_any_request(
-    wrong: Project, options: dict[str, str | None], sentence: str
-) -> None:
-    session = wrong.run(**options)
-    assert sentence in session.mistake
-    assert session.ret == 4
-    assert wrong.endpoint.requests == 0
-    assert session.out == ""
-    for internal in ("Traceback", "pytest_osmosis/", KEY):
-        assert internal not in session.err
-    assert not (wrong.path / "out.json").exists()
-
-
-@pytest.mark.fault("`--dist loadgroup`, `loadscope`, `loadfile`")
-@pytest.mark.parametrize(
-    ("args", "sentence"),
-    [
-        (["--eval-fn=rewards:exact"], "--osmosis-eval-fn 'rewards:exact' is given twice"),
-        (["--osmosis-data=./data.jsonl"], "--osmosis-data './data.jsonl' is given twice"),
-        (["--dist=loadgroup"], "--dist loadgroup does not go with an evaluation: use --dist load"),
-        (["--dist=each"], "--dist each does not go with an evaluation: use --dist load"),
-    ],
-)
-def test_what_does_not_go_together_is_one_sentence(
-    wrong: Project, args: list[str], sentence: str
-) -> None:
-    session = wrong.run(*args)
-    assert (session.ret, wrong.endpoint.requests) == (4, 0)
-    assert sentence in session.mistake
 
 
 SENDER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
 
-def test_an_extra_that_is_missing_is_named(wrong: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_extra_that_is_missing_is_named(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.rows("a")
     monkeypatch.setitem(sys.modules, SENDER, None)
-    session = wrong.run("--osmosis-otel")
-    assert (session.ret, wrong.endpoint.requests) == (4, 0)
+    session = project.run("--osmosis-otel")
+    assert (session.ret, project.endpoint.requests) == (4, 0)
     assert session.mistake == (
         "--osmosis-otel needs the extra otel: pip install 'pytest-osmosis[otel]'"
     )
 
 
-def test_a_mistake_is_told_by_the_controller_alone(wrong: Project) -> None:
-    session = wrong.run(workers=2, data="torn.jsonl")
-    assert (session.ret, wrong.endpoint.requests) == (4, 0)
+def test_a_mistake_is_told_by_the_controller_alone(project: Project) -> None:
+    project.write("data.jsonl", '{"user_')
+    session = project.run(workers=2)
+    assert (session.ret, project.endpoint.requests) == (4, 0)
     assert session.err.count("not JSON") == 1
     assert session.out == ""
 
 
-@pytest.mark.fault("no row is selected")
+@pytest.mark.fault("no row is selected", "it has no bytes, only blank lines, or no rows")
 @pytest.mark.parametrize("options", [{"offset": "7"}, {"data": "none.jsonl"}])
 def test_nothing_to_run_is_said_and_exits_with_5(project: Project, options: Any) -> None:
     project.rows("a", "b")
@@ -157,17 +49,33 @@ def test_nothing_to_run_is_said_and_exits_with_5(project: Project, options: Any)
     assert session.out.count(said) == 1
 
 
-@pytest.mark.fault("the key is given on the command line")
-def test_a_key_on_the_command_line_works_and_is_warned_about_once(project: Project) -> None:
+@pytest.mark.fault(
+    "the key is given on the command line", "the key is in `addopts` or PYTEST_ADDOPTS"
+)
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("command line", "every user of this machine can read a command line"),
+        ("addopts", "--osmosis-api-key-env"),
+        ("ini file", "osmosis_api_key: everyone who gets the file gets the key"),
+    ],
+)
+def test_a_key_where_others_see_it_works_and_is_warned_about_once(
+    project: Project, monkeypatch: pytest.MonkeyPatch, where: str, said: str
+) -> None:
     project.rows("a", "b")
     project.endpoint.api_key = KEY
-    session = project.run(api_key=KEY)
+    if where == "addopts":
+        monkeypatch.setenv("PYTEST_ADDOPTS", f"{NO_NEIGHBOURS} --osmosis-api-key={KEY}")
+    ini = f"osmosis_api_key = {KEY}\n" if where == "ini file" else ""
+    project.write("pytest.ini", f"[pytest]\n{ini}")
+    given = KEY if where == "command line" else None
+    session = project.run(api_key=given)
     assert session.outcomes == {"passed": 2, "warnings": 1}
-    assert session.out.count("every user of this machine can read a command line") == 1
+    assert session.out.count(said) == 1
     assert KEY not in session.out
-    strict = project.run("-Werror", api_key=KEY)
-    assert strict.ret == 4
-    assert "every user of this machine can read a command line" in strict.mistake
+    if given:
+        assert said in project.run("-Werror", api_key=KEY).mistake
 
 
 def test_a_key_comes_from_the_variable_that_is_named(
@@ -359,20 +267,10 @@ class TestPaths:
 class TestSpellings:
     def test_a_wrong_value_is_told_by_the_spelling_that_was_typed(self, project: Project) -> None:
         project.rows("a")
-        assert project.run("--n=0").mistake.startswith("--n '0': expected a whole number")
         assert project.run("--osmosis-n", "0").mistake.startswith("--osmosis-n '0': expected")
-        told = project.run("--eval-fn=rewards:exat", eval_fn=None).mistake
-        assert told.startswith("--eval-fn 'rewards:exat': module 'rewards' has no 'exat'")
         project.write("pytest.ini", "[pytest]\nosmosis_data = dta.jsonl\n")
         told = project.run(data=None).mistake
         assert told.startswith("osmosis_data /") and told.endswith("did you mean 'data.jsonl'?")
-
-    def test_a_mistyped_option_is_answered_with_the_one_that_was_meant(
-        self, project: Project
-    ) -> None:
-        session = project.run("--osmosis-modle=x")
-        said = "--osmosis-modle: no such option; did you mean --osmosis-model?"
-        assert (session.ret, session.mistake) == (4, said)
 
     def test_an_option_of_another_plugin_is_no_mistake(self, project: Project) -> None:
         project.write(
@@ -548,52 +446,3 @@ def test_answer(rollout):
         project.write("sub/test_it.py", self.TEST.format(arguments=""))
         session = project.run("sub", agent=None, data=None, eval_fn=None)
         assert session.outcomes == {"passed": 1}
-
-    def test_a_mark_without_a_model_is_told(self, project: Project) -> None:
-        project.rows("a")
-        arguments = 'agent="agent:agent_loop", data="data.jsonl"'
-        project.write("test_it.py", self.TEST.format(arguments=arguments))
-        session = project.plain()
-        assert session.ret == 2
-        assert "test_it.py::test_answer: --osmosis-model is needed: a name at" in session.out
-
-
-def test_a_base_url_of_the_right_endpoint_is_used_whatever_its_slashes(
-    project: Project, endpoint: Endpoint
-) -> None:
-    project.rows("a")
-    assert project.run(base_url=f"{endpoint.base_url}/").ret == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--osmosis-output=data.jsonl"], "data.jsonl': this is the data file, which would be"),
-        (["--osmosis-markdown=agent.py"], "agent.py': this is a Python file, which would be"),
-        (["--osmosis-markdown=pytest.ini"], "this is pytest's configuration"),
-        (["--osmosis-output=r.json", "--osmosis-html=r.json"], "the file of --osmosis-output too"),
-        (["--osmosis-html=r.xml", "--junitxml=./r.xml"], "the file of --osmosis-html too"),
-        (["--osmosis-output=/"], "'/': cannot be written"),
-    ],
-)
-def test_a_report_takes_the_place_of_nothing_else(
-    project: Project, options: list[str], words: str
-) -> None:
-    project.rows("alpha")
-    project.write("pytest.ini", "[pytest]\n")
-    before = {path.name: path.read_bytes() for path in project.path.iterdir() if path.is_file()}
-    session = project.run(*options, output=None)
-    assert session.ret == 4
-    assert words in session.mistake
-    assert {name: (project.path / name).read_bytes() for name in before} == before
-    assert project.endpoint.requests == 0
-
-
-def test_a_key_in_the_ini_file_works_and_is_warned_about(project: Project) -> None:
-    project.rows("a")
-    project.endpoint.api_key = KEY
-    project.write("pytest.ini", f"[pytest]\nosmosis_api_key = {KEY}\n")
-    session = project.run()
-    assert session.outcomes == {"passed": 1, "warnings": 1}
-    assert session.out.count("osmosis_api_key: everyone who gets the file gets the key") == 1
-    assert KEY not in session.out

@@ -115,10 +115,3 @@ def test_by_name_with_settings_and_as_values_of_a_module(project: Project) -> No
         "includes": 1.0, "number(tolerance=0.5)": 1.0, "app:close": 1.0, "exact": 0.0,
     }  # fmt: skip
     assert run["reasons"] == {"exact": "'It is 6.4.', wanted '6'"}
-
-
-def test_a_name_that_no_scorer_has_is_one_sentence(project: Project) -> None:
-    project.rows("a")
-    session = project.run(eval_fn="incudes")
-    assert session.ret == 4
-    assert session.mistake.startswith("--osmosis-eval-fn 'incudes': no scorer 'incudes'; there are")

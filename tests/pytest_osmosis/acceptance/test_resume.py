@@ -335,14 +335,6 @@ def test_what_ended_by_itself_starts_anew(project, model, workers, options, firs
     assert any(run["cached"] for run in kept.runs)
 
 
-def test_resume_with_nothing_kept_is_refused(project, model):
-    project.rows("a")
-    session = project.run("--osmosis-resume")
-    assert session.ret == 4
-    assert session.mistake == f"--osmosis-resume: nothing to resume: there is no {KEPT}"
-    assert not model.asked
-
-
 @pytest.mark.slow
 def test_nothing_is_kept_and_nothing_begun_when_nothing_is_selected(project, model):
     project.rows("a")
@@ -361,28 +353,6 @@ def test_resume_reports_a_complete_evaluation_without_any_call(project, model):
     assert "resuming: 6 of 6 runs done" in session.out
     assert set(model.asked.values()) == {1}
     assert session.outcomes == {"passed": 5, "failed": 1}
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("--osmosis-fresh", "--osmosis-resume"),
-        ("--osmosis-fresh", "--osmosis-retry-failed"),
-        ("--osmosis-no-journal", "--osmosis-resume"),
-    ],
-)
-def test_options_that_contradict_each_other_are_refused(project, one, other):
-    project.rows("a")
-    session = project.run(one, other)
-    assert session.ret == 4
-    assert session.mistake == f"{one} and {other} contradict each other: give one of them"
-
-
-def test_retry_failed_takes_no_other_word(project):
-    project.rows("a")
-    session = project.run("--osmosis-retry-failed=some")
-    assert session.ret == 4
-    assert session.mistake == "--osmosis-retry-failed 'some': expected nothing, or =all"
 
 
 def test_without_a_journal_nothing_is_kept(project, model):
@@ -440,15 +410,6 @@ def test_a_kept_rollout_is_found_where_node_ids_name_more_than_a_run(project, mo
     second = project.plain(*usual, "test_marked.py")
     assert second.outcomes == {"passed": 3}
     assert model.asked == {"a": 1, "b": 1, "c": 1}
-
-
-def test_a_place_that_cannot_be_written_is_refused_before_any_request(project, model):
-    project.rows("a")
-    session = project.run("--osmosis-run-dir=agent.py/x")
-    assert session.ret == 4
-    assert "the journal cannot be written: Not a directory" in session.mistake
-    assert "--osmosis-run-dir PATH" in session.mistake
-    assert not model.asked
 
 
 @pytest.mark.fault("the project is read-only, or has no locks")

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -94,30 +93,8 @@ def test_shards_run_beside_each_other_and_each_resumes_its_own_runs(
     assert endpoint.by_row == {"a": 1, "b": 1, "c": 2, "d": 1}
 
 
-@pytest.mark.parametrize("text", ["4/3", "a/b"])
-def test_a_shard_that_is_none_is_a_usage_error(project: Project, text: str):
-    project.rows("one")
-    session = project.run(shard=text)
-    assert session.ret == 4
-    assert "expected I/K, such as 2/4 for the second of four shards" in session.mistake
-
-
 def test_a_shard_without_rows_is_told(project: Project):
     project.rows("one")
     session = project.run(shard="2/2")
     assert session.ret == 5
     assert "data.jsonl: shard 2/2 of 1 row has no row; use fewer shards" in session.out
-
-
-def merged(project: Project, *more: str) -> tuple[int, dict[str, Any]]:
-    """Exit status and report of merging the shards that lie in the project."""
-    names = sorted(str(path) for path in project.path.glob("s?.json"))
-    whole = project.path / "whole.json"
-    done = CliRunner().invoke(cli, ["eval", "merge", *names, "-o", str(whole), *more])
-    assert whole.exists(), done.output
-    return done.exit_code, json.loads(whole.read_text())
-
-
-def decided(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """The verdicts; a merged report names the suite by the path of its data."""
-    return [{**gate, "suite": ""} for gate in report["gates"]]

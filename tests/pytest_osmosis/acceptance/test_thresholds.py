@@ -50,22 +50,6 @@ def test_a_rescored_evaluation_keeps_them_and_takes_new_ones(project: Project) -
     assert lower.outcomes == {"passed": 2}, lower.out
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        (["lenght=1"], "--osmosis-pass-threshold 'lenght=1': 'lenght' is not one eval function"),
-        (["exact="], "'exact=': expected a number, or EVAL_FN=NUMBER"),
-        (["=1"], "'=1': expected a number, or EVAL_FN=NUMBER"),
-        (["1", "0.5"], "1 and 0.5 contradict each other"),
-        (["exact=1", "exact=0.5"], "exact=1 and exact=0.5 contradict each other"),
-    ],
-)
-def test_a_mistake_is_one_sentence(project: Project, given: list[str], told: str) -> None:
-    project.rows("a")
-    session = project.run(*(f"--osmosis-pass-threshold={each}" for each in given))
-    assert session.ret == 4 and told in session.mistake, session.mistake
-
-
 @pytest.mark.skipif(pytest.version_tuple < (9,), reason="[tool.pytest] is new in pytest 9")
 def test_the_ini_file_takes_a_number_or_a_list(project: Project) -> None:
     project.rows("abcde")

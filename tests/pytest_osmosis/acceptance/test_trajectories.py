@@ -106,16 +106,6 @@ def test_a_session_begins_anew_unless_it_resumes(project: Project):
     assert sorted(record["row_index"] for record in read(path)) == [0, 1]
 
 
-def test_a_place_that_cannot_be_written_is_told_before_any_request(project: Project):
-    project.rows("one")
-    project.write("file", "")
-    session = project.run(trajectories="file/below")
-    assert session.ret == 4
-    assert "--osmosis-trajectories" in session.mistake
-    assert "cannot be written" in session.mistake
-    assert project.endpoint.requests == 0
-
-
 def test_what_was_said_before_an_error_is_there_and_in_the_items_section(project: Project):
     project.write(
         "agent.py",

@@ -296,7 +296,9 @@ class TestWrongRows:
         message = refusal(write(json.dumps([record()], indent=1).encode()))
         assert "a file that is one JSON array must be named .json" in message
 
+    @pytest.mark.fault("two rows are equal, or have one id")
     def test_an_id_given_twice_names_both_lines(self, write):
+        assert user_prompts(load_dataset(write(GOOD * 2))) == ["2 + 3?"] * 2
         content = lines(record(id="a"), record(id="b"), record(id="a"))
         message = refusal(write(content))
         assert message == "data.jsonl:3: the id 'a' was given before, at line 1"

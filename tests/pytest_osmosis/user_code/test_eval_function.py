@@ -119,6 +119,7 @@ class TestWhatIsGiven:
     def test_a_missing_ground_truth_is_none(self):
         assert score(lambda solution_str, ground_truth: ground_truth is None, ground_truth=None)
 
+    @pytest.mark.fault("an eval function changes what it is given")
     def test_functions_get_copies_whatever_they_do_to_them(self):
         messages, metadata = copy.deepcopy(MESSAGES), copy.deepcopy(METADATA)
 
@@ -354,6 +355,10 @@ class TestScores:
             ("\x1b[31m" * 50, "(a str)"),
         ],
         ids=lambda value: type(value).__name__,
+    )
+    @pytest.mark.fault(
+        "an eval function returns NaN or infinity",
+        "an eval function returns a bool, a numpy number, a mapping, None, text or a Decimal",
     )
     def test_anything_else_is_an_error_that_names_it(self, value, described):
         with pytest.raises(EvalFnError) as caught:
