@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import CommandError
-from .findings import Finding, Severity, refusal, warning
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.config_models import Experiment
@@ -18,12 +18,29 @@ if TYPE_CHECKING:
 _SHOWN = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was found before something is submitted: a sentence, and what helps."""
+
+    severity: Literal["refused", "warning"]
+    """Where it is refused, nothing is sent."""
+    code: str
+    """For programs, as `dirty_tree`."""
+    message: str
+    cure: str = ""
+
+    def __str__(self) -> str:
+        return self.message + (f": {self.cure}" if self.cure else "")
+
+
+refusal = partial(Finding, "refused")
+warning = partial(Finding, "warning")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitFacts:
     """The repository, what runs of it, and what was found."""
 
-    root: Path
-    """Of the work tree."""
     repository: str
     """`owner/repo`."""
     pinned: str | None
@@ -31,11 +48,6 @@ class CommitFacts:
     described: str
     """What runs, in words."""
     findings: tuple[Finding, ...]
-
-    @property
-    def is_here(self) -> bool:
-        """Whether the files of the work tree are those that run."""
-        return not any(finding.severity is Severity.WARNING for finding in self.findings)
 
 
 def read_work_tree(start: Path) -> GitFacts:
@@ -67,7 +79,6 @@ def commit_facts(facts: GitFacts, experiment: Experiment, *, is_cloned_here: boo
             known = f", {newest[:12]} as far as is known here" if newest else ""
             described = f"the newest on {_named(branch)} that is synced{known}"
     return CommitFacts(
-        root=facts.root,
         repository=facts.repository,
         pinned=pinned,
         described=f"{pinned}, pinned" if pinned else described,

@@ -107,12 +107,8 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def dataset_upload(path: Path, *, as_json: bool) -> None:
     """The command; its help is above."""
-    from osmosis_ai.platform.answers import text_of
-
     from ..eval.lines import LiveLine
     from .connection import active_login, client_of, workspace_repository
-    from .dataset import earlier_of_same_name
-    from .run_text import render
 
     login, repository = active_login(), workspace_repository()
     with _open(path) as opened:
@@ -121,19 +117,11 @@ def dataset_upload(path: Path, *, as_json: bool) -> None:
             rows = _check_rows(path)
         with client_of(login.platform_url, login.token, git_identity=repository) as client:
             record = send_file(client, path.name, opened.fileno())
-            earlier = None if as_json else earlier_of_same_name(client, record)
     _check_taken(record, path)
     if as_json:
         click.echo(json.dumps({**record, "checked_rows": rows}))
         return
     _show(record, path, rows)
-    if earlier is not None:
-        say(
-            "warning: the platform has another dataset of this name, "
-            f"{render(text_of(earlier, 'file_name'))} ({render(text_of(earlier, 'id'))}): runs use "
-            "the newest",
-            err=True,
-        )
 
 
 def _check_rows(path: Path) -> int:

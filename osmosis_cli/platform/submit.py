@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,26 +18,15 @@ from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import INTERRUPTED, CommandError
 from ..shared_options import complete_files
-from .commit_facts import commit_facts, read_work_tree
-from .findings import Finding, Severity, in_order, refusal, warning
-from .preflight import Preflight, preflight_options, try_rollout
+from .commit_facts import Finding, commit_facts, read_work_tree, refusal, warning
 from .run_commands import json_option, may_ask, yes_option
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.client import PlatformClient
     from osmosis_ai.platform.config_file import ConfigFile
     from osmosis_ai.platform.config_models import RunConfig
-    from osmosis_ai.platform.git import GitFacts
-    from pytest_osmosis.reports.line_markup import Style
 
     from .commit_facts import CommitFacts
-
-_NO_DATASET = "dataset"
-"""The code of a warning: a platform may have datasets that it does not list."""
-_LABELS: Mapping[Severity, tuple[str, Style]] = {
-    Severity.WARNING: ("warning", "doubt"),
-    Severity.NOT_CHECKED: ("not checked", "plain"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +38,7 @@ class SubmissionPlan:
     commit: CommitFacts
     scopes: Mapping[str, str]
     """Of the secrets that the run gets, by name."""
-    findings: Sequence[Finding]
+    warnings: Sequence[Finding]
 
 
 def _submit_command(kind: RunKind) -> click.Command:
@@ -60,26 +48,26 @@ def _submit_command(kind: RunKind) -> click.Command:
         "submit",
         help=f"Submit {kind.article} {kind.noun} to the platform.\n\n"
         "Checks the config file, what of the workspace is pushed, and that the platform has the "
-        "secrets, and imports the rollout's code in a process of its own; shows what will run, "
-        "and asks. What runs is a commit of the origin, never the files here.",
+        "secrets; shows what will run, and asks. What runs is a commit of the origin, never the "
+        "files here.",
         epilog=f"\b\nExamples:\n  osmosis {group} submit {folder}/my-rollout.toml\n"
-        f"  osmosis {group} submit {folder}/my-rollout.toml --strict\n"
         f"  osmosis {group} submit {folder}/my-rollout.toml --yes --json",
     )
     @click.argument(
         "path", metavar="CONFIG", type=click.Path(path_type=Path), shell_complete=complete_files
     )
     @yes_option
-    @preflight_options
     @json_option
-    def command(path: Path, yes: bool, as_json: bool, **tried: Any) -> None:
-        preflight = Preflight(**tried)
+    def command(path: Path, yes: bool, as_json: bool) -> None:
+        from .connection import connect
+
         file = _load(kind, path)
         facts = read_work_tree(Path.cwd())
-        with _describing(facts, file):
-            may_ask(yes=yes, as_json=as_json)
-        with _plan(kind, file, facts, preflight, is_silent=as_json, asks=not yes) as planned:
-            plan, client = planned
+        with connect(facts.repository) as client:
+            is_cloned_here = not facts.is_pushed and _clones(client, facts.root)
+            commit = commit_facts(facts, file.config.experiment, is_cloned_here=is_cloned_here)
+            plan = _plan(kind, file, commit, client)
+            _check_asking(plan, yes=yes, as_json=as_json)
             if not as_json:
                 _show(plan, client.origin)
             if not yes:
@@ -101,26 +89,6 @@ def _load(kind: RunKind, path: Path) -> ConfigFile[RunConfig]:
         raise unusable([error]) from None
 
 
-@contextmanager
-def _describing(facts: GitFacts, file: ConfigFile[RunConfig]) -> Iterator[None]:
-    """Have a wrong use of the command say what would run, as the question would."""
-    from .connection import connect
-
-    try:
-        yield
-    except click.UsageError as error:
-        is_cloned_here = False
-        with suppress(CommandError):
-            if not facts.is_pushed:
-                with connect(facts.repository) as client:
-                    is_cloned_here = _clones(client, facts.root)
-        commit = commit_facts(facts, file.config.experiment, is_cloned_here=is_cloned_here)
-        _refuse(commit.findings)
-        what = f"what would run is {commit.described} ({commit.repository})"
-        found = [f"{_LABELS[each.severity][0]}: {each}" for each in in_order(commit.findings)]
-        raise click.UsageError("\n  ".join([error.message, what, *found])) from None
-
-
 def _clones(client: PlatformClient, root: Path) -> bool:
     """Return whether the platform says that it clones this work tree."""
     from osmosis_ai.platform.account import verify
@@ -133,52 +101,38 @@ def _clones(client: PlatformClient, root: Path) -> bool:
     return bool(folder) and Path(folder).resolve() == root
 
 
-@contextmanager
 def _plan(
-    kind: RunKind,
-    file: ConfigFile[RunConfig],
-    facts: GitFacts,
-    preflight: Preflight,
-    *,
-    is_silent: bool,
-    asks: bool,
-) -> Iterator[tuple[SubmissionPlan, PlatformClient]]:
-    """The plan, and the connection by which it is sent; CommandError for what refuses it."""
+    kind: RunKind, file: ConfigFile[RunConfig], commit: CommitFacts, client: PlatformClient
+) -> SubmissionPlan:
+    """Return what would be sent; CommandError with all that refuses it."""
     from osmosis_ai.platform.environment_secrets import resolve_secrets
 
-    from .connection import connect
-
-    with connect(facts.repository) as client:
-        is_cloned_here = not facts.is_pushed and _clones(client, facts.root)
-        commit = commit_facts(facts, file.config.experiment, is_cloned_here=is_cloned_here)
-        required = file.config.secrets.required if file.config.secrets else []
-        scopes = resolve_secrets(client, required)
-        missing = [name for name in required if name not in scopes]
-        config = [warning("config", str(problem)) for problem in file.warnings]
-        found = [*_missing(missing), *config, *commit.findings]
-        if asks or _refused(found):  # else the answer to the submission says it as early
-            found += _dataset_findings(client, file.config.experiment.dataset)
-        _refuse(found)
-        found = in_order([*_try(file, commit, preflight, is_silent=is_silent), *found])
-        _refuse(found)
-        plan = SubmissionPlan(kind=kind, file=file, commit=commit, scopes=scopes, findings=found)
-        yield plan, client
-
-
-def _try(
-    file: ConfigFile[RunConfig], commit: CommitFacts, preflight: Preflight, *, is_silent: bool
-) -> list[Finding]:
-    """Return what trying the rollout on this machine finds."""
-    from ..eval.lines import LiveLine
-
-    with LiveLine(is_silent=is_silent) as live:
-        return try_rollout(
-            file,
-            preflight,
-            root=commit.root,
-            is_commit=commit.is_here,
-            report=lambda line: live.show(f"{line} ...", line),
+    required = file.config.secrets.required if file.config.secrets else []
+    scopes = resolve_secrets(client, required)
+    found = [*_missing([name for name in required if name not in scopes])]
+    found += [warning("config", str(problem)) for problem in file.warnings]
+    found += commit.findings
+    warnings = [finding for finding in found if finding.severity == "warning"]
+    refused = [finding for finding in found if finding.severity == "refused"]
+    if refused:
+        raise CommandError(
+            "\n".join(["nothing was submitted", *(f"  {finding}" for finding in refused)])
+            if len(refused) > 1
+            else f"{refused[0]}; nothing was submitted",
+            code=refused[0].code,
+            details={"findings": [asdict(finding) for finding in (*refused, *warnings)]},
         )
+    return SubmissionPlan(kind=kind, file=file, commit=commit, scopes=scopes, warnings=warnings)
+
+
+def _check_asking(plan: SubmissionPlan, *, yes: bool, as_json: bool) -> None:
+    """Where no question can be asked, say what it would have been about."""
+    try:
+        may_ask(yes=yes, as_json=as_json)
+    except click.UsageError as error:
+        what = f"what would run is {plan.commit.described} ({plan.commit.repository})"
+        warnings = (f"warning: {finding}" for finding in plan.warnings)
+        raise click.UsageError("\n  ".join([error.message, what, *warnings])) from None
 
 
 def _missing(names: Sequence[str]) -> Iterator[Finding]:
@@ -192,37 +146,6 @@ def _missing(names: Sequence[str]) -> Iterator[Finding]:
         )
 
 
-def _dataset_findings(client: PlatformClient, name: str) -> Iterator[Finding]:
-    from .dataset import is_missing
-
-    if is_missing(client, name):
-        yield warning(
-            _NO_DATASET,
-            f"the platform lists no dataset {name!r}",
-            "upload it with `osmosis dataset upload FILE`",
-        )
-
-
-def _refused(findings: Sequence[Finding]) -> list[Finding]:
-    return [finding for finding in findings if finding.severity is Severity.REFUSED]
-
-
-def _refuse(findings: Sequence[Finding]) -> None:
-    """Raise CommandError with every finding that forbids to send, and what else is missing."""
-    refused = _refused(findings)
-    if not refused:
-        return
-    findings = in_order(findings)
-    missing = [*refused, *(finding for finding in findings if finding.code == _NO_DATASET)]
-    raise CommandError(
-        "\n".join(["nothing was submitted", *(f"  {finding}" for finding in missing)])
-        if len(missing) > 1
-        else f"{refused[0]}; nothing was submitted",
-        code=refused[0].code,
-        details={"findings": [finding.document() for finding in findings]},
-    )
-
-
 def _show(plan: SubmissionPlan, origin: str) -> None:
     from pytest_osmosis.reports.text_table import columns, wrapped
 
@@ -231,10 +154,9 @@ def _show(plan: SubmissionPlan, origin: str) -> None:
     experiment = plan.file.config.experiment
     say(f"{plan.kind.article} {plan.kind.noun} of {experiment.rollout}")
     say_facts(dict(_facts(plan, origin)))
-    for finding in plan.findings:
-        label, style = _LABELS[finding.severity]
-        first, *rest = wrapped(f"{label}: {finding}", columns())
-        say((label, style), first.removeprefix(label))
+    for finding in plan.warnings:
+        first, *rest = wrapped(f"warning: {finding}", columns())
+        say(("warning", "doubt"), first.removeprefix("warning"))
         for line in rest:
             say(line)
 
@@ -294,7 +216,7 @@ def _report(plan: SubmissionPlan, answer: Mapping[str, Any], *, as_json: bool) -
             "commit": plan.commit.described,
             "commit_sha": plan.commit.pinned,
             "secrets": dict(plan.scopes),
-            "findings": [finding.document() for finding in plan.findings],
+            "findings": [asdict(finding) for finding in plan.warnings],
         }
         click.echo(json.dumps(document))
         return

@@ -114,7 +114,7 @@ def test_a_small_file_is_sent_in_one_piece_and_without_credentials(
     status, out, _ = osmosis("dataset", "upload", "rows.jsonl")
     assert status == 0
     assert out == 'uploaded rows.jsonl (1 row), ready\nin a config file: dataset = "rows"\n'
-    begin, put, complete, _ = platform.requests
+    begin, put, complete = platform.requests
     assert begin.body == {
         "file_name": "rows.jsonl",
         "file_size": len(content),
@@ -158,23 +158,6 @@ def test_what_is_no_file_is_wrong_use(osmosis: Osmosis, platform: FakePlatform, 
     status, out, err = osmosis("dataset", "upload", name)
     assert (status, out, platform.requests) == (2, "", [])
     assert f"'{name}'" in err
-
-
-def test_a_name_that_another_dataset_has_is_said(
-    osmosis: Osmosis, storage: Storage, platform: FakePlatform
-):
-    def listed(*names: str) -> dict[str, Any]:
-        found = [{"id": f"d{i}", "file_name": name} for i, name in enumerate(names, 1)]
-        return {"datasets": found, "has_more": False}
-
-    rows(1)
-    platform.answers["GET", DATASETS] = listed("rows.jsonl", "other.jsonl")
-    assert "another dataset" not in osmosis("dataset", "upload", "rows.jsonl")[2]
-    for other in ("rows.jsonl", "rows.csv"):
-        platform.answers["GET", DATASETS] = listed("rows.jsonl", other)
-        status, out, err = osmosis("dataset", "upload", "rows.jsonl")
-        assert (status, out.splitlines()[0]) == (0, "uploaded rows.jsonl (1 row), ready")
-        assert f"another dataset of this name, {other} (d2): runs use the newest" in err
 
 
 @pytest.mark.fault("the address of a part redirects, or is plain http elsewhere")

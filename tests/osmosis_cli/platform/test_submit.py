@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,6 @@ import pytest
 from osmosis_ai.platform.exchange import Limits
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
-from osmosis_cli.platform.findings import Finding, Severity
-from osmosis_cli.platform.preflight import Preflight
 from tests.support.fake_platform import FAULTS_OF_COMMANDS, TOKEN, FakePlatform
 from tests.support.pushed_workspace import EVAL, GIT_TOKEN, TRAINING, commit, git, make_workspace
 from tests.support.typed_input import Terminal
@@ -58,33 +56,8 @@ def platform(platform: FakePlatform) -> FakePlatform:
     return platform
 
 
-@dataclass
-class Tried:
-    """What was to be tried on this machine, and what that finds."""
-
-    chosen: list[tuple[Preflight, bool]] = field(default_factory=list)
-    finds: list[Finding] = field(default_factory=list)
-
-    def __call__(
-        self, file: Any, chosen: Preflight, *, root: Path, is_commit: bool, report: Any
-    ) -> list[Finding]:
-        assert (root / file.path).is_file()
-        self.chosen.append((chosen, is_commit))
-        report("importing it")
-        return self.finds
-
-
-@pytest.fixture
-def tried(monkeypatch: pytest.MonkeyPatch) -> Tried:
-    """Nothing is tried: tests of `preflight.py` do that."""
-    tried = Tried()
-    monkeypatch.setattr("osmosis_cli.platform.submit.try_rollout", tried)
-    return tried
-
-
 @pytest.fixture
 def osmosis(
-    tried: Tried,
     platform: FakePlatform,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -300,7 +273,7 @@ def test_the_summary_says_which_commit_runs_and_where_secrets_come_from(
         f"  platform    {platform.url}\n"
         "submitted: calm-otter-17, pending\n"
         "wait for its end: osmosis eval info calm-otter-17 --watch\n",
-        "importing it ...\n",
+        "",
     )
 
 
@@ -465,7 +438,6 @@ def test_missing_secrets_are_all_named_with_the_commands_that_set_them(
 def test_all_that_is_missing_is_told_at_once(osmosis: Command, platform: FakePlatform, own: Path):
     (own / CONFIG).write_text(EVAL.replace("[]", '["A_KEY"]'))
     platform.answers["GET", SECRETS] = secrets()
-    platform.answers["GET", "/api/cli/datasets"] = {"datasets": [], "has_more": False}
     git(own, "update-ref", "-d", "HEAD")
     status, out, err = osmosis("eval", "submit", CONFIG, "--yes")
     assert (status, out) == (1, "")
@@ -474,7 +446,6 @@ def test_all_that_is_missing_is_told_at_once(osmosis: Command, platform: FakePla
     assert [lack.partition(":")[0].strip() for lack in lacks] == [
         "the platform does not have the secret A_KEY",
         "the workspace has no commit yet, and a platform runs what is committed",
-        "the platform lists no dataset 'my-dataset'",
     ]
     assert not bodies(platform)
 
@@ -514,61 +485,6 @@ def test_a_work_tree_that_no_platform_can_find_is_refused(
     assert not bodies(platform)
 
 
-# ---- what is tried on this machine
-
-
-@pytest.mark.parametrize(
-    ("words", "chosen"),
-    [
-        ((), Preflight()),
-        (("--no-check",), Preflight(is_off=True)),
-        (("--strict",), Preflight(strict=True)),
-    ],
-)
-def test_options_say_what_is_tried(
-    osmosis: Command, tried: Tried, workspace: Path, words: tuple[str, ...], chosen: Preflight
-):
-    assert osmosis("eval", "submit", CONFIG, "--yes", *words)[0] == 0
-    assert tried.chosen == [(chosen, True)]
-
-
-def test_what_trying_finds_stands_above_the_question_the_first_cure_first(
-    osmosis: Command, platform: FakePlatform, tried: Tried, own: Path
-):
-    (own / "new.py").write_text("x")
-    severity = Severity.WARNING
-    tried.finds = [
-        Finding(severity=Severity.NOT_CHECKED, code="c", message="a row was not run"),
-        Finding(severity=severity, code="b", message="no grader", cure="derive one"),
-    ]
-    status, out, err = osmosis("eval", "submit", CONFIG, "--yes")
-    assert (status, err) == (0, "importing it ...\n")
-    assert [line[:29] for line in out.splitlines()[6:9]] == [
-        "warning: no grader: derive on",
-        "warning: 1 file differs from ",
-        "not checked: a row was not ru",
-    ]
-    assert [is_commit for _, is_commit in tried.chosen] == [False]
-
-
-def test_what_trying_refuses_is_not_submitted(
-    osmosis: Command, platform: FakePlatform, tried: Tried, workspace: Path
-):
-    tried.finds = [
-        Finding(severity=Severity.REFUSED, code=code, message=f"it has no {code}", cure="add one")
-        for code in ("no_grader", "no_workflow")
-    ]
-    status, out, err = osmosis("eval", "submit", CONFIG, "--yes", "--strict")
-    assert (status, out) == (1, "")
-    assert err == (
-        "importing it ...\n"
-        "Error: nothing was submitted\n"
-        "  it has no no_grader: add one\n"
-        "  it has no no_workflow: add one\n"
-    )
-    assert not bodies(platform)
-
-
 # ---- the question
 
 
@@ -589,7 +505,7 @@ def test_without_a_terminal_a_yes_is_needed_and_what_would_run_is_said(
         "  warning: 1 file differs from the commit (new.py); what runs is the commit: commit and "
         "push what is meant to run",
     ]
-    assert not platform.requests
+    assert not bodies(platform)
 
 
 @pytest.mark.parametrize(("typed", "status"), [("y\n", 0), ("\n", 1), ("", 1)])
@@ -603,20 +519,6 @@ def test_on_a_terminal_it_asks(
     assert "submit it? [y/N]: " in out
     assert len(bodies(platform)) == (0 if status else 1)
     assert ("aborted, nothing was done" in err) == bool(status)
-
-
-def test_a_dataset_that_the_platform_does_not_list_is_said_before_the_question(
-    osmosis: Command, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch
-):
-    def listed(*names: str) -> dict[str, Any]:
-        return {"datasets": [{"id": "d1", "file_name": name} for name in names], "has_more": False}
-
-    for names, is_missing in [(("other.jsonl",), True), (("my-dataset.jsonl",), False)]:
-        platform.answers["GET", "/api/cli/datasets"] = listed(*names)
-        monkeypatch.setattr("sys.stdin", Terminal("n\n"))
-        _, out, _ = osmosis("eval", "submit", CONFIG)
-        said, _, _ = out.partition("submit it?")
-        assert ("warning: the platform lists no dataset 'my-dataset'" in said) == is_missing
 
 
 # ---- a platform that fails

@@ -263,7 +263,7 @@ def test_a_training_run_hands_the_served_rollout_to_the_trainer(
     config = workspace / "configs/training/answers.toml"
     text = config.read_text().split("[secrets]")[0].replace("# lr = ", "lr = ")
     config.write_text(f'{text}\n[secrets]\nrequired = ["SOME_KEY"]\n')
-    words = ("train", "submit", str(config), "--yes", "--no-check", "--json")
+    words = ("train", "submit", str(config), "--yes", "--json")
     name = json.loads(osmosis(*words))["training_run"]["name"]
     assert f"{name}  finished" in osmosis("train", "info", name, "--watch")
     logs = osmosis("train", "logs", name)
