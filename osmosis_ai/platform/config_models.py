@@ -4,7 +4,7 @@
     ├── EvalConfig      [evaluation] [secrets], required
     └── TrainingConfig  [training] [sampling] [checkpoints] [secrets], optional
 
-These models are the single definition: the checks, the templates and the JSON Schema read them.
+These models are the single definition: the checks and the JSON Schema read them.
 Types are strict, and unknown keys are refused. A value that a file leaves out is not sent: its
 default is the platform's. Knows no file.
 """

@@ -11,18 +11,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
-
-from pydantic.fields import FieldInfo
 
 from ..escaping import printable
-from .config_file import section_fields
 from .config_models import EvalConfig, RunConfig, TrainingConfig, json_schema
 from .git_command import GitError, ask
 from .workspace import DATASETS, ROLLOUTS, NameRefused, WorkspaceError
 
 ROLLOUT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-ENV_EXAMPLE = 'LOG_LEVEL = "INFO"'
 _PRIVATE = (".osmosis/", ".env")
 """Patterns; the names that they are about are the same without the slash."""
 _IGNORED = (*_PRIVATE, "__pycache__/")
@@ -59,16 +54,20 @@ def create_rollout(
             f"{name!r} cannot name a rollout: letters, digits, '.', '_' and '-', not first '.' "
             "or '-', 100 at most"
         )
+    values = {
+        "{name}": json.dumps(name),
+        "{model}": json.dumps(model, ensure_ascii=False),
+        "{limit}": "# limit = 200" if limit is None else f"limit = {limit}",
+        "{secrets}": json.dumps([*secrets]),
+    }
     contents = {
         f"{ROLLOUTS}/{name}/main.py": _template("main.py.txt"),
-        f"{ROLLOUTS}/{name}/pyproject.toml": _template("pyproject.toml.txt").replace(
-            "{name}", name.lower()
+        f"{ROLLOUTS}/{name}/pyproject.toml": _template(
+            "pyproject.toml.txt", {"{name}": name.lower()}
         ),
         f"{DATASETS}/{name}.jsonl": _template("dataset.jsonl"),
-        f"{EvalConfig.folder}/{name}.toml": _config(EvalConfig, name, model, secrets, limit),
-        f"{TrainingConfig.folder}/{name}.toml": _config(
-            TrainingConfig, name, "Qwen/Qwen3.6-35B-A3B", ("OPENAI_API_KEY",)
-        ),
+        f"{EvalConfig.folder}/{name}.toml": _template("eval.toml.txt", values),
+        f"{TrainingConfig.folder}/{name}.toml": _template("training.toml.txt", values),
     }
     if there := [path for path in contents if (root / path).exists()]:
         raise WorkspaceError(f"choose another name; there already: {', '.join(there)}")
@@ -79,34 +78,16 @@ def create_rollout(
     return made
 
 
-def _config(
-    kind: type[RunConfig],
-    name: str,
-    model: str,
-    secrets: Sequence[str],
-    limit: int | None = None,
-) -> str:
-    experiment = {
-        "rollout": name,
-        "entrypoint": "main.py",
-        "model_path": model,
-        "dataset": name,
-    }
-    values: dict[str, dict[str, Any]] = {
-        "experiment": experiment,
-        "evaluation": {"limit": limit},
-    }
-    schema = "../" + _schema_file(Path(), kind).name
-    return _config_template(kind, values, secrets=secrets, schema=schema)
-
-
 def _schema_file(root: Path, kind: type[RunConfig]) -> Path:
     folder = Path(kind.folder)
     return root / folder.parent / f"{folder.name}.schema.json"
 
 
-def _template(name: str) -> str:
-    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
+def _template(name: str, values: Mapping[str, str] | None = None) -> str:
+    text = (files(__package__) / "templates" / name).read_text(encoding="utf-8")
+    for place, value in (values or {}).items():
+        text = text.replace(place, value)
+    return text
 
 
 def _create(path: Path, text: str) -> list[Path]:
@@ -162,46 +143,3 @@ def exposures(root: Path) -> Iterator[str]:
     for name in names:
         if any(path == name or path.startswith(f"{name}/") for path in found):
             yield f"{name} is committed already: `git rm -r --cached {name}` takes it out"
-
-
-def _config_template(
-    kind: type[RunConfig],
-    values: Mapping[str, Mapping[str, Any]],
-    *,
-    secrets: Sequence[str],
-    schema: str,
-) -> str:
-    """Return the text of a config file that can be used as it is.
-
-    `values` are those of its tables, at least the required ones of [experiment]; `schema` is where
-    an editor finds the JSON Schema, relative to the file.
-    """
-    blocks = [f"#:schema {schema}"]
-    for name in kind.model_fields:
-        if name not in ("advanced", "env", "secrets"):
-            blocks += _section(name, kind, values.get(name, {}))
-    blocks.append(f"# [env]\n# {ENV_EXAMPLE}  # Variables that are no secrets")
-    comment = "Names of secrets, registered with `osmosis secret set`"
-    off = "" if kind.needs_secrets else "# "
-    blocks.append(f"{off}[secrets]\n{off}required = {_toml([*secrets])}  # {comment}")
-    return "\n\n".join(blocks) + "\n"
-
-
-def _section(name: str, kind: type[RunConfig], values: Mapping[str, Any]) -> Iterator[str]:
-    lines = [
-        _line(key, field, values.get(key)) for key, field in section_fields(kind, name).items()
-    ]
-    width = max(len(line) for line, _ in lines)
-    yield "\n".join([f"[{name}]", *(f"{line:<{width}}  # {comment}" for line, comment in lines)])
-
-
-def _line(key: str, field: FieldInfo, value: Any) -> tuple[str, str]:
-    if value is not None:
-        return f"{key} = {_toml(value)}", field.description or ""
-    example = (field.examples or [""])[0]
-    return f"# {key} = {_toml(example)}", field.description or ""
-
-
-def _toml(value: Any) -> str:
-    # JSON's strings, arrays of strings and numbers are TOML's too; 1e-06 is.
-    return json.dumps(value, ensure_ascii=False)
