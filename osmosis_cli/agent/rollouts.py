@@ -5,13 +5,12 @@ Knows neither the command line nor what is printed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.embedded import start_embedded
-from osmosis_ai.models.base import clip
 from osmosis_ai.models.rate_limiter import RateLimiter
 from osmosis_ai.running.engine import EngineClosed
 from pytest_osmosis.rollouts.pool import RolloutPool
@@ -37,42 +36,48 @@ class Trial:
     spec: EvalSpec
     session: SessionSpec
 
+    def row_name(self, record: RolloutRecord) -> str:
+        """Return what the row of a rollout is called."""
+        return self.dataset.row_name(record.result.row_index)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialResult:
-    """How the rollout of one row ended."""
-
-    row: str
-    row_index: int
-    status: str
-    """COMPLETED or ERROR."""
-    finish_reason: str | None
-    error: str | None
-    model_calls: int
-    tool_calls: int
-    tokens: int | None
-    """None when the endpoint does not report them."""
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    duration_s: float
-    answer: str
-    """The last assistant text."""
-    reward: float | None = None
-    """What the rollout gave itself."""
-    messages: Sequence[Mapping[str, Any]] = ()
-    """The conversation, without secrets."""
-
-    def summary(self) -> dict[str, Any]:
-        """Return all but the conversation."""
+    def document(self, ended: Sequence[RolloutRecord]) -> dict[str, Any]:
+        """Return the results for programs."""
+        passed = sum(one.result.success for one in ended)
         return {
-            each.name: getattr(self, each.name) for each in fields(self) if each.name != "messages"
+            "summary": {
+                "total": len(ended),
+                "passed": passed,
+                "failed": len(ended) - passed,
+                "total_duration_ms": sum(one.result.duration_ms for one in ended),
+                "total_tokens": sum(one.result.tokens or 0 for one in ended),
+            },
+            "results": [self._result_document(one) for one in ended],
+        }
+
+    def _result_document(self, one: RolloutRecord) -> dict[str, Any]:
+        run = one.result
+        return {
+            "row_index": run.row_index,
+            "row": self.row_name(one),
+            "success": run.success,
+            "error": run.error,
+            "duration_ms": run.duration_ms,
+            "token_usage": {
+                "prompt_tokens": run.prompt_tokens,
+                "completion_tokens": run.completion_tokens,
+                "total_tokens": run.tokens,
+                "num_llm_calls": run.llm_calls,
+            },
+            "tool_calls": run.tool_calls,
+            "reward": one.reward,
+            "finish_reason": run.finish_reason,
+            "answer": run.answer or "",
         }
 
 
-OnEnded = Callable[[TrialResult], None]
-
-
-def run_rows(trial: Trial, row_indices: Iterable[int], on_ended: OnEnded) -> None:
+def run_rows(
+    trial: Trial, row_indices: Iterable[int], on_ended: Callable[[RolloutRecord], None]
+) -> None:
     """Run these rows of the dataset, a batch at once; `on_ended` is called in the pool's thread.
 
     None is started after an error that every other row would meet, too.
@@ -95,7 +100,7 @@ def run_rows(trial: Trial, row_indices: Iterable[int], on_ended: OnEnded) -> Non
             window=size,
             pool_size=size,
             base_urls=base_urls,
-            on_finished=lambda key, record: on_ended(_result(trial, key, record)),
+            on_finished=lambda key, record: on_ended(record),
             rate_limit=RateLimiter(),
         )
         stack.callback(pool.close)
@@ -113,62 +118,3 @@ class _TrialAgent(LoopAgent):
         run.rollout_id = f"test-{run.metadata['row_index']}"
         run.metadata["execution_mode"] = "test"
         return await super().run(run)
-
-
-def _result(trial: Trial, key: RunId, record: RolloutRecord) -> TrialResult:
-    run = record.result
-    return TrialResult(
-        row=trial.dataset.row_name(key.row_index),
-        row_index=run.row_index,
-        status="COMPLETED" if run.success else "ERROR",
-        finish_reason=run.finish_reason,
-        error=None if run.success else clip(run.error or "no reason given"),
-        model_calls=run.llm_calls,
-        tool_calls=run.tool_calls,
-        tokens=run.tokens,
-        prompt_tokens=run.prompt_tokens,
-        completion_tokens=run.completion_tokens,
-        duration_s=round(run.duration_ms / 1000.0, 3),
-        answer=run.answer or "",
-        reward=record.reward,
-        messages=record.messages,
-    )
-
-
-def results_document(ended: Sequence[TrialResult]) -> dict[str, Any]:
-    """Return the document of these results."""
-    passed = sum(one.status == "COMPLETED" for one in ended)
-    return {
-        "summary": {
-            "total": len(ended),
-            "passed": passed,
-            "failed": len(ended) - passed,
-            "total_duration_ms": sum(_milliseconds(one) for one in ended),
-            "total_tokens": sum(one.tokens or 0 for one in ended),
-        },
-        "results": [_result_document(one) for one in ended],
-    }
-
-
-def _result_document(one: TrialResult) -> dict[str, Any]:
-    return {
-        "row_index": one.row_index,
-        "row": one.row,
-        "success": one.status == "COMPLETED",
-        "error": one.error,
-        "duration_ms": _milliseconds(one),
-        "token_usage": {
-            "prompt_tokens": one.prompt_tokens,
-            "completion_tokens": one.completion_tokens,
-            "total_tokens": one.tokens,
-            "num_llm_calls": one.model_calls,
-        },
-        "tool_calls": one.tool_calls,
-        "reward": one.reward,
-        "finish_reason": one.finish_reason,
-        "answer": one.answer,
-    }
-
-
-def _milliseconds(one: TrialResult) -> int:
-    return round(one.duration_s * 1000)

@@ -9,17 +9,17 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from osmosis_ai.models.base import clip
 from osmosis_ai.secret import Secret, mask_everywhere
 from pytest_osmosis.escaping import counted
 from pytest_osmosis.options.table import OPTIONS, Option
+from pytest_osmosis.rollouts.failure_text import conversation
 
 from ..errors import CommandError, command_errors, wrong_use
 from ..eval.arguments import DEBUG_DIR, help_text, own_spellings
@@ -33,14 +33,13 @@ from ..shared_options import (
     require_agent,
     write_json,
 )
-from .conversation_lines import cut, message_lines
-from .rollouts import results_document
 
 if TYPE_CHECKING:
     from pytest_osmosis.dataset.dataset import Dataset
+    from pytest_osmosis.run_result import RolloutRecord, RunResult
     from pytest_osmosis.spec import ModelSpec
 
-    from .rollouts import Trial, TrialResult
+    from .rollouts import Trial
 
 NEEDED = ("data",)
 DEFAULT_MODEL = "gpt-5-mini"
@@ -70,7 +69,10 @@ def _parameters() -> list[click.Parameter]:
         click.Option(["--mcp"], metavar="DIR", shell_complete=complete_folders, help=MCP_HELP),
         *(_parameter(by_name[name]) for name in ACCEPTED),
         click.Option(
-            ["--row"], type=click.IntRange(0), metavar="N", help="Only this row, by its index."
+            ["--row"],
+            metavar="N",
+            callback=_checked(by_name["rows"]),
+            help="Only this row, by its index, as --rows does.",
         ),
         click.Option(
             ["-o", "--output"],
@@ -125,7 +127,6 @@ def _checked(option: Option) -> Any:
 def _test(
     ctx: click.Context,
     /,
-    row: int | None,
     output: Path | None,
     quiet: bool,
     debug: bool,
@@ -136,6 +137,10 @@ def _test(
 
     Each row is one rollout and prints one line. The exit status is 1 when one ended in an error.
     """
+    from .rollouts import run_rows
+
+    row = given.pop("row")
+    given["rows"] = given["rows"] or row
     given["agent"] = require_agent(given["agent"], given.pop("mcp"))
     if output is not None:
         check_output(output, "-o/--output")
@@ -144,14 +149,29 @@ def _test(
     trial = _trial(given)
     if given["model"] is None and trial.agent.asks_model and not as_json:
         click.echo(f"model: {trial.spec.model.model}; --model names another", err=True)
-    rows = _rows(trial.dataset, row)
-    show = None if as_json else partial(_show, quiet=quiet, debug=debug)
-    ended = _run(trial, rows, show)
+    ended: list[RolloutRecord] = []
+
+    def note(record: RolloutRecord) -> None:
+        ended.append(record)
+        if not as_json and not (quiet and record.result.success):
+            say(result_line(trial.row_name(record), record.result))
+        if debug and not as_json:
+            say(conversation(record.messages, limit=None))
+
+    run_rows(trial, trial.dataset.row_indices, note)
+    ended.sort(key=lambda one: one.result.row_index)
+    document = trial.document(ended)
     if output is not None:
-        write_json(output, results_document(ended))
-    failed = [one for one in ended if one.status == "ERROR"]
+        write_json(output, document)
+    failed = [one for one in ended if not one.result.success]
     if as_json:
-        _print_document(ended, failed)
+        if failed:
+            raise CommandError(
+                f"{len(failed)} of {len(ended)} rollouts ended in an error; the first: "
+                f"{trial.row_name(failed[0])}: {failed[0].result.error}",
+                details=document,
+            )
+        click.echo(json.dumps(document))
         return
     say(_summary(trial, ended, failed))
     if output is not None:
@@ -246,67 +266,24 @@ def _dataset(given: dict[str, Any]) -> Dataset:
         raise wrong_use(f"--map: {error}") from None
 
 
-def _rows(dataset: Dataset, row: int | None) -> Sequence[int]:
-    if row is None:
-        return dataset.row_indices
-    if row in dataset.row_indices:
-        return [row]
-    raise wrong_use(f"--row {row}: no such row among the {len(dataset)} that are selected")
-
-
-def _show(result: TrialResult, *, quiet: bool, debug: bool) -> None:
-    if not quiet or result.status == "ERROR":
-        say(result_line(result))
-    if debug:
-        say("\n".join(map(message_lines, result.messages)))
-
-
-def result_line(result: TrialResult) -> str:
+def result_line(row: str, run: RunResult) -> str:
     """Return a result on one line; on a terminal the answer, never an error, is cut to fit."""
-    calls = counted(result.model_calls, "call")
-    tokens = "? tokens" if result.tokens is None else f"{result.tokens:,} tokens"
-    head = f"{result.row:<10}{result.status:<11}{calls:<9}{tokens:<14}"
-    head += f"{result.duration_s:6.2f} s  "
+    status = "COMPLETED" if run.success else "ERROR"
+    calls = counted(run.llm_calls, "call")
+    tokens = "? tokens" if run.tokens is None else f"{run.tokens:,} tokens"
+    head = f"{row:<10}{status:<11}{calls:<9}{tokens:<14}{run.duration_ms / 1000:6.2f} s  "
     room = shutil.get_terminal_size().columns - len(head) if sys.stdout.isatty() else 100
-    what = result.error or cut(result.answer, max(20, min(100, room)))
-    return f"{head}{cut(what)}".rstrip()
+    limit = max(20, min(100, room))
+    error = clip(run.error or "no reason given")
+    return f"{head}{clip(run.answer or '', limit) if run.success else error}".rstrip()
 
 
-def _run(
-    trial: Trial, rows: Sequence[int], show: Callable[[TrialResult], None] | None
-) -> list[TrialResult]:
-    from .rollouts import run_rows
-
-    ended: list[TrialResult] = []
-
-    def note(one: TrialResult) -> None:
-        ended.append(one)
-        if show is not None:
-            show(one)
-
-    run_rows(trial, rows, note)
-    return sorted(ended, key=lambda one: one.row_index)
-
-
-def _summary(trial: Trial, ended: list[TrialResult], failed: list[TrialResult]) -> str:
-    known = [one.tokens for one in ended if one.tokens is not None]
+def _summary(trial: Trial, ended: list[RolloutRecord], failed: list[RolloutRecord]) -> str:
+    tokens = [one.result.tokens for one in ended if one.result.tokens is not None]
     parts = [counted(len(ended), "rollout"), f"{len(ended) - len(failed)} completed"]
     if failed:
         parts.append(f"{len(failed)} in error")
     if left := len(trial.dataset) - len(ended):
         parts.append(f"{left} not run")
-    parts.append(f"{sum(known):,} tokens" if len(known) == len(ended) else "tokens unknown")
+    parts.append(f"{sum(tokens):,} tokens" if len(tokens) == len(ended) else "tokens unknown")
     return "\n" + ", ".join(parts)
-
-
-def _print_document(ended: list[TrialResult], failed: list[TrialResult]) -> None:
-    rows = [one.summary() for one in ended]
-    if failed:
-        first = failed[0]
-        raise CommandError(
-            f"{len(failed)} of {len(ended)} rollouts ended in an error; "
-            f"the first: {first.row}: {first.error}",
-            code="failed",
-            details={"rollouts": rows},
-        )
-    click.echo(json.dumps({"rollouts": rows}))

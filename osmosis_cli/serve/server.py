@@ -29,7 +29,7 @@ from osmosis_ai.platform.address import is_loopback
 from osmosis_ai.secret import Secret
 from osmosis_ai.secret_variables import masking
 
-from ..errors import CommandError, command_errors, usage_errors
+from ..errors import CommandError, usage_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,34 +77,12 @@ class Plan:
 
 def load_agent(plan: Plan) -> RolloutAgentLoop:
     """Return the agent, checked as `osmosis validate` does unless the plan says otherwise."""
-    from pytest_osmosis.user_code.import_object import ImportingError
-    from pytest_osmosis.user_code.load_agent import load_agent_loop
+    from ..agent import validate
 
-    option, roots = "-m/--module", [Path.cwd()]
     with redirect_stdout(sys.stderr):  # what the module prints at import
+        agent = validate.load_agent(plan.module)
         if plan.validate:
-            return _validated(plan, roots)
-        with command_errors(ImportingError, code="invalid"):
-            return _trainable(load_agent_loop(plan.module, option=option, roots=roots))
-
-
-def _validated(plan: Plan, roots: list[Path]) -> RolloutAgentLoop:
-    from ..agent.validate import check_agent
-
-    validation = check_agent(plan.module, roots=roots)
-    failed = [check for check in validation.checks if not check.passed]
-    if validation.agent is None or failed:
-        details = "\n".join(f"  {check.name}: {check.detail}" for check in failed)
-        raise CommandError(
-            f"{plan.module.removeprefix('mcp:')} cannot be served "
-            f"(--no-validate skips these checks)\n{details}",
-            code="invalid",
-            details={"checks": [asdict(check) for check in validation.checks]},
-        )
-    return _trainable(validation.agent)
-
-
-def _trainable(agent: RolloutAgentLoop) -> RolloutAgentLoop:
+            validate.check_agent(agent, advice=" and cannot be served (--no-validate serves it)")
     if agent.asks_model:
         return agent
     raise CommandError(

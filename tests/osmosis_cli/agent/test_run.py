@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from osmosis_cli.agent.rollouts import TrialResult
 from osmosis_cli.agent.run import result_line
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
+from pytest_osmosis.run_result import RunResult
 from tests.support.endpoints import Endpoint
 from tests.support.narrow_terminal import NarrowTerminal
 
@@ -119,28 +119,27 @@ def test_a_terminal_without_more_than_ascii_can_be_read(
 
 def test_a_line_fits_into_a_terminal(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "80")
-    ended = TrialResult(
-        row="row-0", row_index=0, status="COMPLETED", finish_reason="stop", error=None,
-        model_calls=2, tool_calls=1, tokens=722, duration_s=0.31, answer="long " * 100,
-    )  # fmt: skip
-    assert len(result_line(ended)) > 80
+    ended = RunResult(
+        "data", 0, 0, success=True, llm_calls=2, tokens=722, duration_ms=310, answer="long " * 100
+    )
+    assert len(result_line("row-0", ended)) > 80
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    assert len(result_line(ended)) == 80
-    failed = replace(ended, error="a reason " * 20, status="ERROR")
-    assert result_line(failed).endswith(("a reason " * 20).rstrip())
+    assert len(result_line("row-0", ended)) == 80
+    failed = replace(ended, error="a reason " * 20, success=False)
+    assert result_line("row-0", failed).endswith(("a reason " * 20).rstrip())
 
 
 def test_one_json_document_holds_all_rows(osmosis_test: OsmosisTest):
     done = osmosis_test("--limit", "2", "--json")
     assert done.returncode == 0, done.stderr
-    rollouts = json.loads(done.stdout)["rollouts"]
+    rollouts = json.loads(done.stdout)["results"]
     assert [one["row_index"] for one in rollouts] == [0, 1]
-    assert {one["model_calls"] for one in rollouts} == {2}
+    assert {one["token_usage"]["num_llm_calls"] for one in rollouts} == {2}
     failed = osmosis_test("--json")
     assert (failed.returncode, failed.stdout) == (1, "")
     error = json.loads(failed.stderr)["error"]
     assert "this row cannot be run" in error["message"]
-    assert len(error["details"]["rollouts"]) == 4
+    assert len(error["details"]["results"]) == 4
 
 
 def test_a_wrong_key_ends_it_early(osmosis_test: OsmosisTest):
@@ -211,7 +210,6 @@ def test_with_openais_key_the_model_is_named_before_it_is_asked(
         (["-m", "agent:agnet_loop"], "agent_loop"),
         (["--base-url", "localhost"], "--base-url"),
         (["--max-turns", "0"], "at least 1"),
-        (["--row", "9"], "--row 9"),
         (["--rows", "1", "--limit", "1"], "--rows and --limit both say which rows"),
         (["--rows", "0-9"], "has 4 rows; there is no row 4 (the first row is 0)"),
         (["--map", "a=id", "--map", "b=id"], "--map: the columns 'a' and 'b' cannot both be id"),

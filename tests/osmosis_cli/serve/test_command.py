@@ -356,7 +356,7 @@ def test_a_token_for_another_platform_is_not_sent(fails: Fails, platform: Platfo
 def test_an_agent_that_fails_its_checks_is_not_served(fails: Fails):
     done = fails("-m", "my_agent:sync", "--local-debug")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "must be async" in done.stderr
+    assert "run: must be `async def run(self, ctx)`" in done.stderr
     assert "--no-validate" in done.stderr
 
 
