@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -97,6 +98,19 @@ def size_text(count: float) -> str:
             return f"{count:.0f} {unit}"
         count /= 1000
     return f"{count:.1f} GB"
+
+
+@contextmanager
+def progress_bar(
+    length: int, label: str, *, is_silent: bool = False
+) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error, where that is a terminal that moves its cursor."""
+    is_plain = any(os.environ.get(name) for name in ("NO_COLOR", "CI"))
+    if is_silent or is_plain or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda count: None
+        return
+    with click.progressbar(length=max(length, 1), label=printable(label), file=sys.stderr) as bar:
+        yield bar.update
 
 
 class LiveLine:

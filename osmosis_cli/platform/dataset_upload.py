@@ -6,20 +6,18 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from osmosis_ai.escaping import printable
 from osmosis_ai.platform import datasets
 from osmosis_ai.platform.client import PlatformError
-from osmosis_ai.platform.datasets import DatasetUpload, FileChanged, OnBytes
+from osmosis_ai.platform.datasets import DatasetUpload, FileChanged
 from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
 
 from ..errors import INTERRUPTED, CommandError, command_errors
-from ..eval.lines import say, tell
+from ..eval.lines import progress_bar, say, tell
 from ..shared_options import complete_files
 
 if TYPE_CHECKING:
@@ -59,7 +57,9 @@ def _send_parts(
     client: PlatformClient, upload: DatasetUpload, name: str, descriptor: int
 ) -> dict[int, str]:
     """Send every part, and return their ETags by their numbers."""
-    with _progress_bar(name, upload.size) as on_bytes:
+    if not sys.stderr.isatty():
+        tell(f"uploading {name}")
+    with progress_bar(upload.size, name) as on_bytes:
         return {
             number: datasets.send_part(client, upload, number, descriptor, on_bytes)
             for number in range(1, len(upload.urls) + 1)
@@ -69,20 +69,6 @@ def _send_parts(
 def _abort(client: PlatformClient, upload: DatasetUpload) -> None:
     with contextlib.suppress(PlatformError):  # the platform forgets it in time
         datasets.abort_upload(client, upload)
-
-
-@contextlib.contextmanager
-def _progress_bar(name: str, size: int) -> Iterator[OnBytes]:
-    """A bar on standard error, where that is a terminal that moves its cursor; else one line."""
-    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    if is_plain or not sys.stderr.isatty():
-        tell(f"uploading {name}")
-        yield lambda count: None
-        return
-    with click.progressbar(
-        length=max(size, 1), label=printable(name), file=sys.stderr, show_eta=True
-    ) as bar:
-        yield bar.update
 
 
 EPILOG = """\b

@@ -7,26 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN
 
 from ..errors import CommandError, command_errors, wrong_use
+from ..eval.lines import progress_bar
 from ..shared_options import check_output, complete_files, write_json
 
 if TYPE_CHECKING:
     from .config import RubricConfig
-    from .judging import Judgement, JudgingPlan, RubricFunction
+    from .judging import Judgement, JudgingPlan
     from .records import Record
 
 INLINE = "inline"
@@ -125,24 +122,47 @@ def rubric_command(
 
     Local: it needs neither a workspace nor a login. The exit status is 1 when a judgement failed.
     """
+    from osmosis_ai.rubric.errors import MissingAPIKeyError
+
+    from .judging import JudgingPlan, load_function
     from .output import document_of, lines, load_baseline, result_path
 
     chosen = choose_rubric(given, config=config, data=data, model=model)
     records = _records(data, None if chosen.is_inline else chosen.id)
-    baseline = None if baseline_path is None else load_baseline(baseline_path)
-    plan = _plan(chosen, records, needs_key=eval_fn is None, **amounts)
+    compared = None if baseline_path is None else (baseline_path, load_baseline(baseline_path))
+    with (
+        usage(TypeError, ValueError, where=f"{chosen.place}: "),
+        command_errors(MissingAPIKeyError, code="missing_api_key", status=2),
+    ):
+        settings = chosen.settings(needs_key=eval_fn is None)
     target = result_path(output, chosen.id, time.time())
     check_output(target, "--output")
-    with _function(eval_fn, chosen, plan) as function:
-        plan = replace(plan, function=function)
-        runs = _judge(plan, quiet=as_json)
-    document = document_of(chosen, plan, runs, data=data, baseline=baseline)
+    plan = JudgingPlan(
+        config=chosen,
+        settings=settings,
+        records=records,
+        **amounts,
+        function=None if eval_fn is None else load_function(eval_fn),
+    )
+    judged = _judge(plan, quiet=as_json)
+    document = document_of(plan, judged, data=data, compared_with=compared)
     write_json(target, document)
     if not as_json:
-        for line in lines(chosen, plan, runs, baseline):
+        for line in lines(plan, judged, document):
             click.echo(line)
         click.echo(f"results: {target}")
-    _refuse_failures(runs, target, document)
+    if failed := next((run.error for run in judged if run.error is not None), None):
+        counted = document["counts"]
+        raise CommandError(
+            f"{counted['runs'] - counted['scored']} of {counted['runs']} judgements have no score; "
+            f"the first: {failed}",
+            code="provider_error",
+            details={
+                "output": str(target),
+                "counts": counted,
+                "statistics": document["overall_statistics"],
+            },
+        )
     if as_json:
         click.echo(json.dumps({**document, "output": str(target)}))
 
@@ -154,48 +174,28 @@ def choose_rubric(
 
     One word is an id; so is everything beside a `config`. Several words are a text.
     """
-    if given.startswith("@"):
-        path = Path(given[1:])
-        return _rubric_of_text(_read(path), model, name=path.stem or INLINE, place=str(path))
-    if config is None and any(character.isspace() for character in given.strip()):
-        return _rubric_of_text(given, model, name=INLINE, place="--rubric")
-    chosen = _rubric_of_file(given, config, data)
+    from .config import RubricConfig, RubricFileError, load_rubrics, pick_rubric
+
+    if given.startswith("@") or (config is None and len(given.split()) > 1):
+        place = given[1:] if given.startswith("@") else "--rubric"
+        name = Path(place).stem if given.startswith("@") else INLINE
+        text = _read(Path(place)) if given.startswith("@") else given
+        if not text.strip():
+            raise wrong_use(f"{place}: the rubric is empty: say what the judge is to look for")
+        if model is None:
+            raise wrong_use(
+                "a rubric that is given as a text names no judge: give --model PROVIDER/MODEL, "
+                "such as openai/gpt-5-mini"
+            )
+        chosen = RubricConfig(
+            id=name, rubric=text, model_info={}, place=place, source=place, is_inline=True
+        )
+    else:
+        path = config or _config_beside(data)
+        with usage(RubricFileError, where="--config " if config else ""):
+            chosen = pick_rubric(path, load_rubrics(path), given)
     with usage(ValueError, where="--model: "):
         return chosen.with_judge(model) if model else chosen
-
-
-def _rubric_of_file(rubric_id: str, config: Path | None, data: Path) -> RubricConfig:
-    from .config import RubricFileError, UnknownRubric, load_rubrics, pick_rubric
-
-    path = config or _config_beside(data)
-    option = "--config " if config else ""
-    try:
-        return replace(pick_rubric(path, load_rubrics(path), rubric_id), source=str(path))
-    except UnknownRubric as error:
-        rule = "With --config it is" if config else "One word is"
-        raise wrong_use(
-            f"{option}{error} {rule} taken for an id: a text stands in a file, as --rubric @FILE"
-            f"{'' if config else ', or has several words'}."
-        ) from None
-    except RubricFileError as error:
-        raise wrong_use(f"{option}{error}") from None
-
-
-def _rubric_of_text(text: str, model: str | None, *, name: str, place: str) -> RubricConfig:
-    from .config import RubricConfig
-
-    if not text.strip():
-        raise wrong_use(f"{place}: the rubric is empty: say what the judge is to look for")
-    if model is None:
-        raise wrong_use(
-            "a rubric that is given as a text names no judge: give --model PROVIDER/MODEL, "
-            "such as openai/gpt-5-mini"
-        )
-    rubric = RubricConfig(
-        id=name, title=None, rubric=text, model_info={}, place=place, source=place, is_inline=True
-    )
-    with usage(ValueError, where="--model: "):
-        return rubric.with_judge(model)
 
 
 def _read(path: Path) -> str:
@@ -241,54 +241,6 @@ def _records(data: Path, rubric_id: str | None) -> list[Record]:
     return mine
 
 
-def _plan(
-    chosen: RubricConfig, records: list[Record], *, runs: int, batch_size: int, needs_key: bool
-) -> JudgingPlan:
-    from osmosis_ai.rubric.errors import MissingAPIKeyError
-
-    from .judging import JudgingPlan
-
-    with (
-        usage(TypeError, ValueError, where=f"{chosen.place}: "),
-        command_errors(MissingAPIKeyError, code="missing_api_key", status=2),
-    ):
-        settings = chosen.settings(needs_key=needs_key)
-    return JudgingPlan(
-        rubric=chosen.rubric,
-        settings=settings,
-        records=records,
-        runs=runs,
-        batch_size=min(batch_size, len(records) * runs),
-    )
-
-
-@contextmanager
-def _function(
-    spec: str | None, chosen: RubricConfig, plan: JudgingPlan
-) -> Iterator[RubricFunction | None]:
-    """Yield the function that judges, if one is named, and end its threads."""
-    if spec is None:
-        yield None
-        return
-    from osmosis_ai.running.thread_calls import CallThreads
-    from osmosis_ai.secret_variables import masking
-
-    from .judging import RubricFunction, load_function
-
-    threads = CallThreads()
-    try:
-        yield RubricFunction(
-            function=load_function(spec),
-            config=chosen,
-            score_min=plan.settings.score_min,
-            score_max=plan.settings.score_max,
-            redact=masking(plan.settings.api_key),
-            threads=threads,
-        )
-    finally:
-        threads.close()
-
-
 def _judge(plan: JudgingPlan, *, quiet: bool) -> list[Judgement]:
     from osmosis_ai.models.litellm.library import load
 
@@ -296,27 +248,5 @@ def _judge(plan: JudgingPlan, *, quiet: bool) -> list[Judgement]:
 
     with suppress(ImportError):  # seconds; the first judgement reports why it cannot be imported
         load()
-    is_plain = any(os.environ.get(name) for name in ("NO_COLOR", "CI"))
-    if quiet or is_plain or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        return asyncio.run(judge_all(plan, lambda run: None))
-    length = len(plan)
-    with click.progressbar(length=length, label="judging", file=sys.stderr, show_pos=True) as bar:
-        return asyncio.run(judge_all(plan, lambda run: bar.update(1)))
-
-
-def _refuse_failures(runs: Sequence[Judgement], target: Path, document: dict[str, Any]) -> None:
-    failed = [run for run in runs if run.error is not None]
-    if not failed:
-        return
-    first = failed[0].error
-    counted = document["counts"]
-    missing = counted["runs"] - counted["scored"]
-    raise CommandError(
-        f"{missing} of {counted['runs']} judgements have no score; the first: {first}",
-        code="provider_error",
-        details={
-            "output": str(target),
-            "counts": counted,
-            "statistics": document["overall_statistics"],
-        },
-    )
+    with progress_bar(len(plan.records) * plan.runs, "judging", is_silent=quiet) as advance:
+        return asyncio.run(judge_all(plan, lambda run: advance(1)))

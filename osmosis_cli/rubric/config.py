@@ -18,38 +18,33 @@ from osmosis_ai.rubric.settings import JudgeSettings, Overrides, judge_settings
 
 from ..masking import mask_secrets
 
-_TOP_KEYS = ("version", "default_score_min", "default_score_max", "default_model_info", "rubrics")
+_TOP_KEYS: Mapping[str, type] = {
+    "version": object,
+    "default_score_min": object,
+    "default_score_max": object,
+    "default_model_info": dict,
+    "rubrics": list,
+}
+_ENTRY_KEYS: Mapping[str, type] = {
+    "id": str,
+    "title": str,
+    "rubric": str,
+    "model_info": dict,
+    "score_min": object,
+    "score_max": object,
+    "system_prompt": str,
+    "original_input": str,
+}
+"""Keys of a file and of a rubric; object: what the judge's settings check."""
+_KINDS: Mapping[type, str] = {str: "a string", dict: "a mapping", list: "a list"}
 _OF_PROVIDER = ("api_key", "api_key_env", "api_base")
 """Of a judge: what another provider must not get."""
-_ENTRY_KEYS = (
-    "id",
-    "title",
-    "rubric",
-    "model_info",
-    "score_min",
-    "score_max",
-    "system_prompt",
-    "original_input",
-)
 _LISTED = re.compile(r"rubrics\[\d+\]")
 _MAX_BYTES = 1_000_000
-_KINDS = {
-    type(None): "nothing",
-    str: "a string",
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-    dict: "a mapping",
-    list: "a list",
-}
 
 
 class RubricFileError(Exception):
     """The rubric file cannot be used; `str()` is the whole message."""
-
-
-class UnknownRubric(RubricFileError):
-    """The file has no rubric with the id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +52,7 @@ class RubricConfig:
     """One rubric of a file."""
 
     id: str
-    title: str | None
+    title: str | None = None
     rubric: str
     model_info: Mapping[str, Any]
     """With the rubric's own bounds, system prompt and original input put in."""
@@ -109,14 +104,17 @@ def load_rubrics(path: Path) -> list[RubricConfig]:
 
 
 def pick_rubric(path: Path, rubrics: list[RubricConfig], wanted: str) -> RubricConfig:
-    """Return the rubric with this id; raise UnknownRubric with the ids that there are."""
+    """Return the rubric with this id; raise RubricFileError with the ids that there are."""
     for rubric in rubrics:
         if rubric.id == wanted:
-            return rubric
+            return replace(rubric, source=str(path))
     ids = [rubric.id for rubric in rubrics]
     close = get_close_matches(wanted, ids, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else f" There are: {', '.join(ids)}."
-    raise UnknownRubric(f"{path}: has no rubric {wanted!r}.{hint}")
+    raise RubricFileError(
+        f"{path}: has no rubric {wanted!r}.{hint} A text stands in a file, as --rubric @FILE, or "
+        "has several words, without --config."
+    )
 
 
 class _Unusable(Exception):
@@ -166,110 +164,80 @@ def _read_text(path: Path) -> str:
 
 def _read_document(document: Any) -> list[RubricConfig]:
     if not isinstance(document, dict):
-        raise _Unusable(f" expected a mapping with `rubrics`, found {_kind(document)}")
-    if "default_extra_info" in document:
-        raise _Unusable(" default_extra_info does not belong here; give it with each record")
+        raise _Unusable(
+            f" is no rubric file: expected a mapping with `rubrics`, not {type(document).__name__}"
+        )
+    _check("", document, _TOP_KEYS)
     version = document.get("version", 1)
     if version != 1 or isinstance(version, bool):
         raise _Unusable(f" version {version!r} is not known; this reads version: 1")
-    _refuse_misspelt("", document, _TOP_KEYS)
-    _check_kind("rubrics", document.get("rubrics", []), list)
     configs: dict[str, RubricConfig] = {}
     for place, entry in _entries(document, ""):
+        _check(f" {place}:", entry, _ENTRY_KEYS)
         config = _config(place, entry, document)
         other = configs.setdefault(config.id, config)
         if other is not config:
             raise _Unusable(f" the id {config.id!r} is given twice, at {other.place} and {place}")
     if not configs:
-        raise _Unusable(" holds no rubric; `rubrics` is a list of id, rubric, ...")
+        raise _Unusable(
+            " is no rubric file: it holds no rubric; `rubrics` is a list of id, rubric, ..."
+        )
     return list(configs.values())
 
 
-def _entries(value: Any, place: str) -> Iterator[tuple[str, dict[Any, Any]]]:
+def _entries(value: Any, place: str) -> Iterator[tuple[str, Any]]:
     """Yield each rubric with its place: those of the list, and what looks like one elsewhere."""
+    if _LISTED.fullmatch(place) or (isinstance(value, dict) and "rubric" in value):
+        yield place, value
     if isinstance(value, list):
         for index, item in enumerate(value):
-            if place == "rubrics":
-                _check_kind(f"{place}[{index}]", item, dict)
             yield from _entries(item, f"{place}[{index}]")
     elif isinstance(value, dict):
-        if "rubric" in value or _LISTED.fullmatch(place):
-            yield place, value
         for key, item in value.items():
             if key not in _ENTRY_KEYS:
                 yield from _entries(item, f"{place}.{key}".lstrip("."))
 
 
-def _config(place: str, entry: dict[Any, Any], document: dict[Any, Any]) -> RubricConfig:
-    _refuse_misspelt(f" {place}:", entry, _ENTRY_KEYS)
-    info = _judge(place, entry, document)
-    has_judge = info is not None
-    info = _check_kind(f"{place}: model_info", info if has_judge else {}, dict)
-    if "extra_info" in entry or "extra_info" in info:
-        raise _Unusable(f" {place}: extra_info does not belong here; give it with each record")
-    texts = {
-        key: _text(place, entry, key)
-        for key in ("id", "title", "rubric", "system_prompt", "original_input")
-    }
-    for key in ("id", "rubric"):
-        if not (texts[key] or "").strip():
-            raise _Unusable(f" {place}: {key} is missing or empty")
-    whole = {str(key): value for key, value in info.items()}
-    for key in ("score_min", "score_max"):  # of the rubric, else its judge, else the file
-        values = (entry.get(key), info.get(key), document.get(f"default_{key}"))
-        whole[key] = next((value for value in values if value is not None), None)
-    whole |= {key: texts[key] for key in ("system_prompt", "original_input")}
-    config = RubricConfig(
-        id=(texts["id"] or "").strip(),
-        title=texts["title"],
-        rubric=texts["rubric"] or "",
-        model_info={key: value for key, value in whole.items() if value is not None},
-        place=place,
-    )
-    if has_judge:
-        _text(f"{place}: model_info", config.model_info, "api_key")
-        try:
-            config.without_key()  # which only asking the judge requires
-        except (TypeError, ValueError, MissingAPIKeyError) as error:
-            raise _Unusable(f" {place}: {error}") from None
-    return config
-
-
-def _judge(place: str, entry: dict[Any, Any], document: dict[Any, Any]) -> Any:
-    """Return the rubric's own judge over the file's default one."""
-    default, own = document.get("default_model_info"), entry.get("model_info")
-    if default is None:
-        return own
-    _check_kind(f"{place}: default_model_info", default, dict)
-    if own is None:
-        return default
-    if not isinstance(own, dict):
-        return own
-    if own.get("provider", default.get("provider")) != default.get("provider"):
-        default = {key: value for key, value in default.items() if key not in _OF_PROVIDER}
-    return {**default, **own}
-
-
-def _text(place: str, entry: Mapping[Any, Any], key: str) -> str | None:
-    value = entry.get(key)
-    if value is None or isinstance(value, str):
-        return value
-    raise _Unusable(f" {place}: {key} must be a string, not {_kind(value)}: quote it")
-
-
-def _check_kind(what: str, value: Any, kind: type) -> Any:
-    if not isinstance(value, kind):
-        raise _Unusable(f" {what} must be {_KINDS[kind]}, not {_kind(value)}")
-    return value
-
-
-def _refuse_misspelt(place: str, entry: dict[Any, Any], known: tuple[str, ...]) -> None:
-    """Unknown keys are kept for others to read, unless they look like a slip."""
-    for key in entry:
+def _check(place: str, entry: Any, known: Mapping[str, type]) -> None:
+    """Refuse values of another type, and keys that look like a slip; others are kept."""
+    if not isinstance(entry, dict):
+        raise _Unusable(f"{place} must be a mapping, not {type(entry).__name__}")
+    for key, value in entry.items():
+        kind = known.get(key, object)
+        if value is not None and not isinstance(value, kind):
+            found = type(value).__name__
+            raise _Unusable(f"{place} {key} must be {_KINDS[kind]}, not {found}")
+        if key in ("extra_info", "default_extra_info"):
+            raise _Unusable(f"{place} {key} does not belong here; give it with each record")
         close = get_close_matches(str(key), known, n=1, cutoff=0.8)
         if close and key not in known and close[0] not in entry:
             raise _Unusable(f"{place} {key!r} is not known; did you mean {close[0]!r}?")
 
 
-def _kind(value: object) -> str:
-    return _KINDS.get(type(value), "a date")
+def _config(place: str, entry: dict[str, Any], document: dict[str, Any]) -> RubricConfig:
+    for key in ("id", "rubric"):
+        if not (entry.get(key) or "").strip():
+            raise _Unusable(f" {place}: {key} is missing or empty")
+    default, own = document.get("default_model_info") or {}, entry.get("model_info")
+    if own and own.get("provider", default.get("provider")) != default.get("provider"):
+        default = {key: value for key, value in default.items() if key not in _OF_PROVIDER}
+    has_judge = own is not None or bool(default)
+    info = {**default, **(own or {})}
+    _check(f" {place}: model_info:", info, {"api_key": str})
+    for key in ("score_min", "score_max"):  # of the rubric, else its judge, else the file
+        values = (entry.get(key), info.get(key), document.get(f"default_{key}"))
+        info[key] = next((value for value in values if value is not None), None)
+    info |= {key: entry.get(key) for key in ("system_prompt", "original_input")}
+    config = RubricConfig(
+        id=entry["id"].strip(),
+        title=entry.get("title"),
+        rubric=entry["rubric"],
+        model_info={key: value for key, value in info.items() if value is not None},
+        place=place,
+    )
+    if has_judge:
+        try:
+            config.without_key()  # which only asking the judge requires
+        except (TypeError, ValueError, MissingAPIKeyError) as error:
+            raise _Unusable(f" {place}: {error}") from None
+    return config

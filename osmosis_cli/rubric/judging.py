@@ -10,8 +10,8 @@ import asyncio
 import math
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, redirect_stdout
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -23,10 +23,11 @@ from osmosis_ai.error_text import named_error
 from osmosis_ai.providers import key_variables
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.evaluation import case_of
-from osmosis_ai.rubric.judge import Judge, RewardRubricRunResult
+from osmosis_ai.rubric.judge import Judge
 from osmosis_ai.rubric.reasons import collect_reasons
 from osmosis_ai.rubric.settings import JudgeSettings
 from osmosis_ai.running.thread_calls import CallThreads
+from osmosis_ai.secret_variables import masking
 from pytest_osmosis.user_code.eval_function import EvalFn, eval_fn
 from pytest_osmosis.user_code.import_object import ImportingError, load_object
 
@@ -37,10 +38,11 @@ from .records import KEY_FIELDS, Record
 OPTION = "--eval-fn"
 _OWN_FIELDS = ("provider", "model", "api_key", "api_key_env", "system_prompt", "original_input")
 _KEPT = (
-    "explanation", "clamped", "cost_usd", "retries", "raw", "prompt_tokens", "completion_tokens"
+    "score", "explanation", "clamped", "cost_usd", "retries", "raw", "prompt_tokens",
+    "completion_tokens",
 )  # fmt: skip
-"""Of a result, in the result file."""
-Score = Callable[[Record], Awaitable[RewardRubricRunResult]]
+"""Of what a judge said, in the result file."""
+Score = Callable[[Record], Awaitable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,8 @@ class Judgement:
     """None: never started."""
     completed_at: str | None = None
     duration_s: float = 0.0
-    result: RewardRubricRunResult | None = None
+    result: Mapping[str, Any] | None = None
+    """As `return_details=True` has it; of a function `score` and `explanation` alone."""
     error: ProviderRequestError | None = None
 
     @property
@@ -62,42 +65,33 @@ class Judgement:
         """The score, None when there is none."""
         return None if self.result is None else self.result["score"]
 
-    @property
-    def status(self) -> str:
-        """`success`, `error` or `not_run`."""
-        if self.error is not None:
-            return "error"
-        return "success" if self.result is not None else "not_run"
-
     def document(self) -> dict[str, Any]:
         """Return the run as the result file has it."""
-        error, result = self.error, self.result
-        document: dict[str, Any] = {
+        error, result = self.error, self.result or {}
+        status = "error" if error else "success" if result else "not_run"
+        failure = {} if error is None else {"error_kind": error.kind, "error_status": error.status}
+        return {
             "run_index": self.number,
-            "status": self.status,
+            "status": status,
             "started_at": self.started_at,
             "completed_at": self.completed_at,
             "duration_seconds": round(self.duration_s, 3),
-            "score": self.score,
-            "explanation": None,
+            **{key: result.get(key) for key in _KEPT},
             "error": None if error is None else error.detail,
-            "raw": None,
+            **failure,
         }
-        if error is not None:
-            document |= {"error_kind": error.kind, "error_status": error.status}
-        return document if result is None else document | {key: result[key] for key in _KEPT}  # type: ignore[literal-required]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgingPlan:
     """What is to be judged, and how."""
 
-    rubric: str
+    config: RubricConfig
     settings: JudgeSettings
     records: Sequence[Record]
     runs: int
     batch_size: int
-    function: RubricFunction | None = None
+    function: EvalFn | None = None
     """A project's own function in the place of the judge."""
 
     def __iter__(self) -> Iterator[Judgement]:
@@ -105,33 +99,30 @@ class JudgingPlan:
             for number in range(1, self.runs + 1):
                 yield Judgement(record=record, number=number)
 
-    def __len__(self) -> int:
-        return len(self.records) * self.runs
-
 
 async def judge_all(plan: JudgingPlan, done: Callable[[Judgement], None]) -> list[Judgement]:
     """Return every run in the order of the plan; `done` is called with each as it ends."""
-    waiting = enumerate(plan)
     runs = list(plan)
-    stopped = asyncio.Event()
+    slots, stopped = asyncio.Semaphore(plan.batch_size), asyncio.Event()
 
-    async def work(score: Score) -> None:
-        for place, run in waiting:
+    async def work(place: int, score: Score) -> None:
+        async with slots:
             if stopped.is_set():
                 return
-            runs[place] = ended = await _judge(score, run)
+            runs[place] = ended = await _judge(score, runs[place])
             done(ended)
             if ended.error is not None and ended.error.fatal:
                 stopped.set()
 
-    async with _scoring(plan) as score:
-        workers = [asyncio.ensure_future(work(score)) for _ in range(plan.batch_size)]
-        try:
-            await asyncio.gather(*workers)
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+    async with AsyncExitStack() as stack:
+        if plan.function is None:
+            judge = await stack.enter_async_context(Judge(plan.settings))
+            score: Score = partial(_ask, judge, plan)
+        else:
+            threads = CallThreads()
+            stack.callback(threads.close)
+            score = partial(_call, plan.function, threads, plan)
+        await asyncio.gather(*(work(place, score) for place in range(len(runs))))
     return runs
 
 
@@ -154,19 +145,10 @@ def statistics_of(runs: Sequence[Judgement]) -> dict[str, Any]:
     }
 
 
-@asynccontextmanager
-async def _scoring(plan: JudgingPlan) -> AsyncIterator[Score]:
-    if plan.function is not None:
-        yield plan.function.score
-        return
-    async with Judge(plan.settings) as judge:
-        yield partial(_ask, judge, plan)
-
-
-async def _ask(judge: Judge, plan: JudgingPlan, record: Record) -> RewardRubricRunResult:
+async def _ask(judge: Judge, plan: JudgingPlan, record: Record) -> Mapping[str, Any]:
     case = case_of(
         plan.settings,
-        plan.rubric,
+        plan.config.rubric,
         record.solution_str,
         ground_truth=record.ground_truth,
         metadata=record.context(),
@@ -183,9 +165,8 @@ async def _judge(score: Score, run: Judgement) -> Judgement:
         outcome = {"result": await score(run.record)}
     except ProviderRequestError as error:
         outcome = {"error": error}
-    duration_s = time.perf_counter() - started
-    ended = replace(run, started_at=started_at, completed_at=_now(), duration_s=duration_s)
-    return replace(ended, **outcome)
+    outcome |= {"started_at": started_at, "completed_at": _now()}
+    return replace(run, duration_s=time.perf_counter() - started, **outcome)
 
 
 def _now() -> str:
@@ -206,77 +187,48 @@ def load_function(spec: str) -> EvalFn:
     return function
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RubricFunction:
-    """The function, with the rubric that it judges by."""
+async def _call(
+    function: EvalFn, threads: CallThreads, plan: JudgingPlan, record: Record
+) -> Mapping[str, Any]:
+    """Return what the function says of a record; raise ProviderRequestError."""
+    redact, name = masking(plan.settings.api_key), plan.settings.name
+    failed = partial(ProviderRequestError, name.provider, name.model, kind="eval_fn")
+    with collect_reasons() as reasons:
+        try:
+            score = await function.call(
+                messages=(),
+                solution_str=record.solution_str,
+                ground_truth=record.ground_truth,
+                metadata=_extra_info(plan, record),
+                run_sync=threads.run,
+                row=lambda: record.name,
+            )
+        except ProviderRequestError:
+            raise
+        except MissingAPIKeyError as error:
+            raise failed(redact(str(error)), fatal=True) from error
+        except Exception as error:  # the user's code: data
+            raise failed(redact(named_error(error))) from error
+    return {"score": score, "explanation": "\n".join(map(redact, reasons))}
 
-    function: EvalFn
-    config: RubricConfig
-    score_min: float
-    score_max: float
-    redact: Callable[[str], str]
-    threads: CallThreads
 
-    async def score(self, record: Record) -> RewardRubricRunResult:
-        """Return what the function says of a record; raise ProviderRequestError."""
-        with collect_reasons() as reasons:
-            try:
-                value = await self.function.call(
-                    messages=(),
-                    solution_str=record.solution_str,
-                    ground_truth=record.ground_truth,
-                    metadata=self.extra_info(record),
-                    run_sync=self.threads.run,
-                    row=lambda: record.name,
-                )
-            except ProviderRequestError:
-                raise
-            except MissingAPIKeyError as error:
-                raise self._error(str(error), fatal=True) from error
-            except Exception as error:  # the user's code: data
-                raise self._error(named_error(error)) from error
-        return self._result(value, "\n".join(map(self.redact, reasons)))
+def _extra_info(plan: JudgingPlan, record: Record) -> dict[str, Any]:
+    """Return the record's own fields, and over them what a judge is asked with.
 
-    def extra_info(self, record: Record) -> dict[str, Any]:
-        """Return the record's own fields, and over them what a judge is asked with.
-
-        A record cannot say which key is used, nor where it is sent.
-        """
-        info = dict(self.config.model_info)
-        fields = {key: info.pop(key) for key in _OWN_FIELDS if info.get(key) is not None}
-        if not {"api_key", "api_key_env"} & set(fields):
-            provider = str(fields["provider"])
-            usual = key_variables(provider.lower()) or (f"{provider.upper()}_API_KEY",)
-            fields["api_key_env"] = usual[0]
-        bounds = {"score_min": self.score_min, "score_max": self.score_max}
-        if overrides := {key: value for key, value in info.items() if key not in bounds}:
-            fields["model_info_overrides"] = overrides
-        if record.original_input is not None:
-            fields["original_input"] = record.original_input
-        if record.metadata is not None:
-            fields["metadata"] = dict(record.metadata)
-        own = {k: v for k, v in (record.extra_info or {}).items() if k not in KEY_FIELDS}
-        return {**own, **fields, "rubric": self.config.rubric, **bounds}
-
-    def _error(self, detail: str, *, fatal: bool = False) -> ProviderRequestError:
-        info = self.config.model_info
-        provider, model = str(info["provider"]), str(info["model"])
-        return ProviderRequestError(
-            provider, model, self.redact(detail), kind="eval_fn", fatal=fatal
-        )
-
-    def _result(self, score: float, explanation: str) -> RewardRubricRunResult:
-        return {
-            "score": score,
-            "explanation": explanation,
-            "raw": None,
-            "clamped": False,
-            "votes": [],
-            "provider": str(self.config.model_info["provider"]),
-            "model": str(self.config.model_info["model"]),
-            "params": {},
-            "prompt_tokens": None,
-            "completion_tokens": None,
-            "cost_usd": None,
-            "retries": 0,
-        }
+    A record cannot say which key is used, nor where it is sent.
+    """
+    info = {key: value for key, value in plan.config.model_info.items() if value is not None}
+    fields = {key: info.pop(key) for key in _OWN_FIELDS if key in info}
+    if not {"api_key", "api_key_env"} & set(fields):
+        provider = plan.settings.name.provider
+        usual = key_variables(provider) or (f"{provider.upper()}_API_KEY",)
+        fields["api_key_env"] = usual[0]
+    bounds = {"score_min": plan.settings.score_min, "score_max": plan.settings.score_max}
+    if overrides := {key: value for key, value in info.items() if key not in bounds}:
+        fields["model_info_overrides"] = overrides
+    if record.original_input is not None:
+        fields["original_input"] = record.original_input
+    if record.metadata is not None:
+        fields["metadata"] = dict(record.metadata)
+    own = {key: value for key, value in (record.extra_info or {}).items() if key not in KEY_FIELDS}
+    return {**own, **fields, "rubric": plan.config.rubric, **bounds}

@@ -6,7 +6,7 @@ its id, and asks no judge.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from pytest_osmosis.dataset.decoding import decode, json_type
 from pytest_osmosis.dataset.errors import DatasetError, EmptyDataset, Problems, RecordError, quote
 from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, DatasetFormat, RowSource
 from pytest_osmosis.dataset.opening import open_dataset
+from pytest_osmosis.rollouts.failure_text import conversation
 
 from ..masking import mask_secrets
 
@@ -54,15 +55,9 @@ class Record:
 
     def context(self) -> dict[str, Any] | None:
         """Return what of `metadata` and `extra_info` the judge is shown."""
-        extra = mask_secrets(
-            {k: v for k, v in (self.extra_info or {}).items() if k not in KEY_FIELDS}
-        )
-        if self.metadata is None and not extra:
-            return None
-        if not extra:
-            return dict(self.metadata or {})
-        whole: dict[str, Any] = {"extra_info": extra}
-        return {**(self.metadata or {}), **whole} if self.metadata else whole
+        extra = {k: v for k, v in (self.extra_info or {}).items() if k not in KEY_FIELDS}
+        shown = {"extra_info": mask_secrets(extra)} if extra else {}
+        return {**(self.metadata or {}), **shown} or None
 
 
 def load_records(path: Path) -> list[Record]:
@@ -106,28 +101,21 @@ def _record(index: int, row: dict[str, Any]) -> Record:
     if not isinstance(solution, str) or not solution.strip():
         what = "is empty" if isinstance(solution, str) else f"is {json_type(solution)}"
         raise RecordError(f"'solution_str' {what}; expected a non-empty string")
-    texts = {key: _text(row, key) for key in _TEXTS}
+    texts = {key: _value(row, key, str, "a string: quote it") or None for key in _TEXTS}
     texts["original_input"] = texts["original_input"] or rest
-    mappings = {key: _mapping(row, key) for key in _MAPPINGS}
+    mappings = {key: _value(row, key, dict, "an object") for key in _MAPPINGS}
     return Record(index=index, solution_str=solution, **texts, **mappings)
 
 
-def _text(row: dict[str, Any], key: str) -> Any:
+def _value(row: dict[str, Any], key: str, kind: type, expected: str) -> Any:
     value = row.get(key)
-    if value is None or isinstance(value, str):
-        return value or None
-    raise RecordError(f"{key!r} is {json_type(value)}; expected a string: quote it")
-
-
-def _mapping(row: dict[str, Any], key: str) -> Any:
-    value = row.get(key)
-    if value is None or isinstance(value, dict):
+    if value is None or isinstance(value, kind):
         return value
-    raise RecordError(f"{key!r} is {json_type(value)}; expected an object")
+    raise RecordError(f"{key!r} is {json_type(value)}; expected {expected}")
 
 
 def _conversation(messages: object) -> tuple[str, str | None]:
-    """Return the text of the last assistant message, and the other messages, a paragraph each."""
+    """Return the text of the last assistant message, and the other messages as reports do."""
     if not isinstance(messages, list):
         raise RecordError(f"'messages' is {json_type(messages)}; expected a list of messages")
     for number, message in enumerate(messages):
@@ -140,17 +128,4 @@ def _conversation(messages: object) -> tuple[str, str | None]:
     if not answer.strip():
         raise RecordError("the last assistant message of 'messages' has no text to judge")
     others = [one for number, one in enumerate(messages) if number != places[-1]]
-    return answer, "\n\n".join(_paragraphs(others)) or None
-
-
-def _paragraphs(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for message in messages:
-        said = [text_of(message.get("content")), *_calls(message.get("tool_calls"))]
-        yield f"{message['role']}: " + "\n".join(text for text in said if text)
-
-
-def _calls(tool_calls: object) -> Iterator[str]:
-    for call in tool_calls if isinstance(tool_calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict):
-            yield f"-> {function.get('name')}({function.get('arguments') or ''})"
+    return answer, conversation(others, limit=None) or None

@@ -133,7 +133,7 @@ def test_control_characters_and_length_do_not_reach_the_terminal(
         ("rubrics.yaml", "rubrics: 5", "rubrics must be a list"),
         ("rubrics.yaml", "a: {id: a, rubric: r, model_info: {model: m}}\n", "no 'provider'"),
         ("rubrics.yaml", "a: {id: a, rubric: r, score_mx: 5}\n", "did you mean 'score_max'?"),
-        ("rubrics.yaml", "other: 5", "holds no rubric"),
+        ("rubrics.yaml", "other: 5", "is no rubric file: it holds no rubric"),
         ("records.jsonl", '{"solution_str": 5}\n', "records.jsonl:1: 'solution_str' is a number"),
         ("rows.jsonl", '{"system_prompt": "s"}\n', "'user_prompt' is missing"),
         ("rows.jsonl", "", "has no rows"),

@@ -253,7 +253,7 @@ def test_the_last_answer_of_a_conversation_is_judged(here: Path, judge: Endpoint
     write_rows(here / "data.jsonl", [{"messages": CONVERSATION}])
     assert rubric("--output", "mine.json") == 0
     asked = judge.seen[0].row
-    assert "system: Be brief.\n\nuser: Where is it?\n\nassistant: -> look()" in asked
+    assert "  system     Be brief.\n  user       Where is it?\n  assistant  -> look(None)" in asked
     assert written(here / "mine.json")["records"][0]["input_record"]["solution_str"] == "Hello"
 
 
@@ -398,10 +398,10 @@ def test_one_word_is_an_id_and_the_refusal_says_how_to_give_a_text(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = refused(capsys, judge, name="Polite?")
-    assert "There are: support_followup. One word is taken for an id" in told
+    assert "There are: support_followup. A text stands in a file" in told
     assert "--rubric @FILE, or has several words" in told
     told = refused(capsys, judge, "--config", "rubric_configs.yaml", name="Is it polite?")
-    assert "With --config it is taken for an id" in told
+    assert "or has several words, without --config" in told
 
 
 def test_a_missing_key_is_told_before_any_request(
