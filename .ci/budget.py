@@ -11,12 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 20_033,
-    "osmosis_cli": 9_682,
+    "osmosis_ai": 19_990,
+    "osmosis_cli": 9_393,
     "osmosis_executors": 2_022,
     "osmosis_platform": 11_766,
     "pytest_osmosis": 29_066,
-    "tests": 60_034,
+    "tests": 59_977,
 }
 
 

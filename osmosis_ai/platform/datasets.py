@@ -108,11 +108,6 @@ def abort_upload(client: PlatformClient, upload: DatasetUpload) -> None:
     client.post(_path(upload.dataset_id, "abort"), {}, subject="upload")
 
 
-def delete_dataset(client: PlatformClient, name: str) -> dict[str, Any]:
-    """Delete the dataset with an id or a name that no other one has; raise PlatformError."""
-    return client.delete(_path(name), subject=f"dataset {name!r}")
-
-
 def _path(dataset_id: str, *verb: str) -> str:
     return cli_path("datasets", dataset_id, *verb)
 

@@ -59,10 +59,6 @@ class Runs:
             self._path(name, "stop"), {}, idempotency_key=new_key(), subject=subject
         )
 
-    def delete(self, name: str) -> dict[str, Any]:
-        """Delete a run that has ended, and return its names."""
-        return self._client.delete(self._path(name), subject=self.kind.subject(name))
-
     def logs(
         self, name: str, cursor: str | None, *, limit: int = LOG_PAGE, backward: bool = False
     ) -> LogPage:

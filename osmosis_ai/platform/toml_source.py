@@ -20,10 +20,11 @@ else:
 MAX_BYTES = 1024 * 1024
 KeyPath = tuple[str, ...]
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
-_KEY_PART = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*""")
-_QUOTED = re.compile(
-    r'"""(?:[^\\]|\\.)*?"""|' r"'''.*?'''|" r'"(?:[^"\\\n]|\\.)*"|' r"'[^'\n]*'|#[^\n]*", re.DOTALL
-)
+_NAME = r"""(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+)"""
+_DOTTED = rf"({_NAME}(?:\s*\.\s*{_NAME})*)"
+_KEY = re.compile(rf"\s*{_DOTTED}\s*=")
+_HEADER = re.compile(rf"\s*(\[\[?)\s*{_DOTTED}\s*\]")
+_TEXT_OF_LINES = re.compile(r'"""(?:[^\\]|\\.)*?"""|' r"'''.*?'''", re.DOTALL)
 
 
 class TomlError(Exception):
@@ -100,65 +101,30 @@ def _explained(message: str, text: str) -> TomlError:
 
 
 def _definitions(text: str) -> Iterator[tuple[KeyPath, int]]:
-    """Each table header and each key at the start of a statement, with its line.
+    """Each table header and each key at the start of a line, with that line.
 
     A text that is no TOML gives those before its mistake, and perhaps a few that are none.
     """
+    # What stands within a text of several lines is no key.
+    bare = _TEXT_OF_LINES.sub(lambda text: "\n" * text[0].count("\n"), text)
     table: KeyPath = ()
-    for line, statement in _statements(text):
-        if statement.startswith("["):
-            is_array = statement.startswith("[[")
-            table, _ = _key(statement.lstrip("["))
-            if is_array:
-                table = (*table, f"[{line}]")  # each is another
-            yield table, line
-        else:
-            path, rest = _key(statement)
-            if path and rest.startswith("="):
-                yield table + path, line
+    for number, line in enumerate(bare.split("\n"), start=1):
+        if header := _HEADER.match(line):
+            table = _path(header[2])
+            if header[1] == "[[":
+                table = (*table, f"[{number}]")  # each is another
+            yield table, number
+        elif key := _KEY.match(line):
+            yield table + _path(key[1]), number
 
 
-def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Logical lines: a value may go over several lines of the file."""
-    # Comments and the insides of strings become blanks, so that brackets can be counted.
-    bare = _QUOTED.sub(_blanked, text)
-    depth = 0
-    for number, (line, plain) in enumerate(
-        zip(text.split("\n"), bare.split("\n"), strict=True), start=1
-    ):
-        if depth <= 0 and plain.strip() and not plain.startswith("\0"):
-            depth = 0
-            yield number, line.strip()
-            if plain.lstrip().startswith("["):
-                continue
-        depth += sum(map(plain.count, "[{")) - sum(map(plain.count, "]}"))
-
-
-def _blanked(match: re.Match[str]) -> str:
-    """Blanks of the same length; the later lines of a string are marked as no statement."""
-    quoted = match[0]
-    if quoted.startswith("#"):
-        return " " * len(quoted)
-    first, *later = quoted.split("\n")
-    return "\n".join(["x" * len(first), *("\0" + "x" * len(part) for part in later)])
-
-
-def _key(text: str) -> tuple[KeyPath, str]:
-    """The dotted key at the start of a text, and what follows it."""
-    parts: list[str] = []
-    while match := _KEY_PART.match(text):
-        parts.append(_unescaped(match[1]) if match[1] is not None else match[2] or match[3] or "")
-        text = text[match.end() :]
-        if not text.startswith("."):
-            break
-        text = text[1:]
-    return tuple(parts), text
-
-
-def _unescaped(text: str) -> str:
-    if "\\" not in text:
-        return text
+def _path(text: str) -> KeyPath:
     try:
-        return next(iter(tomllib.loads(f'"{text}" = 0')))
+        found: Any = tomllib.loads(f"{text} = 0")
     except tomllib.TOMLDecodeError:  # the mistake of the whole text, told by its parser
-        return text
+        return (text,)
+    path: KeyPath = ()
+    while isinstance(found, dict):
+        ((name, found),) = found.items()
+        path = (*path, name)
+    return path

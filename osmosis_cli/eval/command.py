@@ -42,7 +42,6 @@ SUBCOMMANDS = {
     "list": on_platform("run_commands:eval_list_command", "List the submitted evaluations."),
     "info": on_platform("run_info:eval_info_command", "Show a submitted evaluation."),
     "stop": on_platform("run_commands:eval_stop_command", "End a submitted evaluation."),
-    "delete": on_platform("run_commands:eval_delete_command", "Delete a submitted evaluation."),
     "logs": on_platform("run_info:eval_logs_command", "Print the log of a submitted one."),
     "download": on_platform("run_report:eval_download_command", "Download a report."),
     "rubric": Entry("rubric.command:rubric_command", "Score recorded answers with an LLM judge."),

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 import click
 
-from osmosis_ai.escaping import printable
 from osmosis_ai.platform.answers import number_of, text_of
 from osmosis_ai.platform.datasets import PATH
 
 from ..lazy_group import Entry, LazyGroup
 from .run_commands import (
-    json_option,
     list_options,
-    may_ask,
-    run_argument,
     show_list,
-    yes_option,
 )
 
 EPILOG = """\b
 Examples:
   osmosis dataset upload datasets/my-rollout.jsonl
   osmosis dataset list
-  osmosis dataset delete my-rollout
 """
 _HEADER = ("name", "status", "rows", "size", "uploaded", "id")
 _LEAST_FIRST = ("id", "size", "uploaded")
@@ -37,7 +30,6 @@ dataset_group = LazyGroup(
     "dataset",
     table={
         "list": Entry("platform.dataset:dataset_list", "List those on the platform."),
-        "delete": Entry("platform.dataset:dataset_delete", "Delete one on the platform."),
         "upload": Entry("platform.dataset_upload:dataset_upload", "Check a file and upload it."),
     },
     help="Look after the datasets of this workspace on the platform.",
@@ -65,32 +57,6 @@ def dataset_list(limit: int | None, *, as_json: bool) -> None:
         command="osmosis dataset list",
         as_json=as_json,
     )
-
-
-@click.command("delete", epilog="\b\nExample:\n  osmosis dataset delete my-rollout --yes\n")
-@run_argument
-@yes_option
-@json_option
-def dataset_delete(name: str, *, yes: bool, as_json: bool) -> None:
-    """Delete a dataset on the platform with its file, for good.
-
-    Reports of evaluations that used it stay. A dataset of runs that have not ended is refused, and
-    a name that several datasets have: give the id.
-    """
-    from osmosis_ai.platform.datasets import delete_dataset
-
-    from .connection import connect
-    from .run_text import render
-
-    may_ask(yes=yes, as_json=as_json)
-    if not yes:
-        click.confirm(f"delete the dataset {printable(name)} for good?", abort=True)
-    with connect() as client:
-        answer = delete_dataset(client, name)
-    if as_json:
-        click.echo(json.dumps(answer))
-        return
-    click.echo(f"{render(text_of(answer, 'file_name') or name)} is deleted")
 
 
 def _row(dataset: Mapping[str, Any], now: datetime) -> tuple[str, ...]:

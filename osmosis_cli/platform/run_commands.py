@@ -1,4 +1,4 @@
-"""Submitted runs: `list`, `stop` and `delete`, what all commands about them share, and `train`."""
+"""Submitted runs: `list` and `stop`, what all commands about them share, and `train`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from ..eval.lines import say, say_table
 from ..lazy_group import Entry, LazyGroup, nearest
 
 if TYPE_CHECKING:
-    from osmosis_ai.platform.answers import RunRecord
     from osmosis_ai.platform.client import Listing
     from osmosis_ai.platform.runs import Runs
 
@@ -162,18 +161,11 @@ def _list(runs: Runs, limit: int | None, *, as_json: bool) -> None:
     )
 
 
-def _ending_command(
-    kind: RunKind,
-    verb: str,
-    text: str,
-    *,
-    question: Callable[[RunRecord], str],
-    result: Callable[[RunRecord], str],
-) -> click.Command:
-    """Return a command that acts on one run, once its question is answered."""
-
+def _stop_command(kind: RunKind) -> click.Command:
     @click.command(
-        verb, help=text, epilog=f"\b\nExample:\n  osmosis {kind.group} {verb} calm-otter-17 --yes"
+        "stop",
+        help=f"End {kind.article} {kind.noun} on the platform; what is finished of it is kept.",
+        epilog=f"\b\nExample:\n  osmosis {kind.group} stop calm-otter-17 --yes",
     )
     @run_argument
     @yes_option
@@ -182,61 +174,33 @@ def _ending_command(
         may_ask(yes=yes, as_json=as_json)
         with runs_of(kind, name) as runs:
             if not yes:
-                click.confirm(question(runs.record(runs.detail(name))), abort=True)
-            answer = runs.stop(name) if verb == "stop" else runs.delete(name)
+                run = runs.record(runs.detail(name))
+                label, state = printable(run.label), printable(run.status or "unknown")
+                if run.has_ended:
+                    raise CommandError(f"{label} has ended already: it is {state}", code="conflict")
+                click.confirm(f"stop {label}, which is {state}?", abort=True)
+            answer = runs.stop(name)
         if as_json:
             click.echo(json.dumps(answer))
             return
         run = runs.record(answer)
-        click.echo(f"{printable(run.label if run.name else name)}{result(run)}")
+        state = printable(run.status or "unknown")
+        doing = "has ended" if run.has_ended else "stopping"
+        then = "stopped" if state == "stopped" else f"{doing}; its state is {state}"
+        click.echo(f"{printable(run.label if run.name else name)}: {then}")
 
     return command
-
-
-def _stop_command(kind: RunKind) -> click.Command:
-    text = f"End {kind.article} {kind.noun} on the platform; what is finished of it is kept."
-    return _ending_command(kind, "stop", text, question=_stop_question, result=_stop_result)
-
-
-def _stop_question(run: RunRecord) -> str:
-    name, state = printable(run.label), printable(run.status or "unknown")
-    if run.has_ended:
-        raise CommandError(f"{name} has ended already: it is {state}", code="conflict")
-    return f"stop {name}, which is {state}?"
-
-
-def _stop_result(run: RunRecord) -> str:
-    state = printable(run.status or "unknown")
-    doing = "has ended" if run.has_ended else "stopping"
-    return ": stopped" if state == "stopped" else f": {doing}; its state is {state}"
-
-
-def _delete_command(kind: RunKind) -> click.Command:
-    parts = "report, log and conversations" if kind is EVALUATION else "log and checkpoints"
-    return _ending_command(
-        kind,
-        "delete",
-        f"Delete {kind.article} {kind.noun} that has ended on the platform, for good.\n\n"
-        f"Its {parts} are removed. Stop one that has not ended first.",
-        question=lambda run: (
-            f"delete {printable(run.label)}, which is {printable(run.status or 'unknown')}, "
-            "for good?"
-        ),
-        result=lambda run: " is deleted",
-    )
 
 
 _KINDS = (EVALUATION, TRAINING)
 eval_list_command, train_list_command = map(_list_command, _KINDS)
 eval_stop_command, train_stop_command = map(_stop_command, _KINDS)
-eval_delete_command, train_delete_command = map(_delete_command, _KINDS)
 
 SUBCOMMANDS = {
     "submit": Entry("platform.submit:train_submit_command", "Submit a training run."),
     "list": Entry("platform.run_commands:train_list_command", "List the submitted training runs."),
     "info": Entry("platform.run_info:train_info_command", "Show a training run."),
     "stop": Entry("platform.run_commands:train_stop_command", "End a training run."),
-    "delete": Entry("platform.run_commands:train_delete_command", "Delete a training run."),
     "logs": Entry("platform.run_info:train_logs_command", "Print the log of a training run."),
     "check": Entry("platform.check:train_check_command", "Check config files of training runs."),
     "schema": Entry(

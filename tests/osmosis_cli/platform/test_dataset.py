@@ -255,35 +255,6 @@ def test_a_file_that_changes_while_it_is_sent_is_not_completed(
     assert f"POST {DATASETS}/d1/complete" not in storage.sent()
 
 
-# ---- deleting
-
-
-def test_deleting_asks_first_and_names_what_went(
-    osmosis: Osmosis, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
-):
-    gone = {"id": "d1", "file_name": "a b.jsonl", "deleted": True}
-    platform.answers["DELETE", f"{DATASETS}/a%20b"] = gone
-    assert "there is no terminal to ask on: give --yes" in osmosis("dataset", "delete", "a b")[2]
-    assert osmosis("dataset", "delete", "a b", stdin=b"n\n", terminal=True)[0] == 1
-    assert platform.requests == []
-    status, out, _ = osmosis("dataset", "delete", "a b", stdin=b"y\n", terminal=True)
-    assert (status, "a b.jsonl is deleted" in out) == (0, True)
-    status, out, _ = osmosis("dataset", "delete", "a b", "--yes", "--json")
-    assert (status, json.loads(out)) == (0, gone)
-    assert {request.method for request in platform.requests} == {"DELETE"}
-
-
-def test_a_dataset_that_is_used_or_not_there_is_not_deleted(
-    osmosis: Osmosis, platform: FakePlatform
-):
-    told = {"error": "a.jsonl is used by runs that have not ended (x): stop them first"}
-    platform.answers["DELETE", f"{DATASETS}/a"] = lambda request: (409, told)
-    status, out, err = osmosis("dataset", "delete", "a", "--yes")
-    assert (status, out, told["error"] in err) == (1, "", True)
-    platform.answers["DELETE", f"{DATASETS}/a"] = lambda request: (404, {"error": "no"})
-    assert f"{platform.url} has no dataset 'a'" in osmosis("dataset", "delete", "a", "-y")[2]
-
-
 # ---- against the platform itself
 
 
@@ -341,7 +312,7 @@ def test_no_datasets_is_said_with_the_next_step(osmosis: Osmosis, platform: Fake
 
 
 @pytest.mark.parametrize("fault", ["401", "html"])
-@pytest.mark.parametrize("words", [("list",), ("upload", "rows.jsonl"), ("delete", "a", "-y")])
+@pytest.mark.parametrize("words", [("list",), ("upload", "rows.jsonl")])
 def test_a_platform_that_fails_is_one_error(
     osmosis: Osmosis, platform: FakePlatform, words: tuple[str, ...], fault: str
 ):

@@ -118,7 +118,6 @@ COMMANDS = {
     "list": ("eval", "list"),
     "info": ("eval", "info", "x"),
     "stop": ("eval", "stop", "x", "--yes"),
-    "delete": ("eval", "delete", "x", "--yes"),
     "logs": ("eval", "logs", "x"),
     "download": ("eval", "download", "x"),
     "train info": ("train", "info", "x", "--watch"),
@@ -342,7 +341,6 @@ def test_a_mistyped_name_is_answered_with_the_nearest(osmosis: Command, platform
         ("info", "calm-oter-17"),
         ("logs", "calm-oter-17"),
         ("stop", "calm-oter", "-y"),
-        ("delete", "calm-oter", "-y"),
     ):
         status, out, err = osmosis("eval", *words)
         assert (status, out) == (1, "")
@@ -461,32 +459,6 @@ def test_a_run_that_has_ended_is_not_asked_about(
     platform.answers["GET", f"{EVALS}/x"] = detail(status="failed")
     said = "Error: calm-otter-17 has ended already: it is failed\n"
     assert osmosis("eval", "stop", "x") == (1, "", said)
-
-
-# ---- delete
-
-
-def test_deleting_asks_and_says_what_went(
-    osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
-):
-    platform.answers["GET", f"{EVALS}/x"] = detail(status="failed")
-    platform.answers["DELETE", f"{EVALS}/x"] = {"id": "1", "name": "calm-otter-17", "deleted": True}
-    assert "there is no terminal to ask on: give --yes" in osmosis("eval", "delete", "x")[2]
-    monkeypatch.setattr("sys.stdin", Terminal("\n"))
-    status, out, _ = osmosis("eval", "delete", "x")
-    assert status == 1
-    assert out.startswith("delete calm-otter-17, which is failed, for good? [y/N]: ")
-    assert [request.method for request in platform.requests] == ["GET"]
-    assert osmosis("eval", "delete", "x", "--yes") == (0, "calm-otter-17 is deleted\n", "")
-    status, out, _ = osmosis("eval", "delete", "x", "--yes", "--json")
-    assert (status, json.loads(out)["deleted"]) == (0, True)
-
-
-def test_a_run_that_goes_on_is_not_deleted(osmosis: Command, platform: FakePlatform):
-    told = {"error": "the training run x is running: stop it first", "code": "not_ended"}
-    platform.answers["DELETE", "/api/cli/training-runs/x"] = lambda request: (409, told)
-    status, out, err = osmosis("train", "delete", "x", "--yes")
-    assert (status, out, told["error"] in err) == (1, "", True)
 
 
 # ---- logs
