@@ -7,14 +7,12 @@ and what follows `--` goes to pytest. It adds nothing to the evaluation.
 from __future__ import annotations
 
 import re
-import shlex
 import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
 from difflib import get_close_matches
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -71,12 +69,6 @@ KEY_WARNING = (
 )
 _PYTEST_ARGS = "osmosis_cli.eval.command.pytest_args"
 _ALL = "osmosis_cli.eval.command.help_all"
-_WITH_VALUE = {"-k", "--tb", "--maxfail", "--junitxml", "--durations", "--dist", "--capture"}
-_OF_PYTEST = {
-    *_WITH_VALUE, "-x", "-s", "-v", "--lf", "--last-failed", "--ff", "--sw", "--stepwise",
-    "--exitfirst", "--collect-only", "--co", "--pdb", "--no-header", "--no-summary", "--verbose",
-}  # fmt: skip
-"""Usual options of pytest that the command has not."""
 _CODES = {2: "interrupted", 3: "internal", 4: "usage", 5: "nothing_to_run"}
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -93,15 +85,11 @@ class EvalGroup(LazyGroup):
         if not args or not args[0].startswith("-"):
             return super().parse_args(ctx, args)
         own, extra = split_at_dashes(args)
-        if not ctx.resilient_parsing:
-            refuse_xdist(ctx, own)
         ctx.meta[_PYTEST_ARGS] = extra
         try:
             stray = click.Command.parse_args(self, ctx, list(own))
         except click.NoSuchOption as error:
-            refuse_option_of_pytest(ctx, error.option_name, own)
-            nearest = self._nearest_options(ctx, error.option_name)
-            raise click.NoSuchOption(error.option_name, possibilities=nearest, ctx=ctx) from None
+            refuse_unknown(ctx, error, self)
         if stray and not ctx.resilient_parsing:
             ctx.fail(self._about_stray(ctx, stray[0]))
         return stray
@@ -122,12 +110,6 @@ class EvalGroup(LazyGroup):
         if cmd_name.endswith(CONFIG_SUFFIX):
             return Entry("platform.evaluate:config_command", "").load()
         return super().get_command(ctx, cmd_name)
-
-    def _nearest_options(self, ctx: click.Context, name: str) -> list[str]:
-        """Return the options that may be meant: dashes are no resemblance."""
-        known = {each.lstrip("-"): each for one in self.get_params(ctx) for each in one.opts}
-        close = get_close_matches(name.lstrip("-"), known, n=2, cutoff=0.75)
-        return [known[each] for each in close]
 
     def _about_stray(self, ctx: click.Context, word: str) -> str:
         if word in self.list_commands(ctx):
@@ -151,31 +133,15 @@ class EvalGroup(LazyGroup):
         self.format_commands(ctx, formatter)
 
 
-def refuse_xdist(ctx: click.Context, args: list[str]) -> None:
-    """Refuse `-n`, in any form, with both things that it may have been meant for."""
-    for word, following in pairwise([*args, ""]):
-        if re.fullmatch(r"-n=?[\dauto]*", word):
-            number = word[2:].lstrip("=") or (following if following.isalnum() else "N")
-            ctx.fail(
-                f"No such option '-n'. Did you mean --n {number} (runs per row)? Workers of "
-                f"pytest-xdist go last, behind two dashes: -- -n {number}"
-            )
-
-
-def refuse_option_of_pytest(ctx: click.Context, name: str, args: list[str]) -> None:
-    """Refuse a usual option of pytest's with the place where it goes."""
-    if name not in _OF_PYTEST:
-        return
-    is_short = not name.startswith("--")
-    words = [
-        shlex.join([word, following] if word == name and name in _WITH_VALUE else [word])
-        for word, following in pairwise([*args, "..."])
-        if word == name or word.startswith(name if is_short else f"{name}=")
-    ]
-    ctx.fail(
-        f"No such option {name!r}. Options of pytest go last, behind two dashes: "
-        f"-- {' '.join(words) or name}"
-    )
+def refuse_unknown(ctx: click.Context, error: click.NoSuchOption, own: click.Command) -> NoReturn:
+    """Refuse an option that there is not, with what may be meant: dashes are no resemblance."""
+    name = error.option_name
+    known = {each.lstrip("-"): each for one in own.get_params(ctx) for each in one.opts}
+    close = get_close_matches(name.lstrip("-"), known, n=2, cutoff=0.75)
+    hint = f" Did you mean {' or '.join(known[each] for each in close)}?" if close else ""
+    if not close or not name.startswith("--"):
+        hint += f" Options of pytest go last, behind two dashes: -- {name}"
+    ctx.fail(f"No such option {name!r}.{hint}")
 
 
 def split_at_dashes(args: list[str]) -> tuple[list[str], list[str]]:

@@ -22,7 +22,7 @@ from pytest_osmosis.spec import CONFIG_ENV
 from ..env_file import NO_OPTION, values_read
 from ..errors import CommandError, command_errors
 from ..eval.arguments import click_options, own_spellings, translate
-from ..eval.command import check_key, refuse_xdist, split_at_dashes
+from ..eval.command import check_key, refuse_unknown, split_at_dashes
 from ..option_words import KEY_VARIABLE
 
 if TYPE_CHECKING:
@@ -45,9 +45,11 @@ class ConfigCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Set aside what follows `--`, which click would take for arguments."""
         own, extra = split_at_dashes(args)
-        refuse_xdist(ctx, own)
         ctx.meta[_EXTRA] = extra
-        return super().parse_args(ctx, own)
+        try:
+            return super().parse_args(ctx, own)
+        except click.NoSuchOption as error:
+            refuse_unknown(ctx, error, self)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """As it is typed."""

@@ -233,7 +233,7 @@ def test_the_file_of_secrets_beats_the_nearest_env_file(
             4,
             "--secrets-file: gone.env cannot be read: No such file or directory",
         ),
-        (["-n", "3"], 2, "No such option '-n'. Did you mean --n 3 (runs per row)?"),
+        (["-n", "3"], 2, "No such option '-n'. Did you mean --n? Options of pytest go"),
     ],
 )
 def test_what_is_missing_is_said_and_nothing_is_run(
