@@ -11,12 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 19_990,
-    "osmosis_cli": 9_393,
+    "osmosis_ai": 19_904,
+    "osmosis_cli": 9_348,
     "osmosis_executors": 2_022,
     "osmosis_platform": 11_766,
     "pytest_osmosis": 29_066,
-    "tests": 59_977,
+    "tests": 59_939,
 }
 
 

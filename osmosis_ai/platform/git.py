@@ -5,14 +5,21 @@ Asks the git executable, and no network. A URL's credentials are in no fact and 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..escaping import printable
-from .git_command import GitError, GitOutput, ask
-from .git_origin import ORIGIN, origin_repository
+from .git_command import GitError, GitOutput, ask, without_credentials
 from .workspace import find_root
 
+ORIGIN = "refs/remotes/origin/"
+_GITHUB = re.compile(
+    r"(?:(?:https|ssh|git\+ssh)://(?:[^@/\s]*@)?(?:www\.|ssh\.)?github\.com(?::\d+)?/"
+    r"|(?:[^@/:\s]+@)?(?:www\.|ssh\.)?github\.com:/?)"
+    r"(?P<name>[a-z0-9][a-z0-9-]*/(?!\.{1,2}(?:\.git)?/?$)[a-z0-9._-]+?)(?:\.git)?/?"
+)
 _USUAL_BRANCHES = ("main", "master")
 _STARTS_PROGRAM = r"^filter\..*\.(clean|process)$"
 
@@ -44,11 +51,6 @@ class GitFacts:
     def is_pushed(self) -> bool:
         """Whether the origin has what is checked out as the newest of its default branch."""
         return not self.unpushed and self.branch == self.default_branch
-
-    @property
-    def is_dirty(self) -> bool:
-        """Whether there are changes that are in no commit."""
-        return bool(self.changed)
 
 
 def read_facts(start: Path) -> GitFacts:
@@ -84,14 +86,53 @@ def read_repository(start: Path) -> str:
 
 def newest_known(root: Path, branch: str) -> str | None:
     """Return the newest commit of a branch of the origin as of the last fetch or push."""
-    answer = ask(root, "rev-parse", "--verify", f"{ORIGIN}{branch}^{{commit}}")
-    return answer.out.strip() or None if answer.status == 0 else None
+    return find_here(root, f"{ORIGIN}{branch}")
 
 
 def is_pushed(root: Path, commit: str) -> bool:
     """Return whether a branch of the origin had a commit at the last fetch or push."""
     words = ("--count=1", "--format=%(refname)", f"--contains={commit}", ORIGIN)
     return bool(ask(root, "for-each-ref", *words).out.strip())
+
+
+# ---- the origin
+
+
+def repository_of(url: str) -> str | None:
+    """Return the `owner/repo` of a GitHub https, ssh or scp-like URL; None of any other."""
+    place = _GITHUB.fullmatch(url.lower())
+    return None if place is None else place["name"]
+
+
+def origin_repository(root: Path) -> str:
+    """Return the origin of a work tree as `owner/repo`, lower-case.
+
+    Raise GitError where there is none, or it is no GitHub repository.
+    """
+    urls = list(_origin_urls(root))
+    if not urls:
+        raise GitError(
+            f"the work tree {printable(str(root))} has no remote named origin; the platform "
+            "clones it: `git remote add origin git@github.com:OWNER/REPO.git`",
+            "git_no_origin",
+        )
+    found = next((name for url in urls if (name := repository_of(url))), None)
+    if found is None:
+        shown = printable(without_credentials(urls[0]))
+        raise GitError(
+            f"the remote origin is {shown}, which is no GitHub repository; it must look like "
+            "https://github.com/OWNER/REPO.git or git@github.com:OWNER/REPO.git",
+            "git_not_github",
+        )
+    return found
+
+
+def _origin_urls(root: Path) -> Iterator[str]:
+    """The origin's URL as it is written, and as `url.*.insteadOf` makes it."""
+    for words in (("config", "--get-all", "remote.origin.url"), ("remote", "get-url", "origin")):
+        answer = ask(root, *words)
+        if answer.status == 0 and answer.out.strip():
+            yield answer.out.splitlines()[0]
 
 
 # ---- the work tree
@@ -184,18 +225,6 @@ def _default_branch(root: Path) -> str | None:
 
 
 def find_here(root: Path, name: str) -> str | None:
-    """Return the full hash of a commit, where the work tree has it.
-
-    Raise GitError where the digits are those of several commits.
-    """
+    """Return the full hash of a commit, where the work tree has it, and no other like it."""
     answer = ask(root, "rev-parse", "--verify", f"{name}^{{commit}}")
-    if answer.status and _is_ambiguous(root, name):
-        raise GitError(
-            f"several commits begin with {name}; write more digits of the one that is meant",
-            "commit_ambiguous",
-        )
     return answer.out.strip() or None if answer.status == 0 else None
-
-
-def _is_ambiguous(root: Path, name: str) -> bool:
-    return len(ask(root, "rev-parse", f"--disambiguate={name}").out.split()) > 1

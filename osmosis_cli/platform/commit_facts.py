@@ -187,7 +187,7 @@ def _unpushed_findings(facts: GitFacts) -> Iterator[Finding]:
 
 
 def _dirty_findings(facts: GitFacts, *, is_cloned_here: bool) -> Iterator[Finding]:
-    if facts.is_dirty:
+    if facts.changed:
         count = len(facts.changed)
         files = "1 file differs" if count == 1 else f"{count} files differ"
         names = ", ".join(facts.changed[:_SHOWN])
