@@ -6,8 +6,6 @@ under a name that a new user may have again. A workspace goes with all that belo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
@@ -53,29 +51,15 @@ def _free_name(session: Session, name: str) -> str:
     return found
 
 
-def close_workspace(session: Session, workspace_id: str) -> None:
-    """Let no one reach a workspace: remove its members, tokens and waiting logins.
-
-    Until the transaction ends, it gets no run either.
-    """
-    session.get(Workspace, workspace_id, with_for_update=True)
+def remove_workspace(session: Session, workspace_id: str) -> None:
+    """Remove a workspace with all that it has."""
+    ours = select(Run.id).where(Run.workspace_id == workspace_id)
+    session.execute(delete(LogLine).where(LogLine.run_id.in_(ours)))
     for table, place in (
         (Token, Token.workspace_id),
         (DeviceGrant, DeviceGrant.workspace_id),
         (Member, Member.workspace_id),
-    ):
-        session.execute(delete(table).where(place == workspace_id))
-
-
-def remove_runs(session: Session, runs: Sequence[str]) -> None:
-    """Remove runs with their logs."""
-    session.execute(delete(LogLine).where(LogLine.run_id.in_(runs)))
-    session.execute(delete(Run).where(Run.id.in_(runs)))
-
-
-def remove_workspace(session: Session, workspace_id: str) -> None:
-    """Remove a closed workspace without runs, with its datasets and secrets."""
-    for table, place in (
+        (Run, Run.workspace_id),
         (Dataset, Dataset.workspace_id),
         (StoredSecret, StoredSecret.workspace_id),
         (RolloutServer, RolloutServer.workspace_id),

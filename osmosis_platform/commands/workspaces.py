@@ -137,8 +137,7 @@ def remove_workspace(name: str, yes: bool, place: DataPlace, as_json: bool) -> N
     """Remove a workspace with all that it has.
 
     Its runs, reports, datasets, secrets, tokens and files go, and what trainers have left of its
-    runs. The repository stays as it is, and so do the users. Refused while it has active runs. One
-    that was ended half-way is begun again.
+    runs. The repository stays as it is, and so do the users. Refused while it has active runs.
 
     \b
     Example:
@@ -150,23 +149,17 @@ def remove_workspace(name: str, yes: bool, place: DataPlace, as_json: bool) -> N
 
     from ..accounts import registry
     from ..database.models import Run
-    from ..execution import workspace_removal
+    from ..execution import deletion
 
     may_ask(yes=yes, as_json=as_json)
     with looking(place) as session:
         workspace = registry.find_workspace(session, name)
-        workspace_removal.check_ended(session, workspace)
+        deletion.check_ended(session, workspace)
         ours = select(func.count()).where(Run.workspace_id == workspace.id)
         runs = counted(session.scalar(ours) or 0, "run")
     ask(f"Remove {name} of {workspace.repository} with {runs}, for good?", yes=yes)
     with accounts_opened(place) as database:
-        try:
-            count = workspace_removal.remove_workspace(database, place.data, name)
-        except OSError as error:
-            raise click.ClickException(
-                f"the workspace {name} is removed in part: {error.filename}: {error.strerror}; "
-                "remove it again once that can be removed"
-            ) from None
+        count = deletion.remove_workspace(database, place.data, name)
     document = {"name": name, "removed": True, "runs": count}
     show(document, f"Removed the workspace {name}.", as_json=as_json)
 

@@ -1,4 +1,4 @@
-"""Deleting datasets and runs: first their rows, in the transaction of the caller, then their files.
+"""Deleting datasets, runs and workspaces: first their rows, in one transaction, then their files.
 
 A marker is on disk before the transaction ends: where the process dies in between, it says which
 files are left, and the sweep removes them. A folder that merely has no row is left alone, since the
@@ -10,17 +10,21 @@ from __future__ import annotations
 import logging
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from sqlalchemy import event, select
+from sqlalchemy import delete, event, select
 from sqlalchemy.orm import Session
 
 from osmosis_ai.platform.answers import ENDED
+from pytest_osmosis.escaping import counted
 
-from ..accounts.removal import remove_runs
+from ..accounts import removal
+from ..accounts.registry import AccountError, find_workspace
 from ..database.connection import Database, lock
-from ..database.models import Dataset, Run, now
+from ..database.models import Dataset, LogLine, Run, Workspace, now
 from ..datasets.records import DELETED, abandoned
+from ..environments.store import DOWNLOADS, FOLDER
 from ..errors import Refused, not_found
 from ..runs import records
 from ..runs.kinds import RunKind
@@ -42,7 +46,7 @@ def delete_dataset(session: Session, data: Path, dataset: Dataset) -> None:
         raise not_found("dataset")
     ours = (Run.workspace_id == dataset.workspace_id, Run.dataset_id == dataset.id)
     if going := records.going_on(session, *ours):
-        names = ", ".join(run.name for run in going[:3]) + (", …" if len(going) > 3 else "")
+        names = _names(going)
         message = (
             f"{dataset.file_name} is used by runs that have not ended ({names}): stop them first"
         )
@@ -67,10 +71,53 @@ def delete_run(session: Session, data: Path, kind: RunKind, run: Run) -> None:
         raise Refused(409, "ending", message, details=details)
     dataset = run.dataset
     _remove_later(session, data / "runs" / run.id)
-    remove_runs(session, [run.id])
+    session.execute(delete(LogLine).where(LogLine.run_id == run.id))
+    session.delete(run)
+    session.flush()
     others = (Run.workspace_id == dataset.workspace_id, Run.dataset_id == dataset.id)
     if dataset.status == DELETED and session.scalar(select(Run.id).where(*others)) is None:
         session.delete(dataset)
+
+
+def remove_workspace(database: Database, data: Path, name: str) -> int:
+    """Remove a workspace with all that it has; return how many runs it had.
+
+    Raises:
+        AccountError: where there is none, or runs of it are under way.
+    """
+    with database.writing() as session:
+        workspace = find_workspace(session, name)
+        session.refresh(workspace, with_for_update=True)  # it gets no run any more
+        check_ended(session, workspace)
+        ids = {
+            kind: session.scalars(select(table.id).where(table.workspace_id == workspace.id)).all()
+            for kind, table in _TABLES.items()
+        }
+        for kind, found in ids.items():
+            for row_id in found:
+                _remove_later(session, data / kind / row_id)
+        removal.remove_workspace(session, workspace.id)
+    if (downloads := data / FOLDER / DOWNLOADS / workspace.id).exists():
+        shutil.rmtree(downloads, ignore_errors=True)
+    return len(ids["runs"])
+
+
+def check_ended(session: Session, workspace: Workspace) -> None:
+    """Refuse a workspace with runs under way, or with processes that are ending."""
+    ours = Run.workspace_id == workspace.id
+    if going := records.going_on(session, ours):
+        raise AccountError(
+            f"{workspace.name} has {counted(len(going), 'run')} under way ({_names(going)}); stop "
+            "them on its page or with `osmosis eval stop`, then remove it"
+        )
+    if session.scalar(select(Run.id).where(ours, Run.lease_until > now()).limit(1)) is not None:
+        raise AccountError(
+            f"processes of a run of {workspace.name} are ending: try again in some seconds"
+        )
+
+
+def _names(runs: Sequence[Run]) -> str:
+    return ", ".join(run.name for run in runs[:3]) + (", …" if len(runs) > 3 else "")
 
 
 def sweep(database: Database, data: Path) -> None:

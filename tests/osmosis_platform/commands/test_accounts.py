@@ -17,9 +17,8 @@ from sqlalchemy import func, select
 
 from osmosis_platform.accounts import browsers
 from osmosis_platform.database.models import Base, LogLine, Run, Token, User, now
-from osmosis_platform.execution import workspace_removal
+from osmosis_platform.execution import deletion
 from osmosis_platform.execution.run_folder import RunFolder
-from osmosis_platform.locks import locked
 from osmosis_platform.pages.forms import SESSION_COOKIE
 from tests.support.platform_server import Account, PlatformServer
 from tests.support.typed_input import Terminal
@@ -312,8 +311,9 @@ def test_a_workspace_goes_with_all_it_holds_once_its_runs_have_ended(
     assert (status, out) == (1, "")
     assert f"{account.workspace} has 1 run under way (a); stop them" in err
     platform_server.set_run(run, status="stopped")
-    with locked(room.lock, alone=True, check=lambda: None):
-        assert "a process of a run" in operator(*words)[2]
+    platform_server.set_run(run, lease_until=now() + timedelta(seconds=60))
+    assert "processes of a run" in operator(*words)[2]
+    platform_server.set_run(run, lease_until=None)
     assert room.folder.exists()
     status, out, _ = operator(*words, "--json")
     assert (status, json.loads(out)["runs"]) == (0, 1)
@@ -324,35 +324,26 @@ def test_a_workspace_goes_with_all_it_holds_once_its_runs_have_ended(
     assert account.user in {each["name"] for each in documents(operator, "user", "list")}
 
 
-def test_the_removal_of_a_workspace_goes_on_where_it_was_ended_and_lets_others_write(
-    operator: Command, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
+def test_files_of_a_workspace_that_cannot_be_removed_go_at_the_next_sweep(
+    platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account = platform_server.add_workspace()
     data, database = platform_server.settings.data, platform_server.database
-    runs = [platform_server.add_run(account=account, status="finished") for _ in range(3)]
-    for run in runs:
+    runs = [platform_server.add_run(account=account, status="finished") for _ in range(2)]
+    folders = [RunFolder.of_run(data, run).folder for run in runs]
+    for run, folder in zip(runs, folders, strict=True):
         platform_server.add_log(run, "something")
-        RunFolder.of_run(data, run).folder.mkdir(parents=True)
-    removed: list[Path] = []
+        folder.mkdir(parents=True)
 
-    def rmtree(folder: Path) -> None:
+    def refuse(folder: Path, **_: object) -> None:
         with database.writing(wait_ms=0):  # no transaction waits for files
-            if len(removed) == 2:
-                raise OSError(errno.EIO, "Input/output error", str(folder))
-        removed.append(folder)
-        folder.rmdir()
+            raise OSError(errno.EIO, "Input/output error", str(folder))
 
-    monkeypatch.setattr(workspace_removal, "RUNS_AT_ONCE", 1)
-    monkeypatch.setattr(shutil, "rmtree", rmtree)
-    words = ("workspace", "remove", account.workspace, "--yes", "--json")
-    status, _, err = operator(*words)
-    assert (status, "is removed in part" in err) == (1, True)
-    with database.reading() as session:
-        (left,) = session.scalars(select(Run.id).where(Run.id.in_(runs)))
-    assert RunFolder.of_run(data, left).folder not in removed
-    assert status_of(platform_server, account, "")[0] == 401
-    monkeypatch.undo()
-    assert workspace_removal.remove_workspace(database, data, account.workspace) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", refuse)
+        assert deletion.remove_workspace(database, data, account.workspace) == 2
     with database.reading() as session:
         assert not session.scalar(select(func.count()).where(LogLine.run_id.in_(runs)))
-    assert not RunFolder.of_run(data, left).folder.exists()
+    assert all(folder.exists() for folder in folders)
+    deletion.sweep(database, data)
+    assert not any(folder.exists() for folder in folders)
