@@ -19,8 +19,6 @@ class ServerLimits:
     """A secret takes up to three times its size there."""
     body_timeout_s: float = 30.0
     """How long the body of a request, but for an upload, may take to arrive."""
-    form_upload_timeout_s: float = 600.0
-    """How long a form with a file may take to arrive."""
     upload_pause_s: float = 60.0
     """How long an upload may send nothing."""
     dataset_bytes: int = 5 * 1024 * MIB

@@ -32,8 +32,6 @@ _DONE: Mapping[str, str] = {
     "deleted": "Deleted.",
     "submitted": "Submitted again, with the newest dataset of its name.",
     "stopped": "The run was stopped. What was finished is kept.",
-    "uploaded": "The dataset was uploaded.",
-    "replaced": "The dataset was uploaded. Runs use it in place of an older one of its name.",
     "revoked": "The token was revoked. It works nowhere any more.",
     "removed": "The member was removed. Their tokens for this workspace no longer work.",
 }

@@ -49,7 +49,6 @@ PAGES = [
     _get(f"{_RUN}/log.txt", shown_by(run_page.download_log)),
     _get(f"{_ALL}/compare", shown_by(compare.show_comparison)),
     _get(_DATASETS, shown_by(datasets.show_datasets)),
-    _post(_DATASETS, datasets.upload),
     _get(f"{_DATASETS}/{{id}}", shown_by(datasets.show_dataset)),
     _post(f"{_DATASETS}/{{id}}/delete", done_by(datasets.delete_dataset, datasets.show_datasets)),
     _get(_SECRETS, shown_by(secrets.show_secrets)),

@@ -245,12 +245,6 @@ def test_everything_but_the_following_works_without_scripts(
     page.get_by_role("button", name="Save").click()
     assert "SET_BY_HAND" in page.get_by_role("table").inner_text()
     assert "a-value" not in page.content()
-    page.get_by_role("link", name="Datasets").click()
-    rows = b'{"system_prompt": "", "user_prompt": "1 + 1", "ground_truth": "2"}\n'
-    file = {"name": "by-hand.jsonl", "mimeType": "application/json", "buffer": rows}
-    page.get_by_label("Upload a dataset").set_input_files(file)
-    page.get_by_role("button", name="Upload", exact=True).click()
-    assert "by-hand.jsonl" in page.get_by_role("table").inner_text()
 
 
 def test_a_token_is_copied_and_not_shown_again(visit: Open) -> None:

@@ -50,9 +50,7 @@ OBJECTS = {
 """What a parameter of a path stands for, by the segment before it."""
 
 FORM = {"role": "viewer", "name": "A_NAME", "value": "a-value", "scope": "user", "decision": "x"}
-IMPATIENT = ServerLimits(
-    body_timeout_s=0.01, form_upload_timeout_s=0.01, upload_pause_s=0.01, device_interval_s=0
-)
+IMPATIENT = ServerLimits(body_timeout_s=0.01, upload_pause_s=0.01, device_interval_s=0)
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import http.client
 import re
 from collections.abc import Callable
-from contextlib import closing
 
 import httpx
 from sqlalchemy import select
 
-from osmosis_platform.database.models import Dataset, Member, StoredSecret, now
+from osmosis_platform.database.models import Member, StoredSecret, now
 from osmosis_platform.datasets.files import DatasetFiles
-from osmosis_platform.pages.forms import SESSION_COOKIE
 from tests.support.platform_server import Account, PlatformServer
 
 from .conftest import Browser
@@ -104,10 +101,6 @@ def test_a_viewer_looks_and_changes_nothing(
         workspace=browser.account.workspace,
         role="member",
     )
-    file = {"file": ("a.jsonl", b"{}\n")}
-    whole = f"/w/{browser.account.workspace}/datasets"
-    answer = viewer.client.post(whole, data={"token": viewer.token}, files=file)
-    assert answer.status_code == 403
     assert member.user in viewer.get("members").text
 
 
@@ -135,30 +128,6 @@ def test_owners_add_members_change_roles_and_keep_one_owner(
         assert session.get_one(Member, key).role == "owner"
 
 
-def upload(browser: Browser, name: str, content: bytes) -> httpx.Response:
-    return browser.client.post(
-        f"/w/{browser.account.workspace}/datasets",
-        data={"token": browser.token},
-        files={"file": (name, content)},
-    )
-
-
-def test_a_dataset_is_uploaded_by_a_form(browser: Browser, platform_server: PlatformServer) -> None:
-    rows = b'{"system_prompt": "", "user_prompt": "1 + 1", "ground_truth": "2"}\n' * 3
-    answer = upload(browser, "sums.jsonl", rows)
-    assert answer.status_code == 303, answer.text
-    page = browser.get(answer.headers["location"]).text
-    assert "The dataset was uploaded." in page
-    assert "sums.jsonl" in page
-    with platform_server.database.reading() as session:
-        found = session.scalars(select(Dataset).where(Dataset.file_name == "sums.jsonl")).one()
-    assert (found.status, found.row_count, found.file_size) == ("ready", 3, len(rows))
-    kept = platform_server.settings.data / "datasets" / found.id / "rows.jsonl"
-    assert kept.read_bytes() == rows
-    again = upload(browser, "sums.CSV", b"system_prompt,user_prompt\na,b\n")
-    assert "in place of an older one of its name" in browser.get(again.headers["location"]).text
-
-
 def test_a_dataset_is_deleted_once_its_runs_have_ended(
     browser: Browser, viewer: Browser, platform_server: PlatformServer
 ) -> None:
@@ -180,43 +149,6 @@ def test_a_dataset_is_deleted_once_its_runs_have_ended(
     assert ("sums.jsonl" in page, "Deleted." in page) == (False, True)
     assert browser.get("runs/my-run").status_code == 200
     assert browser.post(path).status_code == 404
-
-
-def test_what_is_no_dataset_is_refused_on_the_page(browser: Browser) -> None:
-    for name, content, told in (
-        ("a.exe", b"x", "must be one of"),
-        ("a.jsonl", b"", "is empty"),
-        ("..a.jsonl", b"{}", "cannot have"),
-        ("a.json", b"not JSON\n", "no dataset"),
-        ("a.jsonl", b"not JSON\n", "a.jsonl:1: not JSON"),
-        ("", b"{}", "Choose a file."),
-    ):
-        answer = upload(browser, name, content)
-        assert answer.status_code == 422, answer.text
-        assert told in answer.text
-        assert "<h1>Datasets</h1>" in answer.text
-
-
-def test_a_form_that_is_none_or_too_large_is_refused(
-    browser: Browser, platform_server: PlatformServer
-) -> None:
-    whole = f"/w/{browser.account.workspace}/datasets"
-    headers = {"Content-Type": "multipart/form-data; boundary=x"}
-    broken = browser.client.post(whole, content=b"--x\r\nnonsense", headers=headers)
-    assert broken.status_code in (400, 403)
-    endless = browser.client.post(whole, content=iter([b"--x\r\n"]), headers=headers)
-    assert endless.status_code == 411
-    large = http.client.HTTPConnection(platform_server.url.removeprefix("http://"))
-    large.putrequest("POST", whole)
-    large.putheader("Cookie", f"{SESSION_COOKIE}={browser.client.cookies[SESSION_COOKIE]}")
-    length = 2 * platform_server.settings.limits.simple_upload_bytes
-    for name, value in {**headers, "Content-Length": str(length)}.items():
-        large.putheader(name, value)
-    large.endheaders()
-    with closing(large):
-        answer = large.getresponse()
-        assert answer.status == 413
-        assert b"osmosis dataset upload" in answer.read()
 
 
 def test_the_first_rows_of_a_dataset_are_in_its_page(
