@@ -5,7 +5,9 @@ One decorator gathers them in one value, `Executing`.
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -106,9 +108,10 @@ class Executing:
 
         if not self.build:
             return None
-        uv = shutil.which("uv")
+        beside = os.path.dirname(sys.executable)
+        uv = shutil.which("uv", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
         if uv and user and not confinement_options.can_run(user, [uv, "--version"]):
-            uv = None
+            raise click.UsageError(f"--run-as: {user.name} cannot run {uv}")
         return BuildSettings(
             find_links=tuple(folder.absolute() for folder in self.find_links),
             use_index=not self.no_index,
@@ -182,8 +185,8 @@ _OPTIONS = (
         "--build/--no-build",
         default=True,
         show_default=True,
-        help="Build each rollout's environment from its pyproject.toml, with uv where it is "
-        "installed; or run all in the platform's own.",
+        help="Build each rollout's environment from its pyproject.toml, with uv; or run all in the "
+        "platform's own.",
     ),
     click.option(
         "--find-links",
@@ -197,7 +200,7 @@ _OPTIONS = (
         "--index-url",
         metavar="URL",
         callback=_checked_index,
-        help="The package index; by default that of uv or pip.",
+        help="The package index; by default that of uv.",
     ),
     *confinement_options.OPTIONS,
     click.option(

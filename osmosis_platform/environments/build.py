@@ -85,7 +85,7 @@ class Environments:
         wanted = select(project.requirements, own)
         for line in wanted.notes:
             place.say(line)
-        if not wanted.requirements and not self._reads_more(project):
+        if not wanted.requirements and not project.has_sources and project.lock is None:
             place.say("the platform's own Python environment has all that it needs")
             yield PythonEnvironment(Path(sys.executable), None)
             return
@@ -103,17 +103,18 @@ class Environments:
                 place.say(f"the environment was built before: {key}")
             yield PythonEnvironment(self._recipe(home, place).python, project.file)
 
-    def _reads_more(self, project: Project) -> bool:
-        """Whether uv is to read more than the list of dependencies."""
-        return self.settings.uv is not None and (project.has_sources or project.lock is not None)
-
     def _recipe(self, home: Path, place: BuildPlace) -> Recipe:
+        if self.settings.uv is None:
+            raise EnvironmentProblem(
+                "the rollout's environment cannot be built: the platform has no uv; its operator "
+                "installs it (`pip install uv`)"
+            )
         downloads = self.store.downloads(place.workspace_id)
-        return Recipe(home, self.settings, downloads, place.scratch or home)
+        return Recipe(home, self.settings.uv, self.settings, downloads, place.scratch or home)
 
     def _build(self, home: Path, project: Project, wanted: Wanted, place: BuildPlace) -> None:
         recipe = self._recipe(home, place)
-        place.say(f"building the environment {home.name} with {recipe.builder}")
+        place.say(f"building the environment {home.name}")
         recipe.downloads.mkdir(mode=0o700, parents=True, exist_ok=True)
         recipe.downloads.parent.chmod(0o711)
         with locked(_lock_of(recipe.downloads), alone=False, check=place.check):
@@ -125,17 +126,11 @@ class Environments:
             self._run(recipe.lay_on(installed()), home, recipe, place)
             lists = self._lists(recipe, project, place)
             self._run(recipe.install(lists), project.file.parent, recipe, place)
-            if removing := recipe.remove_ours():
-                self._run(removing, home, recipe, place)
         place.say("the environment is built")
 
     def _lists(self, recipe: Recipe, project: Project, place: BuildPlace) -> list[Path]:
         """Return the files of what is to be installed."""
         requirements = recipe.home / REQUIREMENTS
-        if self.settings.uv is None:
-            if project.lock is not None or project.has_sources:
-                place.say("uv is not installed here: uv.lock and [tool.uv.sources] are not read")
-            return [requirements]
         if project.lock is not None:
             self._run(recipe.export(), project.file.parent, recipe, place)
             return [recipe.exported, requirements]
@@ -192,8 +187,8 @@ def _end_of(log: Path) -> str:
 
 
 _MAX_LENGTH = 800
-_MISTAKE = re.compile(r"^(?:error: |ERROR: | {1,2}× )", re.MULTILINE)
-"""Where uv and pip begin to say what is wrong."""
+_MISTAKE = re.compile(r"^(?:error: | {1,2}× )", re.MULTILINE)
+"""Where uv begins to say what is wrong."""
 
 
 def reason(printed: str) -> str:

@@ -1,4 +1,4 @@
-"""The commands that make an environment, with uv or with venv and pip, and its inputs. Pure."""
+"""The commands of uv that make an environment, and its inputs. Pure."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class BuildSettings:
     """Folders of wheels."""
     use_index: bool = True
     index_url: str | None = None
-    """Instead of what pip and uv are configured for."""
+    """Instead of what uv is configured for."""
     uv: str | None = None
-    """The program; None: venv and pip."""
+    """The program; without one nothing can be built."""
     time_s: float = 1800.0
     """For a build."""
     kept: int = 20
@@ -46,7 +46,7 @@ class BuildSettings:
 
     @property
     def words(self) -> list[str]:
-        """The options of pip, which uv takes too."""
+        """The options that say where packages come from."""
         return [
             *([] if self.use_index else ["--no-index"]),
             *(["--index-url", self.index_url] if self.index_url else []),
@@ -68,7 +68,6 @@ def environment_key(
         "python": [sys.version, sys.platform, sys.prefix],
         "installed": dict(sorted(own.versions.items())),
         "options": settings.words,
-        "uv": settings.uv is not None,
         "commit": commit if project.is_local else None,
     }
     for part in (json.dumps(material).encode(), project.text, project.lock or b""):
@@ -81,6 +80,7 @@ class Recipe:
     """How one environment is made, in its home."""
 
     home: Path
+    uv: str
     settings: BuildSettings
     downloads: Path
     scratch: Path
@@ -102,61 +102,38 @@ class Recipe:
         return self.scratch / _EXPORTED
 
     @property
-    def builder(self) -> str:
-        """What the log calls it."""
-        return "uv" if self.settings.uv else "pip"
-
-    @property
     def variables(self) -> Mapping[str, str]:
         """Further variables of the commands: no question, no colour, no other Python."""
         return {
             "UV_CACHE_DIR": str(self.downloads / "uv"),
-            "PIP_CACHE_DIR": str(self.downloads / "pip"),
             "UV_PYTHON_DOWNLOADS": "never",
             "NO_COLOR": "1",
         }
 
     def make_venv(self) -> list[str]:
         """Return the command that makes the virtual environment."""
-        if self.settings.uv:
-            return [
-                *(self.settings.uv, "venv", "--quiet", "--no-project", "--no-config"),
-                *("--python", sys.executable, str(self.venv)),
-            ]
-        return [sys.executable, "-m", "venv", str(self.venv)]
+        return [
+            *(self.uv, "venv", "--quiet", "--no-project", "--no-config"),
+            *("--python", sys.executable, str(self.venv)),
+        ]
 
     def export(self) -> list[str]:
-        """Return the command of uv that lists what a lock pins, without us and what we bring."""
-        assert self.settings.uv is not None
+        """Return the command that lists what a lock pins, without us and what we bring."""
         without = (word for name in sorted(OURS) for word in ("--prune", name))
         return [
-            *(self.settings.uv, "export", "--quiet", "--frozen", "--no-default-groups"),
+            *(self.uv, "export", "--quiet", "--frozen", "--no-default-groups"),
             *("--no-emit-project", "--no-hashes", "--no-annotate", "--no-header", *without),
             *("--output-file", str(self.exported)),
         ]
 
     def install(self, lists: Sequence[Path]) -> list[str]:
         """Return the command that installs what is in these files."""
-        options = [
-            *(word for path in lists for word in ("-r", str(path))),
-            *("-c", str(self.home / _CONSTRAINTS), *self.settings.words),
-        ]
-        if self.settings.uv:
-            return [
-                *(self.settings.uv, "pip", "install", "--no-progress", "--python"),
-                *(str(self.python), "--override", str(self.home / _OVERRIDES), *options),
-            ]
         return [
-            *(str(self.python), "-m", "pip", "install", "--disable-pip-version-check"),
-            *("--no-input", "--progress-bar=off", *options),
+            *(self.uv, "pip", "install", "--no-progress", "--python", str(self.python)),
+            *(word for path in lists for word in ("-r", str(path))),
+            *("-c", str(self.home / _CONSTRAINTS), "--override", str(self.home / _OVERRIDES)),
+            *self.settings.words,
         ]
-
-    def remove_ours(self) -> list[str] | None:
-        """Return the command that removes what stands where our own is to be; uv installs none."""
-        if self.settings.uv:
-            return None
-        words = (str(self.python), "-m", "pip", "uninstall", "--disable-pip-version-check")
-        return [*words, "--yes", "--quiet", "--quiet", "osmosis-ai"]
 
     def write_lists(self, wanted: Wanted, own: Installed) -> None:
         """Write what the commands read."""

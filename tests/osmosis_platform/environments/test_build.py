@@ -1,4 +1,4 @@
-"""Environments built by uv and by pip from folders of wheels that the test writes."""
+"""Environments built by uv from folders of wheels that the test writes."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_an_environment_is_built_once_and_has_our_own_installation(builds: Build
     assert len(builds.kept) == 2
     for job in builds.executor.jobs:
         assert {*job.environment} <= {
-            "PATH", "HOME", "UV_CACHE_DIR", "PIP_CACHE_DIR", "UV_PYTHON_DOWNLOADS", "NO_COLOR",
+            "PATH", "HOME", "UV_CACHE_DIR", "UV_PYTHON_DOWNLOADS", "NO_COLOR",
         }  # fmt: skip
 
 
@@ -279,20 +279,12 @@ def test_a_lock_pins_what_is_installed(builds: Builds) -> None:
         )
     )
     assert builds.python(IMPORTS).startswith("1.5 ")
+
+
+def test_without_uv_a_build_says_what_its_operator_does(builds: Builds) -> None:
     builds.uv = None
-    builds.wants("osmosis-ai")
-    with builds.built() as environment:
-        assert environment.project is None
-
-
-@pytest.mark.slow
-def test_pip_builds_the_same(builds: Builds) -> None:
-    import osmosis_ai
-
-    write_wheel(builds.wheels, "osmosis_ai", "0.0.1")
-    builds.uv = None
-    builds.wants("tinylib<2", "osmosis-ai>=99")
-    assert builds.python(IMPORTS) == f"1.5 {osmosis_ai.__file__}"
+    builds.wants("tinylib")
+    assert "the platform has no uv; its operator installs it" in builds.fail()
 
 
 def test_environments_that_no_run_uses_are_removed_beyond_some(builds: Builds) -> None:

@@ -1,4 +1,4 @@
-"""What uv and pip print, as one sentence."""
+"""What uv prints, as one sentence."""
 
 from __future__ import annotations
 
@@ -12,17 +12,10 @@ error: No solution found when resolving dependencies
   cause: Because nothere was not found in the provided package locations and roll depends on
       nothere>=1, we can conclude that your requirements are unsatisfiable.
 """
-PIP = """\
-Looking in links: wheels
-ERROR: Could not find a version that satisfies the requirement nothere>=1 (from versions: none)
-ERROR: No matching distribution found for nothere>=1
-"""
 PRINTED = [
     (UV, "No solution found when resolving dependencies cause: Because nothere was not "
      "found in the provided package locations and roll depends on nothere>=1, we can conclude "
      "that your requirements are unsatisfiable."),
-    (PIP, "Could not find a version that satisfies the requirement nothere>=1 (from "
-     "versions: none) ERROR: No matching distribution found for nothere>=1"),
     ("one\n\ntwo\n", "two"),
     ("", "it printed nothing"),
 ]  # fmt: skip
