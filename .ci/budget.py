@@ -14,9 +14,9 @@ MOST = {
     "osmosis_ai": 19_904,
     "osmosis_cli": 9_348,
     "osmosis_executors": 2_022,
-    "osmosis_platform": 11_766,
+    "osmosis_platform": 11_495,
     "pytest_osmosis": 29_066,
-    "tests": 59_939,
+    "tests": 59_836,
 }
 
 

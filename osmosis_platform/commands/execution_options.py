@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -31,9 +30,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """What executes runs, and how their programs are held."""
+class Executing:
+    """How runs are executed."""
 
+    max_runs: int
+    max_user_runs: int | None
+    max_upload: int
+    keep_runs: int
     executor: Executor
     confinement: Confinement
     builds: BuildSettings | None
@@ -42,82 +45,61 @@ class Chosen:
     """None: training runs are refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class Executing:
-    """What was given; each field is an option."""
-
-    max_runs: int
-    executor: str
-    executor_values: Mapping[str, Any]
-    """Of the executors' own options."""
-    build: bool
-    find_links: tuple[Path, ...]
-    no_index: bool
-    index_url: str | None
-    limit_memory: int | None
-    limit_cpu_time: int | None
-    limit_processes: int | None
-    limit_open_files: int
-    limit_file_size: int
-    run_as: str | None
-    wrapper: str | None
-    trainer: str | None
-    trainer_origin: tuple[str, ...]
-    max_user_runs: int | None
-    max_upload: int
-    keep_runs: int
-
-    def choose(self) -> Chosen:
-        """Return what the options mean; raise UsageError for what cannot be used here."""
-        held = self._confinement()
-        return Chosen(self._executor(), held, self._builds(held.user), self._trainer())
-
-    def _trainer(self) -> TrainerCommand | None:
-        from osmosis_ai.rollout_server.trainer.address_policy import check_origin
-
-        from ..execution.services import TrainerCommand
-
-        if self.trainer is None:
-            if self.trainer_origin:
-                raise click.UsageError("--trainer-origin is for --trainer")
-            return None
-        words = confinement_options.program("--trainer", self.trainer)
-        try:
-            return TrainerCommand(words, tuple(map(check_origin, self.trainer_origin)))
-        except ValueError as error:
-            raise click.UsageError(f"--trainer-origin: {error}") from None
-
-    def _confinement(self) -> Confinement:
-        held = JobLimits(
-            file_bytes=self.limit_file_size,
-            memory_bytes=self.limit_memory,
-            open_files=self.limit_open_files,
-            cpu_s=self.limit_cpu_time,
-            processes=self.limit_processes,
+def _executing(**given: Any) -> Executing:
+    """Return what the options mean; raise UsageError for what cannot be used here."""
+    limits = JobLimits(
+        file_bytes=given["limit_file_size"],
+        memory_bytes=given["limit_memory"],
+        open_files=given["limit_open_files"],
+        cpu_s=given["limit_cpu_time"],
+        processes=given["limit_processes"],
+    )
+    held = confinement_options.confinement(limits, given["run_as"], given["wrapper"])
+    try:
+        executor = choose_executor(
+            given["executor"], {option.field: given[option.field] for option in EXECUTOR_OPTIONS}
         )
-        return confinement_options.confinement(held, self.run_as, self.wrapper)
+    except NoExecutor as error:
+        raise click.UsageError(str(error)) from None
+    kept = ("max_runs", "max_user_runs", "max_upload", "keep_runs")
+    return Executing(
+        **{name: given[name] for name in kept},
+        executor=executor,
+        confinement=held,
+        builds=_builds(given, held.user) if given["build"] else None,
+        trainer=_trainer(given["trainer"], given["trainer_origin"]),
+    )
 
-    def _executor(self) -> Executor:
-        try:
-            return choose_executor(self.executor, self.executor_values)
-        except NoExecutor as error:
-            raise click.UsageError(str(error)) from None
 
-    def _builds(self, user: RunAs | None) -> BuildSettings | None:
-        from ..environments.recipe import BuildSettings
+def _trainer(command: str | None, origins: tuple[str, ...]) -> TrainerCommand | None:
+    from osmosis_ai.rollout_server.trainer.address_policy import check_origin
 
-        if not self.build:
-            return None
-        beside = os.path.dirname(sys.executable)
-        uv = shutil.which("uv", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
-        if uv and user and not confinement_options.can_run(user, [uv, "--version"]):
-            raise click.UsageError(f"--run-as: {user.name} cannot run {uv}")
-        return BuildSettings(
-            find_links=tuple(folder.absolute() for folder in self.find_links),
-            use_index=not self.no_index,
-            index_url=self.index_url,
-            uv=uv,
-        )
+    from ..execution.services import TrainerCommand
+
+    if command is None:
+        if origins:
+            raise click.UsageError("--trainer-origin is for --trainer")
+        return None
+    words = confinement_options.program("--trainer", command)
+    try:
+        return TrainerCommand(words, tuple(map(check_origin, origins)))
+    except ValueError as error:
+        raise click.UsageError(f"--trainer-origin: {error}") from None
+
+
+def _builds(given: dict[str, Any], user: RunAs | None) -> BuildSettings:
+    from ..environments.recipe import BuildSettings
+
+    beside = os.path.dirname(sys.executable)
+    uv = shutil.which("uv", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
+    if uv and user and not confinement_options.can_run(user, [uv, "--version"]):
+        raise click.UsageError(f"--run-as: {user.name} cannot run {uv}")
+    return BuildSettings(
+        find_links=tuple(folder.absolute() for folder in given["find_links"]),
+        use_index=not given["no_index"],
+        index_url=given["index_url"],
+        uv=uv,
+    )
 
 
 def _checked_index(context: click.Context, option: click.Parameter, url: str | None) -> str | None:
@@ -219,14 +201,5 @@ _OPTIONS = (
 )
 
 
-_OF_EXECUTORS = [option.field for option in EXECUTOR_OPTIONS]
-
-
-def _executing(**given: Any) -> Executing:
-    values = {name: given.pop(name) for name in _OF_EXECUTORS}
-    return Executing(executor_values=values, **given)
-
-
-_FIELDS = [each.name for each in fields(Executing) if each.name != "executor_values"]
-execution_options = gathered("executing", _executing, _OPTIONS, names=[*_FIELDS, *_OF_EXECUTORS])
+execution_options = gathered("executing", _executing, _OPTIONS)
 """Give a command these options, as `executing`."""

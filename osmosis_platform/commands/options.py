@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,26 +19,20 @@ yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 
 
 def gathered(
-    name: str,
-    make: Callable[..., Any],
-    options: Sequence[Callable[[Any], Any]],
-    *,
-    names: Sequence[str] = (),
+    name: str, make: Callable[..., Any], options: Sequence[Callable[[Any], Any]]
 ) -> Callable[[F], F]:
-    """Return what gives a command options, and what `make` makes of their values as one value.
-
-    `names` are those of the values; by default the parameters of `make`.
-    """
-    taken = names or [*inspect.signature(make).parameters]
+    """Return what gives a command options, and what `make` makes of their values as one value."""
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def with_value(*args: Any, **values: Any) -> Any:
-            given = {each: values.pop(each) for each in taken}
+            given = {option.name: values.pop(option.name) for option in ours}
             return function(*args, **{name: make(**given)}, **values)
 
+        count = len(getattr(function, "__click_params__", ()))
         for option in reversed(options):
             with_value = option(with_value)
+        ours: list[click.Parameter] = with_value.__click_params__[count:]  # type: ignore[attr-defined]
         return with_value  # type: ignore[return-value]
 
     return decorate

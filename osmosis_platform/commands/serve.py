@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from .execution_options import Chosen, Executing, execution_options
+from .execution_options import Executing, execution_options
 from .place import DataPlace, opened, place_options
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ port_option = click.option(
     help="Where users reach the platform, as https://osmosis.example.com behind a proxy that "
     "speaks TLS.",
 )
-@execution_options
 @click.option(
     "--log-format",
     type=click.Choice(("text", "json")),
@@ -73,6 +72,7 @@ port_option = click.option(
     help="The least that is logged; info has every request and run.",
 )
 @place_options
+@execution_options
 def serve_command(
     host: str,
     port: int,
@@ -102,13 +102,12 @@ def serve_command(
     from ..settings import ServerLimits, Settings
 
     folder = place.data
-    chosen = executing.choose()
     hosts = _hosts(host, public_url)
     settings = Settings(
         folder,
         public_url,
         hosts,
-        has_trainer=chosen.trainer is not None,
+        has_trainer=executing.trainer is not None,
         limits=replace(ServerLimits(), dataset_bytes=executing.max_upload),
     )
     log.configure(log_format, log_level)
@@ -122,7 +121,7 @@ def serve_command(
                 _say(_url(bound), public_url, folder, as_json=as_json)
             else:
                 announce(_url(bound), database)
-            scheduler = _scheduler(folder, database, vault, executing, chosen)
+            scheduler = _scheduler(folder, database, vault, executing)
             app = create_app(settings, database, vault, scheduler)
             # As osmosis_cli.errors has it: a signal is how this ends, and no error to print.
             click.get_current_context().meta["osmosis.ends_by_signal"] = True
@@ -142,7 +141,7 @@ def _serve(app: Starlette, bound: socket) -> None:
 
 
 def _scheduler(
-    folder: Path, database: Database, vault: Vault, executing: Executing, chosen: Chosen
+    folder: Path, database: Database, vault: Vault, executing: Executing
 ) -> Scheduler | None:
     """Return what executes runs; None where none are to be."""
     import threading
@@ -156,19 +155,19 @@ def _scheduler(
 
     if executing.max_runs == 0:
         return None
-    kinds = tuple(kind.name for kind in KINDS if kind is EVALUATION or chosen.trainer)
+    kinds = tuple(kind.name for kind in KINDS if kind is EVALUATION or executing.trainer)
     environments = None
-    if chosen.builds is not None:
-        environments = Environments(folder, chosen.executor, chosen.builds)
+    if executing.builds is not None:
+        environments = Environments(folder, executing.executor, executing.builds)
     services = Services(
         folder,
         Claims(database, new_id(), kinds=kinds, of_user=executing.max_user_runs),
         vault,
-        chosen.executor,
+        executing.executor,
         threading.Event(),
         environments,
-        chosen.confinement,
-        chosen.trainer,
+        executing.confinement,
+        executing.trainer,
         executing.keep_runs,
     )
     return Scheduler(services, max_runs=executing.max_runs)
