@@ -11,12 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 19_904,
-    "osmosis_cli": 9_348,
+    "osmosis_ai": 19_846,
+    "osmosis_cli": 9_342,
     "osmosis_executors": 2_022,
     "osmosis_platform": 11_495,
     "pytest_osmosis": 29_066,
-    "tests": 59_836,
+    "tests": 59_815,
 }
 
 

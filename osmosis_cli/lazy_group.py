@@ -1,14 +1,13 @@
 """A click group whose subcommands are imported when they are run, not when they are listed.
 
-The table holds the one-line help, so `--help` imports no command of ours. An entry whose module is
-not installed is neither listed nor found. Other packages add commands by entry points, which come
-last and replace none of the table. This module knows no command by name.
+The table holds the one-line help, so `--help` imports no command of ours. Other packages add
+commands by entry points, which come last and replace none of the table. This module knows no
+command by name.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -50,28 +49,16 @@ class Entry:
     section: str = MORE
     """The heading that the help lists it under."""
 
-    @property
-    def module(self) -> str:
-        """The full name of the module."""
-        return f"osmosis_cli.{self.target.partition(':')[0]}"
-
     def load(self) -> click.Command:
         """Import the module and give the command."""
-        attribute = self.target.partition(":")[2]
-        command = getattr(importlib.import_module(self.module), attribute)
-        if not isinstance(command, click.Command):
-            raise TypeError(f"{self.target} is no click command")
-        return command
+        module, _, attribute = self.target.partition(":")
+        found: click.Command = getattr(importlib.import_module(f"osmosis_cli.{module}"), attribute)
+        return found
 
 
 def on_platform(target: str, summary: str) -> Entry:
     """Return the entry of a command that speaks with a platform."""
     return Entry(f"platform.{target}", summary, ON_PLATFORM)
-
-
-@cache
-def _installed(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
 
 
 class LazyGroup(click.Group):
@@ -92,17 +79,14 @@ class LazyGroup(click.Group):
         self._entry_points = entry_points
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the subcommands that are installed."""
-        own = [name for name, entry in self.table.items() if _installed(entry.module)]
-        return [*own, *self._added()]
+        """Return the names of the subcommands."""
+        return [*self.table, *self._added()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one subcommand; None when there is none of that name."""
-        entry = self.table.get(cmd_name)
-        if entry:
-            return entry.load() if _installed(entry.module) else None
-        added = self._added().get(cmd_name)
-        return None if added is None else _loaded(added)
+        entry = self.table.get(cmd_name) or self._added().get(cmd_name)
+        found: click.Command | None = None if entry is None else entry.load()
+        return found
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does; no words at all where a subcommand must come are a wrong use."""
@@ -158,13 +142,6 @@ def entry_points_of(group: str) -> dict[str, EntryPoint]:
     from importlib.metadata import entry_points  # takes time that few commands need
 
     return {point.name: point for point in sorted(entry_points(group=group))}
-
-
-def _loaded(point: EntryPoint) -> click.Command:
-    command = point.load()
-    if not isinstance(command, click.Command):
-        raise TypeError(f"{point.value} is no click command")
-    return command
 
 
 def nearest(word: str, known: list[str]) -> str:

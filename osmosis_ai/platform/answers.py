@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
 ENDED = frozenset({"finished", "failed", "stopped", "crashed", "killed"})
 """Statuses in which a run stays."""
-_COUNTS = ("total_samples", "completed_samples", "graded", "passed", "failed", "skipped")
 _FRACTION = re.compile(r"\.\d+")
-_STATISTICS = ("mean", "median", "std", "min", "max")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,24 +56,6 @@ class RunRecord:
         return self.name or self.id or "?"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunMetrics:
-    """The figures of a run."""
-
-    counts: Mapping[str, int] = field(default_factory=dict)
-    """By the names on the wire; those that are known."""
-    pass_rate: float | None = None
-    pass_threshold: float | None = None
-    tokens_used: int | None = None
-    statistics: Mapping[str, float] = field(default_factory=dict)
-    """Of the reward: mean, median, std, min, max; those that are known."""
-    pass_at_k: tuple[tuple[int, float], ...] = ()
-    verdict: str | None = None
-    """What the evaluation came to, by its gates if it has any."""
-    gates: tuple[tuple[str, str, str], ...] = ()
-    """Outcome, gate and sentence of each."""
-
-
 def run_record(answer: Mapping[str, Any], key: str) -> RunRecord:
     """Return the run of an answer: as it is in a list, or below `key` in a detail."""
     inner = answer.get(key)
@@ -90,7 +70,7 @@ def run_record(answer: Mapping[str, Any], key: str) -> RunRecord:
         branch=text_of(answer, "branch") or text_of(experiment, "branch"),
         commit_sha=text_of(answer, "commit_sha") or text_of(experiment, "commit_sha"),
         problem=_problem(head) or _problem(table_of(answer, "results")),
-        interruptions=_count(head, "interruptions"),
+        interruptions=count_of(head, "interruptions"),
         config=table_of(answer, "config"),
         env=table_of(answer, "env_config"),
     )
@@ -100,33 +80,6 @@ _TEXTS = (
     "id", "name", "status", "created_at", "started_at", "completed_at", "creator_name",
     "platform_url",
 )  # fmt: skip
-
-
-def run_metrics(answer: Mapping[str, Any]) -> RunMetrics:
-    """Return the figures of an answer."""
-    overview, stats = table_of(answer, "overview"), table_of(answer, "reward_stats")
-    numbers = {name: number_of(stats, name) for name in _STATISTICS}
-    counts = {name: _count(overview, name) for name in _COUNTS}
-    return RunMetrics(
-        counts={name: count for name, count in counts.items() if count is not None},
-        pass_rate=number_of(overview, "pass_rate"),
-        pass_threshold=number_of(overview, "pass_threshold"),
-        tokens_used=_count(overview, "tokens_used"),
-        statistics={name: number for name, number in numbers.items() if number is not None},
-        pass_at_k=tuple(_pass_at_k(answer)),
-        verdict=text_of(answer, "verdict"),
-        gates=tuple(_gates(answer)),
-    )
-
-
-def _gates(answer: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    gates = answer.get("gates")
-    for each in gates if isinstance(gates, list) else ():
-        if isinstance(each, dict):
-            outcome, gate, sentence = (
-                text_of(each, name) or "" for name in ("outcome", "gate", "sentence")
-            )
-            yield outcome, gate, sentence
 
 
 def moment_of(text: str | None) -> datetime | None:
@@ -156,13 +109,20 @@ def number_of(entry: Mapping[str, Any], name: str) -> float | None:
     return found if math.isfinite(found) else None
 
 
+def tables_of(entry: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """Return the tables of a list, none where there is no list."""
+    found = entry.get(name)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
 def table_of(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a table, empty where there is none."""
     found = entry.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _count(entry: Mapping[str, Any], name: str) -> int | None:
+def count_of(entry: Mapping[str, Any], name: str) -> int | None:
+    """Return an integer that is not negative, else None."""
     found = entry.get(name)
     return found if type(found) is int and found >= 0 else None
 
@@ -175,12 +135,3 @@ def _name(entry: Mapping[str, Any], name: str) -> str | None:
 def _problem(entry: Mapping[str, Any]) -> str | None:
     found = (text_of(entry, name) for name in ("error", "error_message", "failure_reason"))
     return next((text for text in found if text), None)
-
-
-def _pass_at_k(answer: Mapping[str, Any]) -> Iterator[tuple[int, float]]:
-    entries = answer.get("pass_at_k")
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict):
-            k, value = _count(entry, "k"), number_of(entry, "value")
-            if k is not None and value is not None:
-                yield k, value

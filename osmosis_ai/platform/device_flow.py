@@ -1,6 +1,6 @@
 """The device flow (RFC 8628): a code that a user confirms in a browser, and the token for it.
 
-Knows no terminal and no browser; waits by the clock that it is given.
+Knows no terminal and no browser.
 
     Exception
     └── DeviceFlowEnded    there will be no token; `code` is RFC 8628's word, `str()` the sentence
@@ -9,7 +9,8 @@ Knows no terminal and no browser; waits by the clock that it is given.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from time import monotonic, sleep
+from typing import Any
 from urllib.parse import urlsplit
 
 from ..secret import Redactor, Secret, check_api_key
@@ -27,16 +28,6 @@ _ENDINGS = {
     "access_denied": "the login was denied in the browser",
     "expired_token": "the code was not confirmed in time: run `osmosis login` for a new one",
 }
-
-
-class Clock(Protocol):
-    """How time passes while a user is in the browser."""
-
-    def now(self) -> float:
-        """Return the seconds since some moment."""
-
-    def sleep(self, seconds: float) -> None:
-        """Let so many seconds pass."""
 
 
 class DeviceFlowEnded(Exception):
@@ -83,12 +74,12 @@ def authorize(client: PlatformClient, device_name: str) -> DeviceCode:
     )
 
 
-def wait_for_token(client: PlatformClient, code: DeviceCode, clock: Clock) -> Secret:
+def wait_for_token(client: PlatformClient, code: DeviceCode) -> Secret:
     """Return the token once the user has confirmed; raise DeviceFlowEnded or PlatformError."""
-    ends, interval_s = clock.now() + code.expires_s, code.interval_s
+    ends, interval_s = monotonic() + code.expires_s, code.interval_s
     while True:
-        clock.sleep(interval_s)
-        if clock.now() >= ends:
+        sleep(interval_s)
+        if monotonic() >= ends:
             raise DeviceFlowEnded("expired_token")
         try:
             answer = client.post(TOKEN, {"device_code": code.device_code.reveal()})

@@ -12,22 +12,13 @@ A token that the keyring has is null here. A login to no workspace has the name 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_serializer,
-    field_validator,
-    model_validator,
-)
-
-from osmosis_ai.platform.account import User, parse_moment
+from osmosis_ai.platform.account import User, parse_moment, text_or_empty, user_of
 from osmosis_ai.platform.address import platform_origin
 from osmosis_ai.platform.answers import moment_of
 from osmosis_ai.secret import Secret, check_token
@@ -54,41 +45,17 @@ class Login:
     """None for a token from the environment."""
 
 
-class _Kept(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        populate_by_name=True,
-        arbitrary_types_allowed=True,
-        hide_input_in_errors=True,
-    )
-
-
-class KeptLogin(_Kept):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptLogin:
     """What is kept of a login to one workspace."""
 
-    user: User = User()
+    user: User
     role: str = ""
     token: Secret | None
     """None where the keyring has it."""
     token_id: str = ""
     expires_at: str
     """As the platform wrote it: an ISO date with a time."""
-
-    @field_validator("token", mode="before")
-    @classmethod
-    def _read_token(cls, value: Any) -> Any:
-        return check_token(value, "the token of your login") if isinstance(value, str) else value
-
-    @field_validator("expires_at")
-    @classmethod
-    def _check_date(cls, value: str) -> str:
-        if moment_of(value) is None:
-            raise ValueError("is no date")
-        return value
-
-    @field_serializer("token")
-    def _write_token(self, token: Secret | None) -> str | None:
-        return None if token is None else token.reveal()
 
     @property
     def expiry(self) -> datetime:
@@ -109,69 +76,114 @@ def platform_url(environ: Mapping[str, str]) -> str:
         raise LoginProblem(f"{PLATFORM}: {error}") from None
 
 
-class PlatformLogins(_Kept):
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformLogins:
     """The logins at one platform, by workspace."""
 
-    active: str | None = Field(
-        None, validation_alias="active_workspace", serialization_alias="active_workspace"
-    )
+    workspaces: Mapping[str, KeptLogin] = field(default_factory=dict)
+    active: str | None = None
     """The workspace whose login is used; None when none was chosen."""
-    workspaces: dict[str, KeptLogin] = {}
-
-    @model_validator(mode="after")
-    def _check_active(self) -> PlatformLogins:
-        if self.active is not None and self.active not in self.workspaces:
-            raise ValueError("its active workspace is none of those in it")
-        return self
 
 
-class Logins(_Kept):
+@dataclass(frozen=True, slots=True)
+class Logins:
     """All logins, by platform and workspace."""
 
-    version: Literal[1] = 1
-    platforms: dict[str, PlatformLogins] = {}
+    platforms: Mapping[str, PlatformLogins] = field(default_factory=dict)
 
     def at(self, platform: str) -> PlatformLogins:
         """Return the logins at a platform; none of an unknown one."""
-        return self.platforms.get(platform, PlatformLogins(active=None))
+        return self.platforms.get(platform, PlatformLogins())
 
     def with_login(self, platform: str, workspace: str, login: KeptLogin) -> Logins:
         """Return these logins and one more, which becomes the active one of its platform."""
         here = self.at(platform)
         spaces = {**here.workspaces, workspace: login}
-        return self._with(platform, PlatformLogins(workspaces=spaces, active=workspace))
+        return self._with(platform, PlatformLogins(spaces, workspace))
 
     def without(self, platform: str, workspace: str) -> Logins:
         """Return these logins but one; none takes the place of an active one."""
         here = self.at(platform)
         spaces = {name: login for name, login in here.workspaces.items() if name != workspace}
         active = None if here.active == workspace else here.active
-        return self._with(platform, PlatformLogins(workspaces=spaces, active=active))
+        return self._with(platform, PlatformLogins(spaces, active))
 
     def switched(self, platform: str, workspace: str) -> Logins:
         """Return these logins with another active workspace."""
-        return self._with(platform, self.at(platform).model_copy(update={"active": workspace}))
+        return self._with(platform, replace(self.at(platform), active=workspace))
 
     def _with(self, platform: str, here: PlatformLogins) -> Logins:
         kept = {url: logins for url, logins in self.platforms.items() if url != platform}
-        return Logins(platforms={**kept, platform: here} if here.workspaces else kept)
+        return Logins({**kept, platform: here} if here.workspaces else kept)
 
 
 def parse(content: bytes) -> Logins:
     """Return the logins of a file's content; raise ValueError with what is wrong."""
     try:
-        found = Logins.model_validate_json(content)
-        if found.model_fields_set >= {"version", "platforms"}:
-            return found
-        raise ValueError("it has no version or no platforms")
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(map(str, first["loc"]))
-    if place == "version":
+        document = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise ValueError("it is not JSON") from None
+    if not isinstance(document, dict):
+        raise ValueError("it is not a JSON object")
+    if document.get("version") != _VERSION:
         raise ValueError("another version of osmosis has written it")
-    raise ValueError(f"{place}: {first['msg']}" if place else "it is not a JSON object of logins")
+    platforms = _table(document, "platforms")
+    return Logins({url: _platform(_table(platforms, url), url) for url in platforms})
 
 
 def dump(logins: Logins) -> bytes:
     """Return the content of a file with these logins."""
-    return logins.model_dump_json(indent=2, by_alias=True).encode() + b"\n"
+    platforms = {
+        url: {
+            "active_workspace": here.active,
+            "workspaces": {name: _entry(login) for name, login in here.workspaces.items()},
+        }
+        for url, here in logins.platforms.items()
+    }
+    document = {"version": _VERSION, "platforms": platforms}
+    return json.dumps(document, indent=2).encode() + b"\n"
+
+
+def _entry(login: KeptLogin) -> dict[str, Any]:
+    return {
+        "user": asdict(login.user),
+        "role": login.role,
+        "token": login.token.reveal() if login.token else None,
+        "token_id": login.token_id,
+        "expires_at": login.expires_at,
+    }
+
+
+def _platform(here: Mapping[str, Any], url: str) -> PlatformLogins:
+    entries, active = _table(here, "workspaces"), here.get("active_workspace")
+    if active is not None and active not in entries:
+        raise ValueError(f"the active workspace for {url} is none of those in it")
+    return PlatformLogins({name: _login(_table(entries, name), name) for name in entries}, active)
+
+
+def _login(entry: Mapping[str, Any], name: str) -> KeptLogin:
+    user = _table(entry, "user") if "user" in entry else {}
+    value, expires = entry.get("token", ""), entry.get("expires_at")
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"the token of the workspace {name!r} is no text")
+    if not isinstance(expires, str):
+        raise ValueError(f"the workspace {name!r} has no expires_at")
+    if moment_of(expires) is None:
+        raise ValueError(f"the expires_at of the workspace {name!r} is no date")
+    return KeptLogin(
+        user=user_of(user),
+        role=text_or_empty(entry, "role"),
+        token=None if value is None else check_token(value, "the token of your login"),
+        token_id=text_or_empty(entry, "token_id"),
+        expires_at=expires,
+    )
+
+
+def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = document.get(name)
+    if not isinstance(found, dict):
+        raise ValueError(f"{name!r} in it is no table")
+    return found

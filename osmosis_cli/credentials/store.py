@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -197,7 +198,7 @@ def _in_keyring(
     except KeyringProblem as problem:
         tell(f"the keyring cannot be used ({problem}): the token is in {path}, mode 0600")
         return login
-    return login.model_copy(update={"token": None})
+    return replace(login, token=None)
 
 
 def _from_environment(environ: Mapping[str, str], platform: str) -> Login:

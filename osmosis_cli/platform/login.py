@@ -6,7 +6,6 @@ import json
 import os
 import platform as machine
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import click
@@ -35,18 +34,6 @@ Examples:
   osmosis login --token - < token.txt
   OSMOSIS_PLATFORM_URL=http://127.0.0.1:8400 osmosis login
 """
-
-
-class LoginClock:
-    """The time while a user is in the browser."""
-
-    def now(self) -> float:
-        """Return the seconds since some moment."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Let so many seconds pass."""
-        time.sleep(seconds)
 
 
 @click.command("login", epilog=EPILOG)
@@ -146,7 +133,7 @@ def _confirmed_token(ctx: click.Context, client: PlatformClient, *, no_browser: 
     try:
         with LiveLine() as line:
             line.show("waiting for you to confirm the code in the browser", topic="code")
-            return wait_for_token(client, code, LoginClock())
+            return wait_for_token(client, code)
     except DeviceFlowEnded as ended:
         raise CommandError(str(ended), code=ended.code) from None
 

@@ -17,7 +17,7 @@ from ..errors import INTERRUPTED, CommandDone, CommandError
 from .run_commands import json_option, run_argument, runs_of
 
 if TYPE_CHECKING:
-    from osmosis_ai.platform.answers import RunMetrics, RunRecord
+    from osmosis_ai.platform.answers import RunRecord
     from osmosis_ai.platform.runs import Runs
 
 
@@ -52,7 +52,6 @@ class Seen:
     answer: Mapping[str, Any]
     figures: Mapping[str, Any] | None
     run: RunRecord
-    metrics: RunMetrics | None
 
 
 def _info_command(kind: RunKind) -> click.Command:
@@ -80,7 +79,6 @@ def _info_command(kind: RunKind) -> click.Command:
 
 
 def _look(runs: Runs, name: str) -> Seen:
-    from osmosis_ai.platform.answers import run_metrics
     from osmosis_ai.platform.client import PlatformError
 
     answer = runs.detail(name)
@@ -90,8 +88,7 @@ def _look(runs: Runs, name: str) -> Seen:
     except PlatformError as error:
         if error.status not in (404, 409):  # a run without figures
             raise
-    metrics = run_metrics(figures) if figures is not None else None
-    return Seen(answer=answer, figures=figures, run=runs.record(answer), metrics=metrics)
+    return Seen(answer=answer, figures=figures, run=runs.record(answer))
 
 
 def _watch(runs: Runs, name: str, *, as_json: bool) -> Seen:
@@ -108,7 +105,7 @@ def _watch(runs: Runs, name: str, *, as_json: bool) -> Seen:
                 seen = patiently(partial(_look, runs, name), tell=tell, wait=wait)
                 if seen.run.has_ended:
                     return seen
-                live.show(progress_text(seen.run, seen.metrics, utc_now()), str(seen.run.status))
+                live.show(progress_text(seen.run, seen.figures, utc_now()), str(seen.run.status))
                 wait()
     except KeyboardInterrupt:
         raise CommandError(
@@ -129,7 +126,7 @@ def _show(kind: RunKind, seen: Seen, *, as_json: bool) -> None:
         return
     say(f"{render(seen.run.label)}  ", styled(seen.run.status))
     say_facts(dict(run_facts(seen.run, utc_now())))
-    figures = [*metric_lines(seen.metrics)] if seen.metrics else []
+    figures = [*metric_lines(seen.figures or {})]
     if figures:
         say("results")
     for figure in figures:

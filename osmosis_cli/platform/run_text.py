@@ -14,7 +14,16 @@ from typing import Any
 
 from osmosis_ai.escaping import printable
 from osmosis_ai.models.retry import in_words
-from osmosis_ai.platform.answers import ENDED, RunMetrics, RunRecord, moment_of, text_of
+from osmosis_ai.platform.answers import (
+    ENDED,
+    RunRecord,
+    count_of,
+    moment_of,
+    number_of,
+    table_of,
+    tables_of,
+    text_of,
+)
 from osmosis_ai.platform.server_text import one_line
 from pytest_osmosis.escaping import counted, escape_control_chars
 from pytest_osmosis.reports.line_markup import Style
@@ -50,33 +59,39 @@ def run_rows(runs: Iterable[RunRecord], now: datetime) -> list[tuple[str, ...]]:
     return rows
 
 
-def metric_lines(metrics: RunMetrics) -> Iterator[str]:
-    """Yield the verdict and the figures that are known."""
-    if metrics.verdict:
-        yield f"verdict: {printable(metrics.verdict)}"
-    for outcome, gate, sentence in metrics.gates:
+def metric_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the verdict and the figures that are known of an answer about metrics."""
+    if verdict := text_of(metrics, "verdict"):
+        yield f"verdict: {printable(verdict)}"
+    for each in tables_of(metrics, "gates"):
+        outcome, gate, sentence = (
+            text_of(each, name) or "" for name in ("outcome", "gate", "sentence")
+        )
         yield printable(f"gate  {gate}  {outcome.upper()}: {sentence}")
-    if any(metrics.counts.values()) and (counts := list(_counts(metrics.counts))):
+    if counts := list(_counts(metrics)):
         yield ", ".join(counts)
-    if metrics.pass_rate is not None:
-        least = metrics.pass_threshold
+    overview, statistics = table_of(metrics, "overview"), table_of(metrics, "reward_stats")
+    if (rate := number_of(overview, "pass_rate")) is not None:
+        least = number_of(overview, "pass_threshold")
         threshold = "" if least is None else f" (a score of {least:g} or more passes)"
-        yield f"pass rate {metrics.pass_rate:.1%}{threshold}"
-    if metrics.pass_at_k:
-        yield ", ".join(f"pass@{k} {value:.3g}" for k, value in metrics.pass_at_k)
-    if metrics.statistics:
-        figures = ", ".join(f"{name} {value:.3g}" for name, value in metrics.statistics.items())
-        yield f"reward: {figures}"
-    if metrics.tokens_used:
-        yield f"{metrics.tokens_used:,} tokens"
+        yield f"pass rate {rate:.1%}{threshold}"
+    at_k = [
+        (count_of(each, "k"), number_of(each, "value")) for each in tables_of(metrics, "pass_at_k")
+    ]
+    if known := [f"pass@{k} {value:.3g}" for k, value in at_k if None not in (k, value)]:
+        yield ", ".join(known)
+    values = {name: number_of(statistics, name) for name in ("mean", "median", "std", "min", "max")}
+    if figures := [f"{name} {value:.3g}" for name, value in values.items() if value is not None]:
+        yield f"reward: {', '.join(figures)}"
+    if tokens := count_of(overview, "tokens_used"):
+        yield f"{tokens:,} tokens"
 
 
-def progress_text(run: RunRecord, metrics: RunMetrics | None, now: datetime) -> str:
+def progress_text(run: RunRecord, metrics: Mapping[str, Any] | None, now: datetime) -> str:
     """Return one line about a run that may still continue."""
     parts = [f"{render(run.label)}  {render(run.status)}"]
-    counts = metrics.counts if metrics else {}
-    if any(counts.values()):
-        parts += [part for part in _counts(counts) if not part.endswith(("graded", "skipped"))]
+    counts = _counts(metrics or {})
+    parts += [part for part in counts if not part.endswith(("graded", "skipped"))]
     since = moment_of(run.started_at) or moment_of(run.created_at)
     if since is not None:
         until = moment_of(run.completed_at) or now
@@ -147,13 +162,18 @@ def run_facts(run: RunRecord, now: datetime) -> Iterator[tuple[str, str]]:
         yield "page", run.platform_url
 
 
-def _counts(counts: Mapping[str, int]) -> Iterator[str]:
-    done, total = counts.get("completed_samples"), counts.get("total_samples")
+def _counts(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how many samples there are of each kind; nothing where all of them are 0."""
+    overview = table_of(metrics, "overview")
+    names = ("completed_samples", "total_samples", "graded", "passed", "failed", "skipped")
+    done, total, *kinds = counts = [count_of(overview, name) for name in names]
+    if not any(counts):
+        return
     if done is not None and total is not None:
         yield f"{done:,}/{total:,} samples"
-    for name in ("graded", "passed", "failed", "skipped"):
-        if name in counts:
-            yield f"{counts[name]:,} {name}"
+    for name, count in zip(names[2:], kinds, strict=True):
+        if count is not None:
+            yield f"{count:,} {name}"
 
 
 def _duration(run: RunRecord) -> str:

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from osmosis_ai.platform.answers import (
-    RunMetrics,
     RunRecord,
     moment_of,
-    run_metrics,
     run_record,
 )
 
@@ -22,8 +20,6 @@ ODD: tuple[Any, ...] = (None, 5, True, "", [], {}, [1], [{}], float("nan"))
 def test_what_is_of_another_type_is_unknown(odd: Any):
     names = ("id", "status", "created_at", "model", "dataset", "config", "results", "env_config")
     assert run_record(dict.fromkeys(names, odd), "eval_run") == RunRecord()
-    tables = ("overview", "reward_stats", "pass_at_k")
-    assert run_metrics(dict.fromkeys(tables, odd)) == RunMetrics()
 
 
 def test_a_run_is_read_from_a_list_and_from_a_detail_alike():

@@ -15,7 +15,6 @@ from osmosis_ai.platform.exchange import Limits
 from osmosis_cli.credentials import store
 from osmosis_cli.eval import lines
 from osmosis_cli.platform import connection
-from osmosis_cli.platform import login as login_module
 from tests.support.command import Osmosis, command
 from tests.support.fake_platform import FAULTS_OF_COMMANDS, TOKEN, FakePlatform, Request
 
@@ -34,18 +33,6 @@ GRANT = {
 }
 
 
-class Pauses(login_module.LoginClock):
-    """Time that passes at once."""
-
-    taken: list[float]
-
-    def now(self) -> float:
-        return sum(self.taken)
-
-    def sleep(self, seconds: float) -> None:
-        self.taken.append(seconds)
-
-
 @pytest.fixture
 def platform(platform: FakePlatform) -> FakePlatform:
     token = {"access_token": TOKEN}
@@ -55,8 +42,10 @@ def platform(platform: FakePlatform) -> FakePlatform:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    monkeypatch.setattr(Pauses, "taken", taken := [], raising=False)
-    monkeypatch.setattr(login_module, "LoginClock", Pauses)
+    """The pauses of the device flow, in which time passes at once."""
+    taken: list[float] = []
+    monkeypatch.setattr("osmosis_ai.platform.device_flow.sleep", taken.append)
+    monkeypatch.setattr("osmosis_ai.platform.device_flow.monotonic", lambda: sum(taken))
     return taken
 
 
@@ -196,10 +185,10 @@ def test_an_error_that_quotes_the_device_code_is_shown_without_it(
 def test_ctrl_c_while_waiting_leaves_nothing_behind(
     osmosis: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def stop(self: Pauses, seconds: float) -> None:
+    def stop(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Pauses, "sleep", stop)
+    monkeypatch.setattr("osmosis_ai.platform.device_flow.sleep", stop)
     status, out, err = osmosis("login")
     assert (status, out) == (130, "")
     assert err.endswith("Error: interrupted\n")
