@@ -16,7 +16,7 @@ MOST = {
     "osmosis_executors": 2_022,
     "osmosis_platform": 11_495,
     "pytest_osmosis": 29_066,
-    "tests": 59_815,
+    "tests": 59_814,
 }
 
 

@@ -16,7 +16,6 @@ import httpx
 import pytest
 
 from osmosis_cli.credentials import store
-from osmosis_cli.platform import login as login_module
 from tests.support.command import Osmosis, command
 from tests.support.platform_server import PlatformServer, serving
 from tests.support.pushed_workspace import GIT_TOKEN, make_workspace
@@ -39,7 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlatformServer]
         yield found
 
 
-class Browser(login_module.LoginClock):
+class Browser:
     """A user who confirms the code while the command waits."""
 
     server: PlatformServer
@@ -81,7 +80,7 @@ def osmosis(
     monkeypatch.setenv("OSMOSIS_PLATFORM_URL", server.url)
     monkeypatch.setattr(store, "is_keyring_installed", lambda: False)
     monkeypatch.setattr(Browser, "server", server, raising=False)
-    monkeypatch.setattr(login_module, "LoginClock", Browser)
+    monkeypatch.setattr("osmosis_ai.platform.device_flow.sleep", Browser().sleep)
     monkeypatch.chdir(make_workspace(tmp_path, monkeypatch))
     return command(monkeypatch, capfd)
 
