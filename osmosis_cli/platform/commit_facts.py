@@ -69,15 +69,16 @@ def commit_facts(facts: GitFacts, experiment: Experiment, *, is_cloned_here: boo
     with _git_errors():
         if is_cloned_here:
             newest = find_here(facts.root, f"refs/heads/{branch}") if branch else facts.head
-            findings = [*_findings_here(facts, experiment, newest)]
-            what = f"the newest on {_named(branch)}" if branch else "checked out"
+            what = f"the newest on {branch}" if branch else "checked out"
             described = f"{(newest or '')[:12]}, {what} here"
         else:
-            branch = branch or facts.default_branch
-            newest = newest_known(facts.root, branch) if branch else None
-            findings = [*_findings_there(facts, experiment, newest), *_unpushed_findings(facts)]
+            wanted = branch or facts.default_branch
+            newest = newest_known(facts.root, wanted) if wanted else None
             known = f", {newest[:12]} as far as is known here" if newest else ""
-            described = f"the newest on {_named(branch)} that is synced{known}"
+            described = f"the newest on {_named(wanted)} that is synced{known}"
+        findings = [*_findings(facts, experiment, newest, is_here=is_cloned_here)]
+    if not is_cloned_here:
+        findings += _unpushed_findings(facts)
     return CommitFacts(
         repository=facts.repository,
         pinned=pinned,
@@ -100,78 +101,47 @@ def _named(branch: str | None) -> str:
     return branch or "the default branch"
 
 
-def _findings_here(
-    facts: GitFacts, experiment: Experiment, newest: str | None
+def _findings(
+    facts: GitFacts, experiment: Experiment, newest: str | None, *, is_here: bool
 ) -> Iterator[Finding]:
-    from osmosis_ai.platform.git import find_here
-
-    pinned, branch = experiment.commit_sha, experiment.branch
-    if facts.head is None:
-        yield _no_commit("`git add` and `git commit` what is to run")
-    elif pinned and (commit := find_here(facts.root, pinned)):
-        yield from _other_commit(facts, pinned, commit)
-    elif pinned:
-        what = f"the workspace has no commit {pinned}"
-        yield refusal("commit_unknown", what, "correct experiment.commit_sha")
-    elif newest is None:
-        what = f"the workspace has no branch {_named(branch)}"
-        yield refusal("unknown_branch", what, "correct experiment.branch")
-    elif branch and branch != facts.branch:
-        yield _other_branch(facts, branch, "check it out, or correct experiment.branch")
-
-
-def _findings_there(
-    facts: GitFacts, experiment: Experiment, newest: str | None
-) -> Iterator[Finding]:
+    """Yield what is found of the commit that runs; with `is_here` one of this work tree."""
     from osmosis_ai.platform.git import find_here, is_pushed
 
-    pinned = experiment.commit_sha
-    if pinned is None:
-        yield from _unpinned_findings(facts, experiment.branch, is_known=newest is not None)
-        return
-    commit = find_here(facts.root, pinned)
-    if commit is None or not is_pushed(facts.root, commit):
-        yield warning(
-            "commit_not_pushed",
-            f"the origin has no commit {pinned}, as far as is known here",
-            "push it, or `git fetch` where it was pushed from elsewhere",
-        )
-    yield from _other_commit(facts, pinned, commit)
+    pinned, branch = experiment.commit_sha, experiment.branch
+    if facts.head is None and (is_here or not pinned):
+        cure = "`git add` and `git commit`" if is_here else "`git add`, `git commit` and `git push`"
+        what = "the workspace has no commit yet, and a platform runs what is committed"
+        yield refusal("no_commit", what, f"{cure} what is to run")
+    elif pinned:
+        commit = find_here(facts.root, pinned)
+        if commit is None or not (is_here or is_pushed(facts.root, commit)):
+            yield _unknown("commit", "commit_sha", pinned, is_here=is_here)
+        if commit and facts.head and commit != facts.head:
+            what = f"what runs is {pinned}, and checked out is {facts.head[:12]}"
+            yield warning("other_commit", what)
+    elif branch and newest is None:
+        yield _unknown("branch", "branch", branch, is_here=is_here)
+    elif branch or not is_here:
+        wanted = branch or facts.default_branch or facts.branch
+        if facts.branch is None or facts.branch != wanted:
+            here = f"{facts.branch} is" if facts.branch else "no branch is"
+            cure = (
+                "check it out, or correct experiment.branch"
+                if is_here
+                else f"merge into {_named(wanted)}, or name another pushed branch with "
+                "experiment.branch, or a pushed commit with experiment.commit_sha"
+            )
+            what = f"what runs is {_named(wanted)}, and {here} checked out"
+            yield warning("feature_branch", what, cure)
 
 
-def _other_commit(facts: GitFacts, pinned: str, commit: str | None) -> Iterator[Finding]:
-    if commit and facts.head and commit != facts.head:
-        yield warning(
-            "other_commit", f"what runs is {pinned}, and checked out is {facts.head[:12]}"
-        )
-
-
-def _unpinned_findings(facts: GitFacts, branch: str | None, *, is_known: bool) -> Iterator[Finding]:
-    wanted = branch or facts.default_branch or facts.branch
-    if facts.head is None:
-        yield _no_commit("`git add`, `git commit` and `git push` what is to run")
-    elif branch and not is_known:
-        yield warning(
-            "unknown_branch",
-            f"the origin has no branch {branch}, as far as is known here",
-            "push it, or `git fetch` where it was pushed from elsewhere",
-        )
-    elif facts.branch is None or facts.branch != wanted:
-        cure = (
-            f"merge into {_named(wanted)}, or name another pushed branch with experiment.branch, "
-            "or a pushed commit with experiment.commit_sha"
-        )
-        yield _other_branch(facts, wanted, cure)
-
-
-def _no_commit(cure: str) -> Finding:
-    what = "the workspace has no commit yet, and a platform runs what is committed"
-    return refusal("no_commit", what, cure)
-
-
-def _other_branch(facts: GitFacts, branch: str | None, cure: str) -> Finding:
-    here = f"{facts.branch} is" if facts.branch else "no branch is"
-    return warning("feature_branch", f"what runs is {_named(branch)}, and {here} checked out", cure)
+def _unknown(noun: str, key: str, name: str, *, is_here: bool) -> Finding:
+    if is_here:
+        what = f"the workspace has no {noun} {name}"
+        return refusal(f"unknown_{noun}", what, f"correct experiment.{key}")
+    what = f"the origin has no {noun} {name}, as far as is known here"
+    cure = "push it, or `git fetch` where it was pushed from elsewhere"
+    return warning(f"unknown_{noun}", what, cure)
 
 
 def _unpushed_findings(facts: GitFacts) -> Iterator[Finding]:
