@@ -11,8 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 19_846,
-    "osmosis_cli": 9_342,
+    "osmosis_ai": 19_814,
+    "osmosis_cli": 9_251,
     "osmosis_executors": 2_022,
     "osmosis_platform": 11_495,
     "pytest_osmosis": 29_066,

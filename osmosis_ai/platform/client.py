@@ -2,8 +2,9 @@
 
 What may safely be sent twice is tried again, with jitter, after transport errors and the statuses
 429 and 502 to 504: GET, PUT, DELETE, and a POST with an idempotency key. Redirects are not
-followed, so that a token is sent to its own platform only. An answer has a time limit and a size
-limit. Every failure is a `PlatformError`. Knows the shape of no answer but that of a list.
+followed, so that a token is sent to its own platform only. The proxies of the environment are used,
+but not for this machine. An answer has a time limit and a size limit. Every failure is a
+`PlatformError`. Knows the shape of no answer but that of a list.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from typing import IO, Any
-from urllib.parse import quote, urlencode
+from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit
 
-from ..models.retry import RetryPolicy
+from ..models.retry import RetryPolicy, parse_retry_after
 from ..secret import Redactor, Secret
 from . import platform_errors as errors
-from .address import is_private, platform_origin
-from .exchange import Exchanges, Limits
+from .address import is_loopback, is_private, platform_origin
 from .platform_errors import PASSING_STATUSES, CallSubject, PlatformAnswer, PlatformError
 from .server_text import origin_of
+
+if TYPE_CHECKING:
+    import httpx
 
 __all__ = ["Limits", "Listing", "PlatformClient", "PlatformError", "cli_path", "new_key"]
 
@@ -30,6 +34,26 @@ PAGE_SIZE = 100
 MAX_PAGES = 1000
 _SAFE = frozenset({"GET", "PUT", "DELETE"})
 Params = Mapping[str, str | int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long and how large a request and its answer may be, and how often it is tried."""
+
+    connect_s: float = 10.0
+    read_s: float = 30.0
+    """Longest silence within an answer."""
+    answer_s: float = 60.0
+    """An answer of one try, to its end."""
+    answer_bytes: int = 8 << 20
+    file_s: float = 1800.0
+    """A file, to its end."""
+    file_bytes: int = 512 << 20
+    tries: int = 4
+    tries_s: float = 45.0
+    """After so long no other try begins."""
+    longest_pause_s: float = 30.0
+    """A platform that asks for a longer one is not waited for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +112,7 @@ class PlatformClient:
         self._policy = RetryPolicy(
             max_tries=self.limits.tries, statuses=PASSING_STATUSES, tries_for={}
         )
-        self._exchanges = Exchanges(self.limits, clock)
+        self._opened: dict[tuple[bool, bool], httpx.Client] = {}
 
     def __enter__(self) -> PlatformClient:
         return self
@@ -98,7 +122,8 @@ class PlatformClient:
 
     def close(self) -> None:
         """Close every connection; harmless when repeated."""
-        self._exchanges.close()
+        while self._opened:
+            self._opened.popitem()[1].close()
 
     # ---- the API
 
@@ -161,7 +186,7 @@ class PlatformClient:
         def once() -> PlatformAnswer:
             file.seek(start)
             file.truncate()
-            return self._exchanges.send(call, "GET", url, headers=headers, is_file=True, sink=file)
+            return self._send(call, "GET", url, headers=headers, is_file=True, sink=file)
 
         answer = self._tried(once, is_safe=True)
         if errors.is_web_page(answer):
@@ -183,8 +208,7 @@ class PlatformClient:
         headers = {"content-length": str(size), "content-type": "application/octet-stream"}
 
         def once() -> PlatformAnswer:
-            send = self._exchanges.send
-            return send(call, "PUT", url, headers=headers, content=content(), is_file=True)
+            return self._send(call, "PUT", url, headers=headers, content=content(), is_file=True)
 
         return self._tried(once, is_safe=True).headers
 
@@ -215,7 +239,7 @@ class PlatformClient:
 
         url = self._url(path, params)
         answer = self._tried(
-            lambda: self._exchanges.send(call, method, url, headers=headers, content=content),
+            lambda: self._send(call, method, url, headers=headers, content=content),
             is_safe=method in _SAFE or bool(key),
         )
         return _parsed(answer, call)
@@ -245,6 +269,96 @@ class PlatformClient:
         if asked_s is not None and asked_s > self.limits.longest_pause_s:
             return None
         return self._policy.pause_s(tries, asked_s)
+
+    def _send(
+        self,
+        call: CallSubject,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        content: bytes | Iterator[bytes] | None = None,
+        is_file: bool = False,
+        sink: IO[bytes] | None = None,
+    ) -> PlatformAnswer:
+        """Return the answer, its body in `sink` when it is a success; raise PlatformError.
+
+        `is_file`: the request or its answer is a file, which has limits of its own.
+        """
+        import httpx
+
+        limits = self.limits
+        timeout = httpx.Timeout(limits.read_s, connect=limits.connect_s).as_dict()
+        extensions = {"timeout": timeout}
+        limit_s = limits.file_s if is_file else limits.answer_s
+        started = self._clock()
+        try:
+            request = httpx.Request(
+                method, url, headers=headers, content=content, extensions=extensions
+            )
+            with closing(self._http(url).send(request, stream=True)) as response:
+                answer = self._read(response, call, started, limit_s, sink)
+        except (httpx.ConnectTimeout, httpx.PoolTimeout):
+            raise errors.timed_out(call, limits.connect_s, was_sent=False) from None
+        except httpx.TimeoutException:
+            raise errors.timed_out(call, limits.read_s) from None
+        except (httpx.ConnectError, httpx.ProxyError, httpx.InvalidURL) as error:
+            raise errors.unreachable(call, error, was_sent=False) from None
+        except httpx.HTTPError as error:
+            raise errors.unreachable(call, error, was_sent=True) from None
+        if not 200 <= answer.status < 300:
+            raise errors.refusal(answer, call, parse_retry_after(answer.headers))
+        return answer
+
+    def _read(
+        self,
+        response: httpx.Response,
+        call: CallSubject,
+        started: float,
+        limit_s: float,
+        sink: IO[bytes] | None,
+    ) -> PlatformAnswer:
+        answer = PlatformAnswer(
+            status=response.status_code, headers=dict(response.headers), body=b""
+        )
+        to_file = sink is not None and response.is_success
+        limit = self.limits.file_bytes if to_file else self.limits.answer_bytes
+        size, chunks = 0, []
+        for chunk in response.iter_bytes():  # as they arrive: a size would have it wait
+            size += len(chunk)
+            if size > limit:
+                raise errors.too_large(answer, call, limit)
+            if self._clock() - started > limit_s:
+                raise errors.timed_out(call, limit_s)
+            if to_file and sink is not None:
+                sink.write(chunk)
+            else:
+                chunks.append(chunk)
+        return PlatformAnswer(status=answer.status, headers=answer.headers, body=b"".join(chunks))
+
+    def _http(self, url: str) -> httpx.Client:
+        import httpx
+
+        parts = urlsplit(url)
+        uses_proxy = not is_loopback(parts.hostname or "")
+        # Certificates take 0.1 s to load; plain http on this machine needs none.
+        uses_tls = uses_proxy or parts.scheme == "https"
+        kind = (uses_proxy, uses_tls)
+        if kind not in self._opened:
+            try:
+                # SSL_CERT_FILE counts for this machine too, where proxies do not.
+                verify = httpx.create_ssl_context() if uses_tls else False
+                self._opened[kind] = httpx.Client(
+                    trust_env=uses_proxy, verify=verify, follow_redirects=False
+                )
+            except (ValueError, ImportError, httpx.InvalidURL, OSError):
+                raise PlatformError(
+                    "the proxy or the certificates in the environment cannot be used: look at "
+                    "HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE",
+                    code="unreachable",
+                    was_sent=False,
+                ) from None
+        return self._opened[kind]
 
     def _url(self, path: str, params: Params | None = None) -> str:
         return self.origin + path + (f"?{urlencode(params)}" if params else "")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.platform.exchange import Limits
+from osmosis_ai.platform.client import Limits
 from osmosis_cli.credentials import store
 from osmosis_cli.eval import lines
 from osmosis_cli.platform import connection

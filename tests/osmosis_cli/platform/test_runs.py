@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.platform.exchange import Limits
+from osmosis_ai.platform.client import Limits
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from osmosis_cli.platform import connection

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.platform.exchange import Limits
+from osmosis_ai.platform.client import Limits
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from tests.support.fake_platform import FAULTS_OF_COMMANDS, TOKEN, FakePlatform
