@@ -6,14 +6,11 @@ status, at most less pretty. The private names of xdist are in `distributed/comp
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 import sys
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -256,21 +253,6 @@ def evaluate(expression: str, matches: Callable[[str], bool]) -> bool:
     return bool(compiled.evaluate(matcher))
 
 
-def last_failed(config: pytest.Config) -> list[str]:
-    """Return the node ids that `--lf` selects, before pytest has opened its cache.
-
-    Empty where they are not found: then `--lf` selects everything, too.
-    """
-    if not config.pluginmanager.hasplugin("cacheprovider"):
-        return []
-    folder = Path(os.path.expandvars(config.getini("cache_dir"))).expanduser()
-    try:
-        known = json.loads((config.rootpath / folder / "v/cache/lastfailed").read_text("utf-8"))
-    except (OSError, ValueError):
-        return []
-    return list(known) if isinstance(known, dict) else []
-
-
 # ---- the terminal
 
 
@@ -297,15 +279,7 @@ def say_interrupted(config: pytest.Config, message: str) -> None:
         memo.reprcrash.message = message
 
 
-def forget_deselected(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
-    """Count these items no longer as deselected in the terminal's last line."""
-    deselected = reports_by_status(_plugin(config, "terminalreporter")).get("deselected")
-    if deselected:
-        again = set(items)
-        deselected[:] = [item for item in deselected if item not in again]
-
-
-# ---- JUnit and node ids
+# ---- JUnit
 
 
 def junit_property(config: pytest.Config, name: str, value: object) -> None:
@@ -313,13 +287,6 @@ def junit_property(config: pytest.Config, name: str, value: object) -> None:
     xml = None if xml_key is None else config.stash.get(xml_key, None)
     if xml is not None:
         xml.add_global_property(name, value)
-
-
-def name_in_junit(config: pytest.Config, nodeid: str, name: str) -> None:
-    """Give a gate its whole name in JUnit: pytest 9.2 ends it at a bracket."""
-    xml = None if xml_key is None else config.stash.get(xml_key, None)
-    if xml is not None and "[" in name:
-        xml.node_reporter(verbatim_id(nodeid)).add_attribute("name", name)
 
 
 def properties_in_junit(config: pytest.Config, report: pytest.TestReport) -> None:
@@ -340,48 +307,10 @@ def forget_in_junit(config: pytest.Config, worker: object) -> None:
         xml.node_reporters_ordered.remove(opened.pop(key))
 
 
-def verbatim_id(nodeid: str) -> Any:
-    """Return the id of a gate for its reports, whose brackets belong to its name.
-
-    Pytest 9.2 takes the bracket in "gates::mean[f] >= 0.5" for parameters, and puts another one
-    behind the end wherever it writes the id anew.
-    """
-    return nodeid if NodeId is None else _VerbatimId.of(nodeid)
-
-
 def node_id(item: pytest.Item) -> Any:
     """Return the id of an item for its report: parsed already, where pytest keeps it so."""
     found = getattr(item, "id", None)
     return found if NodeId is not None and isinstance(found, NodeId) else item.nodeid
-
-
-if NodeId is not None:
-
-    class _VerbatimId(NodeId):
-        """A node id that is written as it was given, and equals the one that pytest parses."""
-
-        __slots__ = ()
-
-        @classmethod
-        def of(cls, nodeid: str) -> _VerbatimId:
-            """Return the id as pytest parses it, with its end."""
-            path, _, rest = nodeid.partition("::")
-            name, bracket, params = rest.partition("[")
-            return cls(path=path, names=tuple(name.split("::")), params=params if bracket else None)
-
-        def __str__(self) -> str:
-            return "::".join([self.path, self.rest])
-
-        @property
-        def rest(self) -> str:
-            """What stands behind the path."""
-            return "[".join(["::".join(self.names), *([self.params] if self.params else [])])
-
-        def __eq__(self, other: object) -> bool:
-            return isinstance(other, NodeId) and str(self) == str(other)
-
-        def __hash__(self) -> int:
-            return hash(NodeId.parse(str(self)))
 
 
 # ---- captured output

@@ -80,13 +80,10 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
 def pytest_configure(config: pytest.Config) -> None:
     """Set the evaluation up, if options or ini ask for one."""
     config.addinivalue_line("markers", _MARKER)
-    if any("::" in text for text in config.args):
-        from .items.marks import may_be_item
+    if any("[run-" in text for text in config.args):
+        from .session import named_runs
 
-        if any(map(may_be_item, config.args)):
-            from .session import named_runs
-
-            named_runs.check(config)
+        named_runs.check(config)
     if reader.named(config):
         from .session.selection import selection_of
 

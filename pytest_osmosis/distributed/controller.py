@@ -20,7 +20,7 @@ from ..items.nodeids import RunNames
 from ..items.protocol import properties
 from ..rollouts.suite import Suite
 from ..run_result import DECIDED, REPORT_FIELD, SINGLE_FIELD, RunId, RunResult, SuiteInfo
-from ..session.gates_plugin import GatesPlugin
+from ..session.gates import SessionGates
 from ..session.header import plan
 from ..session.preflight import is_quiet, usage_errors, warn
 from ..session.result_sink import ResultSink
@@ -46,7 +46,7 @@ class Controller:
         config: pytest.Config,
         spec: SessionSpec,
         sink: ResultSink,
-        gates: GatesPlugin,
+        gates: SessionGates,
         suites: Mapping[str, Suite],
     ) -> None:
         self._config = config
@@ -199,7 +199,6 @@ class Controller:
             marked = [identity.info for identity in self._identities.values()]
             store.lines += self._gates.begin(marked, store.folder_of)
             store.begin(name for name, runs in self._selected.items() if runs)
-        self._gates.count_runs_only()
         self._link.broadcast(messages.PLACES, _plain(store.places()))
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         for line in [*self._partial_plans(), *store.take_lines(quiet=is_quiet(self._config))]:
@@ -229,6 +228,7 @@ class Controller:
     def _select(self, selected: Mapping[str, int]) -> None:
         self._selected = selected
         self._sink.recorder.select(dict(selected))
+        self._gates.select(selected)
 
     def other_items(self, worker: str) -> None:
         """Halt: the worker's files are not those of the session."""

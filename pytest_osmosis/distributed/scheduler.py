@@ -16,7 +16,6 @@ from typing import Any, Protocol
 
 import pytest
 
-from ..items.marks import is_gate
 from .channel import send
 from .messages import CACHED, COMING, HALT, WINDOW
 from .shares import shares
@@ -171,9 +170,7 @@ class WindowScheduling:
                 self._followers = dict(self._listener.followers(first))
                 self._with_leader = {i for each in self._followers.values() for i in each}
                 self._pool.extend(
-                    index
-                    for index, name in enumerate(first)
-                    if not is_gate(name) and index not in self._with_leader
+                    index for index in range(len(first)) if index not in self._with_leader
                 )
                 self._ready = True
             self._share_out()

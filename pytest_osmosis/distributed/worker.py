@@ -200,6 +200,7 @@ class WorkerEvaluation(Evaluation):
         """Send the controller what was collected."""
         infos = [suite.info for suite in self.suites.values()]
         counts = Counter(run.suite for run in run_ids(items))
+        self.gates.select(counts)
         identities, named = self._identities(self._marked()), with_other_parameters(items)
         self._worker.introduce(infos, counts, identities, self._loaded(), named)
 

@@ -18,7 +18,7 @@ from ..rollouts.failure_text import headline
 from ..rollouts.suite import Suite
 from ..run_result import RolloutRecord, RunId, RunResult
 from . import nodeids
-from .marks import MARKER
+from .decorator import MARKER
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""`osmosis`: the marker of test functions as a typed decorator."""
+"""`osmosis`: the marker of test functions as a typed decorator, and its name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
+
+MARKER = "osmosis"
+"""The marker of all items of an evaluation."""
 
 Rows = Iterable[Mapping[str, Any]]
 

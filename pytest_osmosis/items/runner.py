@@ -15,7 +15,6 @@ from .. import compat
 from ..run_result import RolloutRecord, RunId, RunResult
 from . import capture
 from .collection import RunItem
-from .gates import GateItem
 from .protocol import needs_phases, run_item
 from .report_contents import FailureSections
 
@@ -205,13 +204,13 @@ def is_skipped(item: pytest.Item) -> bool:
 
 
 def is_run_alone(item: pytest.Item) -> bool:
-    """Return whether an item runs nothing but a run, or a gate, and no marker says how."""
-    return isinstance(item, GateItem) or (isinstance(item, RunItem) and not item.own_markers)
+    """Return whether an item runs nothing but a run, and no marker says how."""
+    return isinstance(item, RunItem) and not item.own_markers
 
 
 def is_ordinary(item: pytest.Item) -> bool:
-    """Return whether an item is an ordinary test: no run, and no gate, which runs nothing."""
-    return not isinstance(item, (RunItem, GateItem)) and run_id_of(item) is None
+    """Return whether an item is an ordinary test, and no run."""
+    return run_id_of(item) is None
 
 
 def run_id_of(item: pytest.Item) -> RunId | None:

@@ -20,11 +20,10 @@ from .. import api_keys
 from ..errors import NoRows
 from ..hookspecs import hooks_of
 from ..items.collection import EmptyFile, EvalFile
-from ..items.gates import take_named
 from ..items.marker import ItemWatch
 from ..items.redaction import MaskedWarnings
 from ..items.report_contents import FailureSections, SerializedReports
-from ..items.runner import ItemRunner, is_run_alone, run_id_of
+from ..items.runner import ItemRunner, is_run_alone
 from ..options.reader import OptionReader, lists_only
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
@@ -34,7 +33,7 @@ from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..spec import EvalSpec, SessionSpec
 from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
 from . import header, preflight
-from .gates_plugin import GatesPlugin
+from .gates import SessionGates
 from .selection import argument_of, is_below_any, selection_of, takes_place_of_tests
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Evaluation:
         self._models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
         self._secrets = api_keys.secrets_of(*self._models)
         mask_everywhere(*self._secrets)
-        self.gates = GatesPlugin(spec, suites=self.suites, infos=lambda: infos, key_of=run_id_of)
+        self.gates = SessionGates(spec, suites=self.suites, infos=lambda: infos)
         self._no_rows: dict[Path, str] = {}
         self._left_out: list[str] = []
         """What pytest would collect without the evaluation."""
@@ -91,8 +90,6 @@ class Evaluation:
             take_sent=self._take_sent,
         )
         plugins.register(serialized, "osmosis-serialized-reports")
-        if self.gates.gating is not None:
-            plugins.register(self.gates.gating, "osmosis-gates")
 
     # ---- the session's life, as `plugin` calls it
 
@@ -104,8 +101,6 @@ class Evaluation:
         """
         config, given = self.config, OptionReader(self.config)
         files = {str(each.data): argument_of(config, each.data) for each in self.spec.evals}
-        if self.spec.deciding.gates and take_named(config):
-            config.args[:] = files.values()
         has_paths = config.args_source is config.ArgsSource.ARGS
         if not has_paths or given.on_command_line("agent"):
             if files and takes_place_of_tests(config):

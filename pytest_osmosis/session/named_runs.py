@@ -1,4 +1,4 @@
-"""Node ids of runs and gates on a command line without what they are made of.
+"""Node ids of runs on a command line without what they are made of.
 
 Pytest would say that there is no such item; this says which options are missing.
 """
@@ -14,7 +14,6 @@ import pytest
 
 from ..dataset.formats import SUFFIXES
 from ..escaping import escape_control_chars
-from ..items.marks import ROOT, is_gate
 from ..options.reader import OptionReader
 from ..options.table import BY_NAME
 from .selection import is_in
@@ -29,23 +28,13 @@ def check(config: pytest.Config) -> None:
         return
     for text in config.args:
         run = _RUN.fullmatch(text)
-        if is_gate(text) and not Path(ROOT).exists():
-            lacking, kind = list(_lacking_of_gate(given, text)), "gate"
-        elif run is not None and run["file"].endswith(SUFFIXES) and Path(run["file"]).is_file():
-            lacking, kind = list(_lacking_of_run(given, run)), "run"
-        else:
+        if run is None or not (run["file"].endswith(SUFFIXES) and Path(run["file"]).is_file()):
             continue
-        if lacking:
+        if lacking := list(_lacking_of_run(given, run)):
             raise pytest.UsageError(
-                f"{escape_control_chars(text)} is a {kind} of an evaluation: give "
+                f"{escape_control_chars(text)} is a run of an evaluation: give "
                 f"{_listed(lacking)} too, or put what is missing into the ini file"
             )
-
-
-def _lacking_of_gate(given: OptionReader, text: str) -> Iterator[str]:
-    if given.raw("gate") is None:
-        yield from _unnamed(given, "model")
-        yield f"{BY_NAME['gate'].flag_name} '{escape_control_chars(text.rpartition('::')[2])}'"
 
 
 def _lacking_of_run(given: OptionReader, run: re.Match[str]) -> Iterator[str]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..storage.run_store import RunStore
     from ..suite_results import EvalResult, SuiteResult
     from ..verdicts import GateOutcome
-    from .gates_plugin import GatesPlugin
+    from .gates import SessionGates
 
 
 class Recorder:
@@ -45,7 +45,7 @@ class Recorder:
         config: pytest.Config,
         session: SessionSpec,
         infos: dict[str, SuiteInfo],
-        gates: GatesPlugin,
+        gates: SessionGates,
         store: RunStore,
         *,
         on_first: Callable[[RunResult], None],

@@ -66,9 +66,8 @@ class ReportingEvaluation(Evaluation):
         self._has_run = False
         """Whether a run of this session has ended."""
         config.pluginmanager.register(self.recorder, "osmosis-recorder")
-        config.pluginmanager.register(self.gates, "osmosis-decisions")
         if self.gates.has_gated:
-            config.pluginmanager.register(self.gates.reports, "osmosis-gated-reports")
+            config.pluginmanager.register(self.gates.letters, "osmosis-letters")
         for plugin in (
             failed := self.recorder.failed,
             BeforeSummaries(failed),
@@ -246,7 +245,9 @@ class LocalEvaluation(ReportingEvaluation):
 
     def collected(self, items: list[pytest.Item]) -> None:
         """Count the selected runs, and open what is kept of marked functions."""
-        self.recorder.select(Counter(run.suite for run in run_ids(items)))
+        selected = Counter(run.suite for run in run_ids(items))
+        self.recorder.select(selected)
+        self.gates.select(selected)
         if not lists_only(self.config):
             self._open(self._marked())
 

@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,7 +18,7 @@ import pytest
 
 from .. import compat
 from ..errors import ConfigurationError, NoRows
-from ..items.marks import MARKER, ROOT, is_gate
+from ..items.decorator import MARKER
 from ..options.reader import OptionReader
 from ..options.values import EXPLICIT
 from ..spec import Keeping
@@ -80,13 +79,11 @@ def check_left_out(function: pytest.Item) -> None:
         )
     if waits_to_be_asked(config) or config.option.keyword:
         return
-    told = (
-        "is left out, as other tests failed last: leave out --lf"
-        if _last_failed(config)
-        else "was not seen in the text of this file: name the marker there, or select the function "
-        "with -m osmosis"
+    pytest.fail(
+        f"{said} was not seen in the text of this file: name the marker there, or select the "
+        "function with -m osmosis",
+        pytrace=False,
     )
-    pytest.fail(f"{said} {told}", pytrace=False)
 
 
 def deselect_unasked(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -107,28 +104,16 @@ def waits_to_be_asked(config: pytest.Config) -> bool:
 
 def _select(config: pytest.Config) -> Selection:
     given = OptionReader(config)
-    if given.raw("gate"):
-        _name_gates(config)
     files = [given.resolved("data", text) for text in given("data")]
-    names_one = any(_names(config, file) for file in files) or any(map(is_gate, config.args))
+    names_one = any(_names(config, file) for file in files)
     if _is_given(given, "agent", "data", "rescore") or names_one:
         return Selection("data", _mark_selects(config) and _any_row_matches(config))
     if not _mark_selects(config):
         return Selection("nothing")
     collects = not _has_paths(config) or any(is_below_any(str(f), config.args) for f in files)
-    selects = collects and not _failed_elsewhere(config, files)
-    if files and selects and not waits_to_be_asked(config) and _any_row_matches(config):
+    if files and collects and not waits_to_be_asked(config) and _any_row_matches(config):
         return Selection("data")
     return Selection("marked" if _any_marked(config, given) else "nothing")
-
-
-def _name_gates(config: pytest.Config) -> None:
-    """Rewrite the arguments by which editors name a gate: by its path, which is the root folder."""
-    by_path = f"{config.rootpath}::"
-    config.args[:] = [
-        f"{ROOT}::{text.removeprefix(by_path)}" if text.startswith(by_path) else text
-        for text in config.args
-    ]
 
 
 def _is_given(given: OptionReader, *names: str) -> bool:
@@ -168,7 +153,7 @@ def collects_runs_alone(config: pytest.Config) -> bool:
     given = OptionReader(config)
     files = [given.resolved("data", text) for text in given("data")]
     return _has_paths(config) and all(
-        is_gate(text) or any(is_in(text, file) for file in files) for text in config.args
+        any(is_in(text, file) for file in files) for text in config.args
     )
 
 
@@ -193,33 +178,7 @@ def _names(config: pytest.Config, file: Path) -> bool:
     return _has_paths(config) and any(is_in(text, file) for text in config.args)
 
 
-# ---- -m, -k and --lf
-
-
-def _failed_elsewhere(config: pytest.Config, files: Iterable[Path]) -> bool:
-    """Whether `--lf` selects tests that failed, and neither runs nor gates among them."""
-    failed = _last_failed(config)
-    known = {str((config.rootpath / nodeid.partition("::")[0]).resolve()) for nodeid in failed}
-    return bool(failed) and known.isdisjoint(map(str, files)) and not any(map(is_gate, failed))
-
-
-def _failed_unmarked(config: pytest.Config, marked: Iterable[Path]) -> bool:
-    """Whether `--lf` selects functions that failed, none of them in a file with marked ones."""
-    failed = _last_failed(config)
-    if not failed or any(map(is_gate, failed)):
-        return False
-    names = {path.resolve(): names_in(path) for path in test_files(config, config.args)}
-    found = set()
-    for nodeid in failed:
-        file, _, rest = nodeid.partition("[")[0].partition("::")
-        path = (config.rootpath / file).resolve()
-        if rest.rpartition("::")[2] in names.get(path, ()):
-            found.add(path)
-    return bool(found) and found.isdisjoint(path.resolve() for path in marked)
-
-
-def _last_failed(config: pytest.Config) -> list[str]:
-    return compat.last_failed(config) if getattr(config.option, "lf", False) else []
+# ---- -m and -k
 
 
 def _mark_selects(config: pytest.Config) -> bool:
@@ -234,7 +193,7 @@ def _mark_asks(config: pytest.Config) -> bool:
 
 
 def _any_row_matches(config: pytest.Config) -> bool:
-    """Whether `-k` selects a run, or a gate, as far as names tell; True where they do not."""
+    """Whether `-k` selects a run, as far as names tell; True where they do not."""
     words: str = config.option.keyword
     if not words or OptionReader(config).raw("rescore") is not None:
         return True
@@ -253,8 +212,6 @@ def _any_marked(config: pytest.Config, given: OptionReader) -> bool:
     files = marked_files(config)
     if waits_to_be_asked(config):
         files = [path for path in files if _names(config, path.resolve())]
-    if files and _failed_unmarked(config, files):
-        return False
     words: str = config.option.keyword
     if not files or not words:
         return bool(files)
@@ -278,7 +235,7 @@ def part(config: pytest.Config) -> str | None:
     for name, spelling in _PARTS.items():
         if getattr(config.option, name, None):
             return spelling
-    return next((text for text in config.args if "::" in text and not is_gate(text)), None)
+    return next((text for text in config.args if "::" in text), None)
 
 
 def keeping_of(config: pytest.Config, keeping: Keeping) -> Keeping:
@@ -311,14 +268,13 @@ def has_unknown_word(words: str, known: Iterable[Iterable[str]]) -> bool:
 
 
 def any_row_matches(config: pytest.Config, words: str) -> bool:
-    """Return whether a run or a gate is selected; True where rows cannot be read."""
+    """Return whether a run is selected; True where rows cannot be read."""
     from ..options import build_spec
 
     spec = build_spec.build(config)
-    gates = ({ROOT, MARKER, gate} for gate in spec.deciding.gates)
     runs = (names for each in spec.evals for names in _names_of_runs(config, each))
     try:
-        return any(matches(words, names) for names in chain(gates, runs))
+        return any(matches(words, names) for names in runs)
     except (ConfigurationError, NoRows):
         return True  # reported when the session starts
 

@@ -1,7 +1,7 @@
 """The gates of a session: what suits which suite, and the results of suites that have ended.
 
 `evaluate_suite` is pure, and serves `osmosis eval merge` too. Knows no pytest: the gates' reports
-and the exit status are `session.gates_plugin`'s.
+and the exit status are `session.gates`'s.
 """
 
 from __future__ import annotations

@@ -173,17 +173,6 @@ def test_a_single_run_needs_no_workers(with_ini, endpoint):
     assert "created: " not in session.out
 
 
-@pytest.mark.slow
-def test_lf_evaluates_where_a_run_has_failed(with_ini, endpoint):
-    with_ini.write("tests/test_unit.py", "def test_unit(): assert False")
-    assert with_ini.plain("tests").ret == 1
-    assert is_left_alone(with_ini.plain("--lf"), endpoint)
-    endpoint.answers = lambda ask: "wrong"
-    assert with_ini.plain("-n0", "data.jsonl").outcomes == {"failed": 2}
-    assert with_ini.plain("-n0", "--lf").outcomes == {"failed": 3}
-    assert endpoint.requests == 4
-
-
 class TestExplicit:
     @pytest.fixture
     def explicit(self, with_ini: Project) -> Project:
@@ -234,17 +223,6 @@ class TestMarkedFunctions:
         assert session.outcomes["passed"] == 2
         assert is_left_alone(session, endpoint), session.out
 
-    def test_lf_leaves_them_alone_where_only_others_failed(self, marked, endpoint):
-        marked.write("tests/test_unit.py", "def test_unit(): assert False")
-        marked.plain("tests/test_unit.py")
-        ini = marked.path / "pytest.ini"
-        ini.write_text(f"{ini.read_text()}osmosis_api_key_env = NOT_SET\n")
-        session = marked.plain("--lf")
-        assert session.outcomes == {"failed": 1}
-        assert is_left_alone(session, endpoint), session.out
-        marked.write("tests/test_unit.py", "def test_renamed(): pass")
-        assert marked.plain("--lf").mistake.startswith("API key: NOT_SET is not set")
-
     def test_a_marker_may_come_from_another_module(self, marked: Project, endpoint: Endpoint):
         marked.write(
             "tests/marks.py",
@@ -279,10 +257,6 @@ AGENT, DATA = "--osmosis-agent=agent:agent_loop", "--osmosis-data=data.jsonl"
             ["data.jsonl::row-1[org/m][run-2]", AGENT, DATA, "--osmosis-model=embedded"],
             "run of an evaluation: give --osmosis-model or --osmosis-agent of each candidate and "
             "--osmosis-n 3 or more too",
-        ),
-        (
-            ["gates::mean >= 0.5"],
-            "gate of an evaluation: give --osmosis-model and --osmosis-gate 'mean >= 0.5' too",
         ),
     ],
     ids=str,

@@ -81,9 +81,8 @@ class Bench:
         batch_size: int,
         workers: int,
         listener: Listener | None = None,
-        gates: Sequence[str] = (),
     ) -> None:
-        self.items = [*(f"data.jsonl::row-{index}[run-0]" for index in range(count)), *gates]
+        self.items = [f"data.jsonl::row-{index}[run-0]" for index in range(count)]
         self.listener = listener or Listener()
         self.workers = [Worker(f"gw{number}") for number in range(workers)]
         self.channels: dict[str, Any] = {each.gateway.id: each for each in self.workers}
@@ -359,11 +358,6 @@ def test_a_replacement_with_other_items_is_sent_away_and_reported() -> None:
     assert bench.listener.others == ["gw2"]
     bench.scheduling.schedule()
     assert worker.given == []
-
-
-def test_gates_are_given_to_no_worker() -> None:
-    bench = Bench(4, batch_size=2, workers=2, gates=["gates::mean >= 0.5", "gates::errors == 0"])
-    assert sorted(bench.run_all()) == [0, 1, 2, 3]
 
 
 def test_runs_that_are_kept_take_no_place_and_reach_the_worker_before_their_items() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.items.gates import GateItem
 from pytest_osmosis.items.report_contents import FailureSections
 from pytest_osmosis.items.runner import ItemRunner
 from pytest_osmosis.run_result import RunId
@@ -121,18 +120,6 @@ def test_runs_that_the_session_has_passed_are_not_started(
     runner.coming([test_of(FIRST), request.node, test_of(SECOND)])
     runner.begin(SECOND)  # a fixture of the first has failed
     assert offered.runs == [SECOND]
-
-
-def test_gates_part_no_runs(
-    runner: ItemRunner,
-    offered: Offered,
-    test_of: Callable[[RunId], Any],
-    request: pytest.FixtureRequest,
-) -> None:
-    gate = GateItem.from_parent(request.session, name="min>=0", nodeid="gates::min>=0", suite="s")
-    runner.coming([gate, test_of(FIRST), gate, test_of(SECOND)])
-    runner.begin(FIRST)
-    assert offered.runs == [FIRST, SECOND]
 
 
 def test_all_runs_are_offered_where_ordinary_tests_touch_none(
