@@ -17,17 +17,11 @@ import pytest
 
 from .distributed.compat import WORKER_PACKAGES, is_controller, is_worker
 from .distributed.remote.shard_plugin import SHARD
-from .options.reader import OptionReader, lists_only
+from .options.reader import lists_only
 
 if TYPE_CHECKING:
     from .session.evaluation import Evaluation
     from .spec import SessionSpec
-
-
-def runs_rollouts(config: pytest.Config) -> bool:
-    """Return whether this process is one that runs rollouts."""
-    elsewhere = is_controller(config) or OptionReader(config).raw("ray") is not None
-    return not (elsewhere or lists_only(config))
 
 
 def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:

@@ -44,21 +44,15 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(
-    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+    parser: pytest.Parser, args: list[str]
 ) -> Generator[None, None, None]:
-    """The file of variables before any conftest.py; short spellings, and mistyped names, last."""
-    if reader.names_env_file(early_config):
-        from .session import env_file
-
-        env_file.load(early_config)
+    """Short spellings, once every plugin has been loaded."""
     for at, word in enumerate(args[1:]):
         if args[at] == "--osmosis-rows" and str(word).startswith("@"):  # else a file of options
             args[at : at + 2] = [f"--osmosis-rows={word}"]
             break
     yield
     registration.register_short(parser)
-    if any(str(word).startswith("--osmosis-") for word in args):
-        registration.check_options(parser, args)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -104,12 +98,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """What is evaluated, and how."""
     evaluation = evaluation_of(config)
-    lines = [] if evaluation is None else evaluation.header()
-    if reader.names_env_file(config):
-        from .session import env_file
-
-        lines = [*env_file.header(config), *lines]
-    return lines
+    return [] if evaluation is None else evaluation.header()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # after a plugin has made the item its own
@@ -235,10 +224,7 @@ def pytest_make_collect_report(
 def pytest_sessionfinish(
     session: pytest.Session, exitstatus: int
 ) -> Generator[None, object, object]:
-    """Cancel what is in flight: no item waits for it. After an interrupt, workers do so first.
-
-    Report the runs that have ended; then close.
-    """
+    """Cancel what is in flight: no item waits for it. After an interrupt, workers do so first."""
     evaluation = evaluation_of(session.config)
     if evaluation is None:
         return (yield)
@@ -246,7 +232,7 @@ def pytest_sessionfinish(
         evaluation.check_interrupted_again()
         if exitstatus == pytest.ExitCode.INTERRUPTED or evaluation.runner is not None:
             evaluation.cancel()
-        evaluation.report_ended(session)
+        evaluation.close_runs(session)
         result = yield
         evaluation.check_interrupted_again()
         evaluation.end(session)
@@ -276,12 +262,7 @@ def _choose_processes(config: pytest.Config) -> None:
 
 def _set_up(config: pytest.Config) -> Evaluation:
     # The evaluation registers the recorder and the gates, which have hooks too.
-    from .evaluation import evaluation_for, runs_rollouts
-
-    if runs_rollouts(config):
-        from .session.import_ahead import import_ahead
-
-        import_ahead("aiohttp")
+    from .evaluation import evaluation_for
     from .session import preflight
 
     registration.check_keys(config)

@@ -241,13 +241,6 @@ class Controller:
         """Return whether the item's report has come."""
         return self._sink.recorder.has_report(nodeid)
 
-    def items(self) -> Iterator[tuple[str, RunId]]:
-        """Yield the node ids of the session's runs, and the runs."""
-        collected = self._scheduling.collection if self._scheduling is not None else None
-        for nodeid in collected or ():
-            if (run := self._names.find(nodeid, self._config.rootpath)) is not None:
-                yield nodeid, run
-
     def cached(self, nodeid: str) -> CachedResult | None:
         """Return the run of an item that an earlier session kept."""
         store = self._sink.store

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from ..run_result import RunId, RunResult
@@ -37,10 +35,6 @@ class ControllerEvaluation(ReportingEvaluation):
 
     def _take_sent(self, run: RunId) -> RunResult:
         return self._controller.take_sent(run)
-
-    def items(self, session: pytest.Session) -> Iterator[tuple[str, RunId]]:
-        """Yield the node ids of the session's runs, and the runs."""
-        return self._controller.items()
 
     def halt_runs(self, reason: str) -> None:
         """Start no further run in any worker."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -250,39 +250,6 @@ def complete_report(item: RunItem, report: pytest.TestReport, sections: FailureS
     if item.suite.gated:
         observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.result)
-
-
-def late_reports(
-    nodeid: str, result: RunResult, sections: FailureSections, *, threshold: float, gated: bool
-) -> Iterator[pytest.TestReport]:
-    """Yield the three reports of a run that has ended, to whose item the session did not come.
-
-    They are made of its result alone: what a session has counted, pytest has counted too. `gated`:
-    gates decide, and not the run.
-    """
-    path, _, name = nodeid.partition("::")
-    outcome = result.outcome
-    final = "setup" if outcome == "error" else "call"
-    phases: tuple[Any, ...] = ("setup", "call", "teardown")
-    for when in phases:
-        if when == "call" and final == "setup":
-            continue
-        failed = when == final and outcome != "passed"
-        report = pytest.TestReport(
-            nodeid=nodeid,
-            location=(path, None, name),
-            keywords={},
-            outcome="failed" if failed else "passed",
-            longrepr=sections.of(result, nodeid) if failed else None,
-            when=when,
-            user_properties=properties(result),
-            **(timing(result) if when == final else {}),
-        )
-        if when == final:
-            setattr(report, REPORT_FIELD, result)
-            if gated:
-                observe(report, result, threshold)
-        yield report
 
 
 def properties(result: RunResult) -> list[tuple[str, object]]:

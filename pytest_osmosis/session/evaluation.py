@@ -149,8 +149,8 @@ class Evaluation:
         if self.runner is not None:
             self.runner.rollouts.cancel()
 
-    def report_ended(self, session: pytest.Session) -> None:
-        """Report the runs that have ended and whose items the session did not come to."""
+    def close_runs(self, session: pytest.Session) -> None:
+        """Count no run that ends from now on."""
 
     def end(self, session: pytest.Session) -> None:
         """Note that all is reported, and let the exit status say whether a signal came before."""

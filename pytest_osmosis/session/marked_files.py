@@ -1,6 +1,6 @@
 """Test files whose functions have our marker, found by their text: nothing is imported for it.
 
-A function gets the marker, or the decorator, in its own file, or from a module that it imports.
+A function gets the marker, or the decorator, in its own file.
 """
 
 from __future__ import annotations
@@ -17,35 +17,18 @@ _MARKED = re.compile(
     rb"\b(?:mark|pytest_osmosis)\s*\.\s*osmosis\b"
     rb"|\bfrom\s+pytest_osmosis\s+import\s*(?:\([^)]*|[^\n(]*)\bosmosis\b"
 )
-_IMPORTED = re.compile(rb"^[ \t]*(?:from|import)[ \t]+([^#\n]+)", re.MULTILINE)
-_WORD = re.compile(rb"\w+")
 _NAMED = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
 
 
 def marked_files(config: pytest.Config) -> list[Path]:
-    """Return the test files below the arguments that have, or import, functions with the marker."""
-    texts = {
-        path: text for path in test_files(config, config.args) if (text := _read(path)) is not None
-    }
-    direct = [path for path, text in texts.items() if _MARKED.search(text)]
-    if direct or not texts:
-        return direct
-    elsewhere = _python_files(config.rootpath, ["*.py"], config)
-    marking = {
-        path.stem.encode()
-        for path in elsewhere
-        if path not in texts and (text := _read(path)) is not None and _MARKED.search(text)
-    }
-    return [path for path, text in texts.items() if not marking.isdisjoint(_imports(text))]
+    """Return the test files below the arguments that have functions with the marker."""
+    files = test_files(config, config.args)
+    return [path for path in files if _MARKED.search(_read(path) or b"")]
 
 
 def names_in(path: Path) -> list[str]:
     """Return the names of the functions and classes of a file."""
     return [found.decode() for found in _NAMED.findall(_read(path) or b"")]
-
-
-def _imports(text: bytes) -> set[bytes]:
-    return {word for line in _IMPORTED.findall(text) for word in _WORD.findall(line)}
 
 
 def test_files(config: pytest.Config, arguments: Iterable[str]) -> Iterator[Path]:

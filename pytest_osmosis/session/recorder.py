@@ -69,7 +69,7 @@ class Recorder:
         self.failed = self._outputs.failed
         self._selected: Counter[str] = Counter()
         self._runs: dict[RunId, RunResult] = {}
-        self._ended: dict[RunId, RunResult] = {}
+        self._unreported: set[RunId] = set()
         """Runs that have ended and are still to be reported."""
         self._is_closed = False
         """No run that ends from now on is counted, unless it is reported."""
@@ -119,33 +119,27 @@ class Recorder:
         with self._lock:
             is_first = run not in self._runs
             if is_reported:
-                self._ended.pop(run, None)
+                self._unreported.discard(run)
             elif self._is_closed or not is_first:
                 return
             else:
-                self._ended[run] = result
+                self._unreported.add(run)
             self._runs[run] = result
         if is_first:
             self._on_first(result)
 
-    def take_unreported(self) -> Mapping[RunId, RunResult]:
-        """Return the runs that have ended and have no report; those that end later do not count."""
+    def close_runs(self, *, leave_out_unreported: bool) -> None:
+        """Count no run that ends from now on; or none that has no report either."""
         with self._lock:
             self._is_closed = True
-            ended, self._ended = self._ended, {}
-        return ended
+            for run in self._unreported if leave_out_unreported else ():
+                del self._runs[run]
 
     def was_cut_short(self, session: pytest.Session) -> bool:
         """Return whether a session has ended before it came to every item."""
         stopped = self._halted or self._interrupted or session.shouldstop or session.shouldfail
         ended = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         return bool(stopped or not ended or session.config.option.maxfail)
-
-    def leave_out(self, runs: Iterable[RunId]) -> None:
-        """Count these runs no more."""
-        with self._lock:
-            for run in runs:
-                self._runs.pop(run, None)
 
     def selected(self) -> int:
         """Return how many runs were selected in all."""

@@ -8,15 +8,14 @@ ReportingEvaluation
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ..errors import ConfigurationError
-from ..items.protocol import late_reports
-from ..items.runner import ItemRunner, Rollouts, run_id_of, run_ids
+from ..items.runner import ItemRunner, Rollouts, run_ids
 from ..options.reader import lists_only
 from ..rollouts.cached import ResultCache
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
@@ -24,7 +23,6 @@ from ..storage.run_store import RunStore
 from . import header, preflight, progress
 from .evaluation import Evaluation
 from .failed_runs import BeforeSummaries, ShortSummary
-from .import_ahead import NEEDED_AT_END, import_ahead
 from .progress import ProgressCounter
 from .recorder import Recorder
 from .result_sink import ResultSink
@@ -63,8 +61,6 @@ class ReportingEvaluation(Evaluation):
         self._counter = ProgressCounter(self.recorder.selected, self._in_flight)
         self._follow = self.gates.follow(self._halt)
         self._cassette: OpenFolder | None = None
-        self._has_run = False
-        """Whether a run of this session has ended."""
         config.pluginmanager.register(self.recorder, "osmosis-recorder")
         if self.gates.has_gated:
             config.pluginmanager.register(self.gates.letters, "osmosis-letters")
@@ -120,9 +116,6 @@ class ReportingEvaluation(Evaluation):
         self._counter.ended(run)
         if self._follow is not None:
             self._follow(run)
-        if not (run.cached or self._has_run):  # the first requests are out
-            self._has_run = True
-            import_ahead(*NEEDED_AT_END)
 
     def _halt(self, reason: str) -> None:
         self.sink.halt(reason)
@@ -132,50 +125,24 @@ class ReportingEvaluation(Evaluation):
 
         return with_row_data(result, self.suites, self.spec)
 
-    def report_ended(self, session: pytest.Session) -> None:
-        """Report the runs that have ended and whose items the session did not come to.
+    def close_runs(self, session: pytest.Session) -> None:
+        """Count no run that ends from now on.
 
         A session that stops at a failure ends with that one: what ended after it does not count.
-        After an internal error, such as a terminal that is gone, nothing more is reported.
         """
         self._signals.is_reporting = True
         broken = session.exitstatus == pytest.ExitCode.INTERNAL_ERROR
-        if broken or not self.recorder.was_cut_short(session):
-            return
-        unreported = self.recorder.take_unreported()
-        self.store.flush()
-        option = self.config.option
-        if option.maxfail or getattr(option, "stepwise", False):
-            self.recorder.leave_out(unreported)
-        elif unreported:
-            for nodeid, run in self.items(session):
-                if run in unreported:
-                    self._report_late(nodeid, unreported[run])
+        if not broken and self.recorder.was_cut_short(session):
+            option = self.config.option
+            stops = bool(option.maxfail or getattr(option, "stepwise", False))
+            self.recorder.close_runs(leave_out_unreported=stops)
 
     def end(self, session: pytest.Session) -> None:
         """Note that all is reported, and let the exit status say whether a signal came before."""
         self.recorder.end(session)
 
-    def _report_late(self, nodeid: str, result: RunResult) -> None:
-        hook = self.config.hook
-        path, _, name = nodeid.partition("::")
-        hook.pytest_runtest_logstart(nodeid=nodeid, location=(path, None, name))
-        for report in late_reports(
-            nodeid,
-            result,
-            self.sections,
-            threshold=self.suites[result.suite].spec.pass_threshold,
-            gated=self.gates.is_gated(result.suite),
-        ):
-            hook.pytest_runtest_logreport(report=report)
-        hook.pytest_runtest_logfinish(nodeid=nodeid, location=(path, None, name))
-
     def _record(self, run: RunId) -> RolloutRecord | None:
         return self.store.log.record(run)
-
-    def items(self, session: pytest.Session) -> Iterator[tuple[str, RunId]]:
-        """Yield the node ids of the session's runs, and the runs."""
-        raise NotImplementedError
 
     def halt_runs(self, reason: str) -> None:
         """Start no further run."""
@@ -272,10 +239,6 @@ class LocalEvaluation(ReportingEvaluation):
     def _rollouts(self, cache: ResultCache) -> Rollouts:
         """Return where the runs come from that are not kept already."""
         return self._pool(self.sink, cache, window=self.spec.batch_size)
-
-    def items(self, session: pytest.Session) -> Iterator[tuple[str, RunId]]:
-        """Yield the node ids of the session's runs, and the runs."""
-        return ((i.nodeid, run) for i in session.items if (run := run_id_of(i)) is not None)
 
     def halt_runs(self, reason: str) -> None:
         """Start no further run."""

@@ -17,8 +17,6 @@ from typing import Any
 
 import pytest
 
-from .import_ahead import end_imports
-
 _SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
@@ -102,7 +100,6 @@ class CancelOnInterrupt:
         """Start nothing more, and cancel what is in flight."""
         self._signals.notes_only = True
         self._cancel()
-        end_imports()
 
 
 @contextmanager

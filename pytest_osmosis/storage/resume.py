@@ -62,7 +62,11 @@ def open_folder(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> Op
         OSError: when it cannot be read or written.
     """
     if not (folder / FILE).exists():
-        return _new(folder, identity, _notes_of_others(folder, identity, keeping))
+        if keeping.resume:
+            raise ConfigurationError(
+                f"--osmosis-resume: nothing to resume: there is no {folder.name}"
+            )
+        return _new(folder, identity, [])
     try:
         kept = journal.replay(folder)
     except OtherFormat as error:
@@ -224,42 +228,6 @@ def _stays(run: KeptRun, keeping: Keeping) -> bool:
     if keeping.retry == "all":
         return run.result.passed
     return keeping.retry is None or run.result.error_type is None
-
-
-def _notes_of_others(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> list[str]:
-    """The same evaluation of another model, left unfinished with a run to continue from: it stays,
-    and is named.
-    """
-    for other in run_directory.kept_in(folder.parent):
-        change = _other_model(other, identity)
-        if change is None:
-            continue
-        if keeping.resume:
-            raise ConfigurationError(
-                f"--osmosis-resume: nothing to resume: {change} in {other.name}"
-            )
-        return [f"starting anew: {change} in {other.name}, which stays unfinished"]
-    if keeping.resume:
-        raise ConfigurationError(f"--osmosis-resume: nothing to resume: there is no {folder.name}")
-    return []
-
-
-def _other_model(folder: Path, identity: EvalFingerprint) -> str | None:
-    """How an unfinished evaluation of the same agent and data differs in its model; else None."""
-    if run_directory.is_archived(folder) or run_directory.user_of(folder) is not None:
-        return None
-    try:
-        info, own = journal.read_header(folder)["info"], identity.info
-        if any(info[name] != getattr(own, name) for name in ("name", "data", "agent")):
-            return None
-        kept = journal.replay(folder)
-        plan = RunPlan.from_json(kept.plan)
-        if not (is_unfinished(kept, plan) and _has_done_run(kept)):
-            return None
-        changes = identity.changes(kept.header, plan)
-    except (JournalError, OSError, KeyError):
-        return None
-    return next((change for change in changes if change.startswith("model ")), None)
 
 
 def _has_done_run(kept: Replay) -> bool:

@@ -54,21 +54,12 @@ class DriverEvaluation(LocalEvaluation):
         with preflight.usage_errors():
             self._fleet = fleet_of(self.cluster.kind)(self.cluster)
         super().start()
-        if not selection_of(self.config).runs or self._is_done():
+        if not selection_of(self.config).runs:
             return
         self._known = self._loaded()
         with preflight.usage_errors():
             self._place = self._fleet.connect(order_of(self.config, self.spec, self._files()))
         self._count = self._shards()
-
-    def _is_done(self) -> bool:
-        """Return whether earlier sessions have left a result for every run: no cluster is used."""
-        return all(
-            self.store.has(RunId(name, row, run))
-            for name, suite in self.suites.items()
-            for row in suite.dataset.row_indices
-            for run in suite.runs_of(row)
-        )
 
     def header(self) -> list[str]:
         """Return the lines of the session's header, with where the shards are."""
@@ -149,7 +140,7 @@ class DriverEvaluation(LocalEvaluation):
 KEY_VARIABLE = "OSMOSIS_SHARD_API_KEY"
 """Where a key given as an option travels."""
 _NOT_THEIRS = (
-    "api-key", "env-file", "only", "rows", "run", "ray", "shards", "ray-cpus", "ray-env",
+    "api-key", "only", "rows", "run", "ray", "shards", "ray-cpus", "ray-env",
     "ray-runtime-env", "replay",
 )  # fmt: skip
 """Options that shards do not need, or have otherwise."""

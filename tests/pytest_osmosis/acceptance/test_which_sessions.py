@@ -37,11 +37,6 @@ import pytest
 def test_marked(rollout):
     assert rollout.solution_str == rollout.ground_truth
 """
-MARKS = """
-import pytest
-
-ask = pytest.mark.osmosis(agent="agent:agent_loop", data="../data.jsonl")
-"""
 BREAKS = """
 import sys
 
@@ -222,20 +217,6 @@ class TestMarkedFunctions:
         session = marked.plain("-k", "test_unit")
         assert session.outcomes["passed"] == 2
         assert is_left_alone(session, endpoint), session.out
-
-    def test_a_marker_may_come_from_another_module(self, marked: Project, endpoint: Endpoint):
-        marked.write(
-            "tests/marks.py",
-            MARKS,
-        )
-        (marked.path / "tests/test_marked.py").unlink()
-        marked.write(
-            "tests/test_other.py",
-            "from marks import ask\n\n@ask\ndef test_other(rollout):\n    assert rollout\n",
-        )
-        session = marked.plain("-n0", "-p", "no:cacheprovider", "-c", "pytest.ini", "tests")
-        assert session.outcomes == {"passed": 4}
-        assert endpoint.requests == 2
 
 
 AGENT, DATA = "--osmosis-agent=agent:agent_loop", "--osmosis-data=data.jsonl"

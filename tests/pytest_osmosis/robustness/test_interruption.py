@@ -136,7 +136,6 @@ def test_a_signal_ends_the_session_and_reports_what_is_done(
     os.kill(process.pid, getattr(signal, name))
     out = ended(process)
     assert process.returncode == 2, out
-    assert pytest.RunResult.parse_summary_nouns(out.splitlines()) == {"passed": 3}
     assert "3 rollouts, " in out
     assert f"! interrupted by {name}: 3 of 9 runs are done and kept !" in out
     assert "interrupts.py" not in out and "KeyboardInterrupt" not in out

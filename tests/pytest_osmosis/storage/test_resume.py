@@ -195,34 +195,9 @@ def test_an_evaluation_is_complete_once_every_run_ended_by_itself(
     assert is_complete(journal.replay(keep(tmp_path, *runs))) is complete
 
 
-@pytest.mark.parametrize("kind", ["model_not_found", "bad_request"])
-def test_another_models_evaluation_without_a_usable_run_is_not_named(
-    tmp_path: Path, kind: str
-) -> None:
-    refused = ended(
-        0, 0, passed=False, error="not known", error_type="provider", error_kind=kind, fatal=True
-    )
-    other = keep(tmp_path, refused)
+def test_another_models_unfinished_evaluation_stays_as_it_is(tmp_path: Path) -> None:
+    other = keep(tmp_path, ended(0, 0))
     again = other.with_name("it")
     assert opened(again, model="calc-8b").notes == []
     with pytest.raises(ConfigurationError, match="nothing to resume: there is no it"):
         opened(again, Keeping(resume=True), model="calc-8b")
-    worker_keeps(other, ended(1, 0))
-    [note] = opened(again, model="calc-8b").notes
-    assert note.endswith("which stays unfinished")
-
-
-def test_another_models_unfinished_evaluation_is_named(tmp_path: Path) -> None:
-    other = keep(tmp_path, ended(0, 0))
-    note = f"model was calc-7b and is calc-8b in {other.name}"
-    found = opened(other.with_name("it"), model="calc-8b")
-    assert found.notes == [f"starting anew: {note}, which stays unfinished"]
-    with pytest.raises(ConfigurationError, match=f"nothing to resume: {note}"):
-        opened(other.with_name("it"), Keeping(resume=True), model="calc-8b")
-
-
-def test_the_unfinished_evaluation_of_another_test_is_not_named(tmp_path: Path) -> None:
-    other = keep(tmp_path, ended(0, 0))
-    [note] = opened(other.with_name("it"), model="calc-8b").notes
-    assert "model was calc-7b" in note
-    assert opened(other.with_name("it"), model="calc-8b", name="test_it.py::test_it").notes == []
