@@ -14,7 +14,7 @@ import pytest
 from osmosis_ai.models.base import ProviderError
 from osmosis_ai.secret import Redactor
 from osmosis_ai.secret_variables import secret_variables
-from pytest_osmosis.distributed.compat import is_worker
+from pytest_osmosis.distributed.processes import is_worker
 from pytest_osmosis.errors import ConfigurationError
 from pytest_osmosis.plugin import evaluation_of
 from pytest_osmosis.rollouts.prepare import open_model

@@ -1,7 +1,7 @@
 """Private names of pytest that the plugin needs, and what it does where this pytest has none.
 
 Every function falls back to a plain public way: an evaluation ends with the same report and exit
-status, at most less pretty. The private names of xdist are in `distributed/compat.py`.
+status, at most less pretty.
 """
 
 from __future__ import annotations

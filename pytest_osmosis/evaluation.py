@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .distributed.compat import WORKER_PACKAGES, is_controller, is_worker
+from .distributed.processes import WORKER_PACKAGES, is_controller, is_worker
 from .distributed.remote.shard_plugin import SHARD
 from .options.reader import lists_only
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:
     """Return the evaluation for the part that this process has."""
     if is_controller(config):
-        from .distributed.controller_evaluation import ControllerEvaluation
+        from .distributed.controller import ControllerEvaluation
 
         return ControllerEvaluation(config, spec)
     if spec.cluster is not None and not lists_only(config):

@@ -111,7 +111,7 @@ def pytest_pycollect_makeitem(
     item that is being made already.
     """
     if evaluation_of(collector.config) is None and _is_marked(collector, obj):
-        from .distributed.compat import is_worker
+        from .distributed.processes import is_worker
         from .session.selection import begins_with_marked
 
         if not is_worker(collector.config) and begins_with_marked(collector.config):
@@ -253,10 +253,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def _choose_processes(config: pytest.Config) -> None:
     from .distributed import processes
-    from .distributed.compat import is_worker
     from .options.build_spec import batch_size
 
-    if not is_worker(config):
+    if not processes.is_worker(config):
         processes.choose_processes(config, batch_size(config))
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from . import compat
 from .messages import CANCEL
+from .processes import worker_input
 
 _CHANNEL = "osmosis_channel"
 _INPUT = "osmosis"
@@ -20,9 +20,7 @@ _INPUT = "osmosis"
 
 
 def send(channel: Any, kind: str, *values: Any) -> None:
-    """Send a message; ignored where there is no channel or its other end has exited."""
-    if channel is None:
-        return
+    """Send a message; ignored where its other end has exited."""
     try:
         channel.send((kind, *values))
     except OSError:
@@ -40,10 +38,7 @@ class ControllerLink:
     def open(self, node: Any, text: str) -> None:
         """Give a new worker its end of a channel, and `text`."""
         node.workerinput[_INPUT] = text
-        channel = compat.open_channel(node)
-        if channel is None:
-            return
-        node.workerinput[_CHANNEL] = channel
+        channel = node.workerinput[_CHANNEL] = node.gateway.newchannel()
         self.channels[node.gateway.id] = channel
         channel.setcallback(lambda message: self._receive(node, message))
 
@@ -59,16 +54,11 @@ class WorkerLink:
     """A worker's end of its channel."""
 
     def __init__(self, config: pytest.Config) -> None:
-        given = compat.worker_input(config)
+        given = worker_input(config)
         self.text: str = given[_INPUT]
         """What the controller gave with the channel."""
         self.worker_id: str = given["workerid"]
-        self._channel = given.get(_CHANNEL)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a channel."""
-        return self._channel is not None
+        self._channel = given[_CHANNEL]
 
     def send(self, kind: str, *values: Any) -> None:
         """Send to the controller; ignored if it has exited."""
@@ -84,5 +74,4 @@ class WorkerLink:
             kind, value = message
             handle[kind](value)
 
-        if self._channel is not None:
-            self._channel.setcallback(receive, endmarker=(CANCEL, None))
+        self._channel.setcallback(receive, endmarker=(CANCEL, None))

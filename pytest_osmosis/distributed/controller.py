@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from .. import compat
-from ..items.nodeids import RunNames
 from ..items.protocol import properties
 from ..rollouts.suite import Suite
 from ..run_result import DECIDED, REPORT_FIELD, SINGLE_FIELD, RunId, RunResult, SuiteInfo
 from ..session.gates import SessionGates
 from ..session.header import plan
 from ..session.preflight import is_quiet, usage_errors, warn
+from ..session.reporting_evaluation import ReportingEvaluation
 from ..session.result_sink import ResultSink
 from ..session.signals import interrupts_held
 from ..spec import SessionSpec
@@ -32,6 +32,7 @@ from ..storage.source_digest import differing
 from . import messages
 from .channel import ControllerLink
 from .heartbeat import Watch
+from .processes import limit_processes
 from .scheduler import CachedResult, WindowScheduling
 
 
@@ -61,11 +62,13 @@ class Controller:
         self._base_urls: Mapping[str, str] = {}
         self._differs: str | None = None
         """What a worker has loaded that is not what the session began with."""
-        self._selected: Mapping[str, int] = {}
+        self._items: list[RunId | None] = []
+        """The runs of the items, in their order."""
+        self._runs: dict[str, RunId] = {}
+        """By node id, once all workers have collected."""
         self._identities: dict[str, EvalFingerprint] = {}
         """Fingerprints of marked functions, which only workers collect."""
         self._suites = suites
-        self._names = RunNames(sink.recorder.infos, sink.store.plans, suites)
         self._session: pytest.Session | None = None
         self._starting = ExitStack()
         """What is to be undone when the workers have been started."""
@@ -152,7 +155,7 @@ class Controller:
 
     def pytest_handlecrashitem(self, report: pytest.TestReport) -> None:
         """Put the result of a run that ended its worker into the report."""
-        found = self._names.find(report.nodeid, self._config.rootpath)
+        found = self._runs.get(report.nodeid)
         if found is None:
             return
         node: Any = report.node
@@ -190,15 +193,17 @@ class Controller:
         store = self._sink.store
         if self._differs is not None:
             raise pytest.UsageError(self._differs)
-        if not self._selected:  # without a channel
-            self._select(self._suites_of(nodeids))
-            self._sink.supervisor.start()
+        pairs = zip(nodeids, self._items, strict=True)
+        self._runs = {nodeid: run for nodeid, run in pairs if run is not None}
+        selected = Counter(run.suite for run in self._runs.values())
+        self._sink.recorder.select(selected)
+        self._gates.select(selected)
         with usage_errors():
             store.open(list(self._identities.values()))
             store.add(self._sink.recorder.infos())
             marked = [identity.info for identity in self._identities.values()]
             store.lines += self._gates.begin(marked, store.folder_of)
-            store.begin(name for name, runs in self._selected.items() if runs)
+            store.begin(selected)
         self._link.broadcast(messages.PLACES, _plain(store.places()))
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         for line in [*self._partial_plans(), *store.take_lines(quiet=is_quiet(self._config))]:
@@ -211,24 +216,15 @@ class Controller:
             if selected < info.total_runs and not is_quiet(self._config):
                 yield plan(info, selected)
 
-    def _suites_of(self, nodeids: Sequence[str]) -> Mapping[str, int]:
-        found = (self._names.find(nodeid, self._config.rootpath) for nodeid in nodeids)
-        return Counter(run.suite for run in found if run is not None)
-
     def followers(self, nodeids: Sequence[str]) -> Mapping[int, Sequence[int]]:
         """Return, by the place of an item, those of the others that have the same rollout."""
         infos = self._sink.recorder.infos()
         found: dict[RunId, list[int]] = {}
         for index, nodeid in enumerate(nodeids):
-            run = self._names.find(nodeid, self._config.rootpath)
+            run = self._runs.get(nodeid)
             if run is not None and (leader := infos[run.suite].shares) is not None:
                 found.setdefault(run._replace(suite=leader), []).append(index)
         return {first: others for first, *others in found.values() if others}
-
-    def _select(self, selected: Mapping[str, int]) -> None:
-        self._selected = selected
-        self._sink.recorder.select(dict(selected))
-        self._gates.select(selected)
 
     def other_items(self, worker: str) -> None:
         """Halt: the worker's files are not those of the session."""
@@ -246,7 +242,7 @@ class Controller:
         store = self._sink.store
         if not store.resumes:
             return None
-        found = self._names.find(nodeid, self._config.rootpath)
+        found = self._runs.get(nodeid)
         kept = None if found is None else store.find(found)
         if found is None or kept is None:
             return None
@@ -298,7 +294,7 @@ class Controller:
             if values[1] > 0:
                 self._link.broadcast(messages.HOLD, values[1], but=node)
         else:
-            self._introduced(node, kind, values[0])
+            self._introduced(node, json.loads(values[0]))
 
     def _runs_ended(self, node: Any, ended: Sequence[tuple[int, str, tuple[int, int]]]) -> None:
         infos, runs = self._sink.recorder.infos(), {}
@@ -316,20 +312,20 @@ class Controller:
         """Return the result that a worker sent ahead of its report, once."""
         return self._sent.pop(run)
 
-    def _introduced(self, node: Any, kind: str, value: Any) -> None:
-        """Note what a worker sends before it runs anything."""
-        if kind == messages.LOADED:
-            self._compare(node, value)
-        elif kind == messages.SUITES:
-            for info in json.loads(value):
-                self._sink.recorder.declare(SuiteInfo.from_dict(info))
-        elif kind == messages.SELECTED:
-            self._select(value)
-        elif kind == messages.IDENTITIES:
-            found = [EvalFingerprint.from_json(json.loads(text)) for text in value]
-            self._identities = {identity.info.name: identity for identity in found}
-        elif kind == messages.NAMED:
-            self._names.given = {nodeid: RunId(*run) for nodeid, run in value.items()}
+    def _introduced(self, node: Any, collected: Mapping[str, Any]) -> None:
+        """Note what a worker sends before it runs anything; the others have collected the same."""
+        self._compare(node, collected["loaded"])
+        if self._items:
+            return
+        infos = [SuiteInfo.from_dict(info) for info in collected["suites"]]
+        self._items = [
+            None if run is None else RunId(infos[run[0]].name, run[1], run[2])
+            for run in collected["runs"]
+        ]
+        for info in infos:
+            self._sink.recorder.declare(info)
+        found = map(EvalFingerprint.from_json, collected["identities"])
+        self._identities = {identity.info.name: identity for identity in found}
 
     def _compare(self, node: Any, loaded: Mapping[str, Mapping[str, str]]) -> None:
         """Halt when a worker has loaded other files: runs of different versions are not mixed."""
@@ -347,3 +343,46 @@ class Controller:
 
 def _plain(places: Mapping[str, RunFolder]) -> dict[str, list[Any]]:
     return {name: [*astuple(there)] for name, there in places.items()}
+
+
+class ControllerEvaluation(ReportingEvaluation):
+    """An evaluation in xdist's controller: it collects and runs no item."""
+
+    def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
+        super().__init__(config, spec)
+        self._controller = Controller(config, spec, self.sink, self.gates, self.suites)
+
+    def start(self) -> None:
+        """Check everything, and note what workers must know of it."""
+        super().start()
+        self._controller.begin(self.spec, self._loaded(), self.base_urls)
+
+    def _honour_limits(self) -> None:
+        super()._honour_limits()
+        limit_processes(self.config, self.spec.batch_size)
+
+    def collected(self, items: list[pytest.Item]) -> None:
+        """Do nothing: workers collect."""
+
+    def begin(self, items: list[pytest.Item]) -> None:
+        """Do nothing: workers start rollouts."""
+
+    def _take_sent(self, run: RunId) -> RunResult:
+        return self._controller.take_sent(run)
+
+    def halt_runs(self, reason: str) -> None:
+        """Start no further run in any worker."""
+        self._controller.halt(reason)
+
+    def resize_runs(self, window: int) -> None:
+        """Set how many rollouts may be in flight over all workers."""
+        self._controller.resize(window)
+
+    def cancel(self) -> None:
+        """Have the workers cancel what they have in flight, and end."""
+        self._controller.cancel()
+
+    def close(self) -> None:
+        """Stop the watchdog, then close the rest."""
+        self._controller.close()
+        super().close()

@@ -1,8 +1,9 @@
-"""How many worker processes there are."""
+"""Which part a process has under xdist, and how many workers there are."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,27 @@ from ..options.reader import OptionReader, lists_only
 from ..session.selection import collects_runs_alone
 
 REFUSED_DIST = ("loadgroup", "loadscope", "loadfile", "each")
+WORKER_PACKAGES = ("xdist", "__channelexec__")
+"""Packages of xdist's plugins; the second is what the plugin of a worker is called there."""
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Return whether this process is an xdist worker."""
+    return hasattr(config, "workerinput")
+
+
+def is_controller(config: pytest.Config) -> bool:
+    """Return whether xdist makes this process a controller, whose workers run the items."""
+    option = config.option
+    if is_worker(config) or lists_only(config):
+        return False
+    return getattr(option, "dist", "no") != "no" and bool(getattr(option, "tx", None))
+
+
+def worker_input(config: pytest.Config) -> dict[str, Any]:
+    """Return what the controller gave to this worker when it started."""
+    given: dict[str, Any] = config.workerinput  # type: ignore[attr-defined]
+    return given
 
 
 def choose_processes(config: pytest.Config, batch_size: int) -> None:

@@ -143,7 +143,7 @@ class WindowScheduling:
     def add_node(self, node: Any) -> None:
         """A worker is up; its items are not known yet."""
         with self._lock:
-            worker = self._workers[node] = _Worker(node, self._channels.get(node.gateway.id))
+            worker = self._workers[node] = _Worker(node, self._channels[node.gateway.id])
             if self.halted is not None:
                 send(worker.channel, HALT, self.halted)
 
@@ -357,8 +357,6 @@ class WindowScheduling:
     def _known(self, worker: _Worker, indices: list[int]) -> dict[int, CachedResult]:
         """Those of a worker's items whose runs need not be run: they are in flight nowhere."""
         assert self.collection is not None
-        if worker.channel is None:
-            return {}
         found = {
             index: self._rescued.get(index) or self._listener.cached(self.collection[index])
             for index in indices

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from ..items.protocol import plugins_of
-from ..items.runner import ItemRunner, run_id_of, run_ids, with_other_parameters
+from ..items.runner import ItemRunner, run_id_of, run_ids
 from ..options.reader import lists_only
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
@@ -31,8 +31,8 @@ from ..storage.fingerprint import EvalFingerprint
 from ..storage.run_log import RunFolder, RunLog
 from . import messages
 from .channel import WorkerLink
-from .compat import WORKER_PACKAGES
 from .heartbeat import Heartbeat, end_with_parent
+from .processes import WORKER_PACKAGES
 
 
 class Worker:
@@ -65,23 +65,24 @@ class Worker:
 
     def introduce(
         self,
+        items: Iterable[pytest.Item],
         infos: Sequence[SuiteInfo],
-        selected: Mapping[str, int],
         identities: Iterable[EvalFingerprint],
         loaded: Mapping[str, Mapping[str, str]],
-        named: Iterable[tuple[str, RunId]],
     ) -> None:
         """Send the controller what was collected, and what it cannot know of it itself.
 
-        `loaded`: digests of each suite's files, by name; `named`: node ids that it cannot read.
+        `loaded`: digests of each suite's files, by name.
         """
-        self._link.send(messages.LOADED, {suite: dict(files) for suite, files in loaded.items()})
-        self._link.send(messages.SUITES, encode([info.to_dict() for info in infos]))
-        self._link.send(messages.SELECTED, dict(selected))
-        texts = [encode(identity.to_json()) for identity in identities]
-        self._link.send(messages.IDENTITIES, texts)
-        runs = {nodeid: (run.suite, run.row_index, run.run_index) for nodeid, run in named}
-        self._link.send(messages.NAMED, runs)
+        numbers = {info.name: number for number, info in enumerate(infos)}
+        runs = map(run_id_of, items)
+        collected = {
+            "loaded": loaded,
+            "suites": [info.to_dict() for info in infos],
+            "identities": [identity.to_json() for identity in identities],
+            "runs": [run and (numbers[run.suite], run.row_index, run.run_index) for run in runs],
+        }
+        self._link.send(messages.COLLECTED, encode(collected))
 
     def serve(
         self,
@@ -144,7 +145,7 @@ class Worker:
     def is_sent(self, result: RunResult) -> bool:
         """Return whether the controller has, or gets ahead of what is sent next, this result."""
         self._send_ended()
-        return self._link.is_open and self._sent.pop(result.run_id, None) is result
+        return self._sent.pop(result.run_id, None) is result
 
     def _send_ended(self) -> None:
         with self._sending:
@@ -198,11 +199,9 @@ class WorkerEvaluation(Evaluation):
 
     def collected(self, items: list[pytest.Item]) -> None:
         """Send the controller what was collected."""
+        self.gates.select(Counter(run.suite for run in run_ids(items)))
         infos = [suite.info for suite in self.suites.values()]
-        counts = Counter(run.suite for run in run_ids(items))
-        self.gates.select(counts)
-        identities, named = self._identities(self._marked()), with_other_parameters(items)
-        self._worker.introduce(infos, counts, identities, self._loaded(), named)
+        self._worker.introduce(items, infos, self._identities(self._marked()), self._loaded())
 
     def begin(self, items: list[pytest.Item]) -> None:
         """Start the rollouts that the controller says are coming."""

@@ -173,15 +173,6 @@ def coming_runs(items: Iterable[pytest.Item]) -> list[RunId]:
     return [run for item in items if (run := run_id_of(item)) is not None and not is_skipped(item)]
 
 
-def with_other_parameters(items: Iterable[pytest.Item]) -> Iterator[tuple[str, RunId]]:
-    """Yield node ids, and their runs, that name more than a run: anyio's name its backend."""
-    functions = (item for item in items if isinstance(item, pytest.Function))
-    for item in functions:
-        run = run_id_of(item)
-        if run is not None and len(item.callspec.params) > 1:
-            yield str(item.nodeid), run
-
-
 def deselect_repeated(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave one item a run, the first: a conftest.py or `--keep-duplicates` may give several."""
     runs = list(run_ids(items))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from ..run_result import RunId, RunResult, SuiteInfo
 from ..spec import Keeping
 from . import journal, run_directory
 from .atomic_write import is_special
-from .fingerprint import EvalFingerprint, RunPlan
+from .fingerprint import EvalFingerprint
 from .group_sync import sync_file
 from .resume import Opened, open_folder
 from .run_directory import InUse, NoLocks
@@ -229,10 +229,6 @@ class RunStore:
         if before is None or before.started_at != result.started_at:
             return False
         return opened.unscored.pop(key, None) is not None
-
-    def plans(self) -> Mapping[str, RunPlan]:
-        """Return the rows and runs of every suite that is kept."""
-        return {name: suite.plan for name, suite in self._suites.items()}
 
     # ---- runs that end
 

@@ -351,7 +351,7 @@ def test_workers_that_collected_different_items_are_a_usage_error() -> None:
 
 def test_a_replacement_with_other_items_is_sent_away_and_reported() -> None:
     bench = Bench(10, batch_size=2, workers=2)
-    worker = Worker("gw2")
+    worker = bench.channels["gw2"] = Worker("gw2")
     bench.scheduling.add_node(worker)
     bench.scheduling.add_node_collection(worker, [*bench.items, "one more"])
     assert worker.shutting_down

@@ -55,14 +55,3 @@ def test_a_cluster_that_is_not_there_is_a_usage_error(
     assert refused.mistake == (
         "--osmosis-ray 10.0.0.1:6379: no cluster can be used: connection refused"
     )
-
-
-def test_a_session_that_has_nothing_left_to_run_uses_no_cluster(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "_CODE", "raise SystemExit('not needed')")
-    project.rows("one", "two")
-    project.run()
-    again = project.run("--osmosis-ray", "--osmosis-extend")
-    assert (again.ret, len(again.runs), project.endpoint.requests) == (0, 2, 2)
-    assert not [line for line in again.lines if "shard" in line]
