@@ -197,17 +197,18 @@ class Rescore:
 class Cluster:
     """The cluster whose machines run the rollouts."""
 
+    kind: str
+    """Its name in the table of executors, and the option that asks for it."""
     address: str
-    kind: str = "ray"
-    """The entry point of `osmosis.fleets` that makes its processes."""
     shards: int | None = None
     """How many processes; None is as many as it has room for."""
-    cpus: float = 1.0
-    """Processors that are set aside for each."""
-    variables: tuple[str, ...] = ()
-    """Names of further variables that the processes have."""
-    runtime_env: Path | None = None
-    """The file of the environment in which they are started."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Values of the kind's own options, by their names without the kind."""
+
+    @property
+    def option(self) -> str:
+        """The option that asks for it."""
+        return f"--osmosis-{self.kind}"
 
 
 @dataclass(frozen=True, slots=True)

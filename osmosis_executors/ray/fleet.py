@@ -42,8 +42,9 @@ class RayFleet:
 
     def __init__(self, cluster: Cluster) -> None:
         clusters.check_installed()
-        self._cluster = cluster
-        self._runtime_env = clusters.read_runtime_env(cluster.runtime_env)
+        self._address = cluster.address
+        self._cpus: float = cluster.settings["cpus"]
+        self._runtime_env = clusters.read_runtime_env(cluster.settings["runtime_env"])
         self._order: ShardOrder | None = None
         self._hub: Hub | None = None
         self._connection: RayConnection | None = None
@@ -65,12 +66,12 @@ class RayFleet:
         with tempfile.TemporaryDirectory(prefix="osmosis-project-") as folder:
             project = Path(folder)
             copy_project(order.root, order.files, project)
-            found = connection.connect(self._cluster.address, project, self._runtime_env)
+            found = connection.connect(self._address, project, self._runtime_env)
         self._connected = found
         self._order = order
-        if self._cluster.cpus > found.processors:
+        if self._cpus > found.processors:
             raise ConfigurationError(
-                f"--osmosis-ray-cpus {self._cluster.cpus:g}: the cluster has "
+                f"--osmosis-ray-cpus {self._cpus:g}: the cluster has "
                 f"{found.processors:g} processors in all"
             )
         count = f"{found.processors:g} processors"
@@ -81,7 +82,7 @@ class RayFleet:
     @property
     def capacity(self) -> int:
         """How many shards can run at once."""
-        return max(1, int(self._connected.processors / self._cluster.cpus))
+        return max(1, int(self._connected.processors / self._cpus))
 
     def begin(self, listener: Listener) -> None:
         """Listen for shards."""
@@ -100,7 +101,7 @@ class RayFleet:
             self._started += 1
             number = self._running[shard] = self._started
         invitation = self._hub.invite(shard).to_json()
-        self._connection.start(shard, number, invitation=invitation, cpus=self._cluster.cpus)
+        self._connection.start(shard, number, invitation=invitation, cpus=self._cpus)
 
     def send(self, shard: int, kind: str, *values: Any) -> None:
         """Send a message to the process of a shard."""

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from osmosis_executors.choice import EXECUTOR_OPTIONS, EXECUTORS, NoExecutor, choose_executor
 from osmosis_executors.job import JobLimits
+from osmosis_executors.table import EXECUTOR_OPTIONS, EXECUTORS, NoExecutor, choose_executor
 
 from . import confinement_options
 from .options import gathered

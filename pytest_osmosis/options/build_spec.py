@@ -13,7 +13,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -36,14 +35,13 @@ from ..spec import (
 from ..storage.atomic_write import is_special
 from . import model_options
 from .reader import OptionReader
-from .table import BY_NAME
+from .table import BY_NAME, CLUSTERS
 from .values import report_of
 
 LAST = "last"
 """As a baseline: the suite's previous complete evaluation."""
 
 _CONTRADICTORY = (
-    ("rescore", "ray"),
     ("rescore", "fresh"),
     ("rescore", "resume"),
     ("rescore", "extend"),
@@ -57,17 +55,14 @@ _CONTRADICTORY = (
     ("baseline", "baseline-model"),
     ("system-prompt", "system-prompt-file"),
     ("record", "replay"),
-    ("otel", "ray"),
+    *((name, kind) for kind in CLUSTERS for name in ("rescore", "otel")),
 )
 """Pairs of options of which one at most is given."""
 _NEEDED = {
     "stop-when-decided": "gate",
     "baseline-base-url": "baseline-model",
     "baseline-api-key-env": "baseline-model",
-    "shards": "ray",
-    "ray-cpus": "ray",
-    "ray-env": "ray",
-    "ray-runtime-env": "ray",
+    **{option.name: kind for kind, (_, *settings) in CLUSTERS.items() for option in settings},
     "replay-missing": "replay",
 }
 """The option without which another has no meaning."""
@@ -288,16 +283,22 @@ def _names_single_items(arguments: Sequence[str]) -> bool:
 
 def _cluster(given: OptionReader, batch: int) -> Cluster | None:
     """Return the cluster that runs the rollouts, with no more shards than the batch size."""
-    if given.raw("ray") is None:
+    kind, shards = given.cluster, given("shards")
+    if kind is None and shards is not None:
+        flags = " or ".join(BY_NAME[each].flag_name for each in CLUSTERS)
+        raise pytest.UsageError(f"{given.spelled('shards')} needs {flags} too")
+    if kind is None:
         return None
-    fields: dict[str, Any] = given.fields("cluster")
-    shards = fields["shards"]
     if shards is not None and shards > batch:
         raise pytest.UsageError(
             f"{given.spelled('shards')} {shards}: each shard has a part of the batch size, which "
             f"is {batch}; give --osmosis-batch-size {shards} or more, or fewer shards"
         )
-    return Cluster(**fields)
+    settings = {
+        option.name.removeprefix(f"{kind}-").replace("-", "_"): given(option.name)
+        for option in CLUSTERS[kind][1:]
+    }
+    return Cluster(kind, address=given(kind), shards=shards, settings=settings)
 
 
 def _trajectories(given: OptionReader, report: Path | None) -> Path | None:

@@ -313,45 +313,52 @@ _LIMITS = (
     ),
 )
 
-_CLUSTER = (
-    Option(
-        "ray",
-        "run the rollouts on a Ray cluster: the one at this address, else the one of "
-        "RAY_ADDRESS, else one that is started on this machine for the session",
-        metavar="ADDRESS",
-        const=values.UNNAMED_CLUSTER,
-        fills="cluster.address",
+CLUSTERS: Mapping[str, tuple[Option, ...]] = {
+    "ray": (
+        Option(
+            "ray",
+            "run the rollouts on a Ray cluster: the one at this address, else the one of "
+            "RAY_ADDRESS, else one that is started on this machine for the session",
+            metavar="ADDRESS",
+            const=values.UNNAMED_CLUSTER,
+        ),
+        Option(
+            "ray-cpus",
+            "processors that Ray sets aside for each shard",
+            values.number("a number above 0", lambda value: value > 0),
+            1.0,
+            metavar="X",
+        ),
+        Option(
+            "ray-env",
+            "variable of this machine that shards have too, besides those of keys",
+            values.variable,
+            metavar="NAME",
+            repeatable=True,
+        ),
+        Option(
+            "ray-runtime-env",
+            "Ray's runtime environment of the shards, as YAML or JSON: pip, conda, a container, "
+            "etc.",
+            metavar="FILE",
+            is_path=True,
+        ),
     ),
+}
+"""What asks for each kind of cluster, with its address, and the kind's own settings.
+
+`osmosis_executors.table` has what starts processes there, by the same names. A setting begins
+with the kind's name; `<kind>-env` names variables that processes have too.
+"""
+
+_CLUSTER = (
+    *(option for options in CLUSTERS.values() for option in options),
     Option(
         "shards",
         "split the rows over K processes of the cluster, at most one for each of the batch size "
         "(default: as many as it has room for)",
         values.whole_number(1),
         metavar="K",
-        fills="cluster.shards",
-    ),
-    Option(
-        "ray-cpus",
-        "processors that Ray sets aside for each shard",
-        values.number("a number above 0", lambda value: value > 0),
-        1.0,
-        metavar="X",
-        fills="cluster.cpus",
-    ),
-    Option(
-        "ray-env",
-        "variable of this machine that shards have too, besides those of keys",
-        values.variable,
-        metavar="NAME",
-        repeatable=True,
-        fills="cluster.variables",
-    ),
-    Option(
-        "ray-runtime-env",
-        "Ray's runtime environment of the shards, as YAML or JSON: pip, conda, a container, etc.",
-        metavar="FILE",
-        is_path=True,
-        fills="cluster.runtime_env",
     ),
 )
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from osmosis_executors.choice import NoExecutor, choose_executor
 from osmosis_executors.job import EvaluationJob, Job
 from osmosis_executors.local import LocalExecutor
 from osmosis_executors.ray import cluster, fleet
 from osmosis_executors.ray.executor import RayExecutor
 from osmosis_executors.ray.task import mark_of
+from osmosis_executors.table import NoExecutor, choose_executor
 from pytest_osmosis.errors import ConfigurationError
 
 

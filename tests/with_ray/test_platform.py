@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from osmosis_executors.choice import choose_executor
 from osmosis_executors.ray.executor import RayExecutor
+from osmosis_executors.table import choose_executor
 from tests.osmosis_platform.execution import test_end_to_end as end_to_end
 from tests.osmosis_platform.execution.test_end_to_end import SECRET
 from tests.support.platform_server import PlatformServer, serving

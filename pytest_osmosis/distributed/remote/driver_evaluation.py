@@ -18,7 +18,7 @@ from ...dataset.sampling import place_in
 from ...escaping import counted
 from ...items.runner import Rollouts
 from ...options.reader import OptionReader
-from ...options.table import OPTIONS
+from ...options.table import CLUSTERS, OPTIONS
 from ...rollouts.cached import ResultCache
 from ...run_result import RunId
 from ...session import preflight
@@ -26,7 +26,7 @@ from ...session.reporting_evaluation import LocalEvaluation
 from ...session.selection import selection_of
 from ...spec import CassetteSpec, Cluster, SessionSpec
 from ...storage.source_digest import input_digests
-from .fleet import Fleet, ShardOrder, fleet_of
+from .fleet import Fleet, ShardOrder, make_fleet
 from .rollouts import Loaded, RemoteRollouts
 from .shards import ShardPlan
 
@@ -52,7 +52,7 @@ class DriverEvaluation(LocalEvaluation):
     def start(self) -> None:
         """Check everything, then connect to the cluster."""
         with preflight.usage_errors():
-            self._fleet = fleet_of(self.cluster.kind)(self.cluster)
+            self._fleet = make_fleet(self.cluster)
         super().start()
         if not selection_of(self.config).runs:
             return
@@ -72,8 +72,8 @@ class DriverEvaluation(LocalEvaluation):
         """Count the selected runs; refuse tests, which run here."""
         if self._marked():
             raise pytest.UsageError(
-                "--osmosis-ray runs the evaluations of data files, not test functions with the "
-                "marker osmosis: leave those out with --osmosis-only"
+                f"{self.cluster.option} runs the evaluations of data files, not test functions "
+                "with the marker osmosis: leave those out with --osmosis-only"
             )
         super().collected(items)
 
@@ -140,8 +140,8 @@ class DriverEvaluation(LocalEvaluation):
 KEY_VARIABLE = "OSMOSIS_SHARD_API_KEY"
 """Where a key given as an option travels."""
 _NOT_THEIRS = (
-    "api-key", "only", "rows", "run", "ray", "shards", "ray-cpus", "ray-env",
-    "ray-runtime-env", "replay",
+    "api-key", "only", "rows", "run", "shards", "replay",
+    *(option.name for options in CLUSTERS.values() for option in options),
 )  # fmt: skip
 """Options that shards do not need, or have otherwise."""
 LARGE_BYTES = 64 << 20
@@ -240,7 +240,7 @@ def _of_pytest(config: pytest.Config) -> Iterator[str]:
 
 def _environment(spec: SessionSpec, own: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the variables of shards: keys, addresses of providers, settings, and those named."""
-    named = spec.cluster.variables if spec.cluster is not None else ()
+    named = spec.cluster.settings.get("env", ()) if spec.cluster is not None else ()
     wanted = {*named, *own.get(SECRET_NAMES, "").split(), SECRET_NAMES}
     wanted |= {secret.name for secret in spec.key_variables}
     wanted |= {each.name for each in secret_variables() if each.name.endswith("_API_KEY")}

@@ -1,6 +1,6 @@
 """The processes of an evaluation on other machines, as the driver sees them.
 
-What starts them is an executor, found by the name of an entry point: this package knows none.
+What starts them is an executor, found by an entry point: this package knows none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from ...spec import Cluster
 
 GROUP = "osmosis.fleets"
-"""The group of entry points that make fleets."""
+"""The group of the entry point that makes fleets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class Fleet(Protocol):
         """Wait a moment for processes to end, and end those that do not. Idempotent."""
 
 
-def fleet_of(name: str) -> Callable[[Cluster], Fleet]:
-    """Return what makes the fleet on a cluster of this kind."""
-    [found] = entry_points(group=GROUP, name=name)
+def make_fleet(cluster: Cluster) -> Fleet:
+    """Return the fleet of a cluster; raise ConfigurationError where it has none here."""
+    [found] = entry_points(group=GROUP)
     make: Callable[[Cluster], Fleet] = found.load()
-    return make
+    return make(cluster)

@@ -46,7 +46,7 @@ def fleets(monkeypatch: pytest.MonkeyPatch) -> list[ProcessFleet]:
         made.append(ProcessFleet(cluster))
         return made[-1]
 
-    monkeypatch.setattr(driver_evaluation, "fleet_of", lambda name: make)
+    monkeypatch.setattr(driver_evaluation, "make_fleet", make)
     return made
 
 
@@ -180,7 +180,7 @@ class LateFleet(ProcessFleet):
 def test_what_shards_finished_before_an_interrupt_is_reported_though_it_comes_later(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver_evaluation, "fleet_of", lambda name: LateFleet)
+    monkeypatch.setattr(driver_evaluation, "make_fleet", LateFleet)
     project.rows(*(f"row {number}" for number in range(len(ROWS))))
     with pytest.raises(KeyboardInterrupt):  # pytester's own
         project.run("--batch-size=2", "--osmosis-ray", "--osmosis-shards=2")

@@ -1,4 +1,4 @@
-"""The table of executors: what runs evaluations, by name, and the options of each.
+"""The table of executors: what runs evaluations of a platform and of sessions, by name.
 
 What an executor needs is imported when it is chosen.
 """
@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_osmosis.distributed.remote.fleet import Fleet
+    from pytest_osmosis.spec import Cluster
+
     from .job import Executor
 
 
@@ -43,6 +46,9 @@ class ExecutorKind:
     make: Callable[..., Executor]
     """Takes the values of `options` in their order; raises NoExecutor where it cannot be used."""
     options: tuple[ExecutorOption, ...] = ()
+    """Those of a platform; the options of sessions are in the plugin's table (`CLUSTERS`)."""
+    make_fleet: Callable[[Cluster], Fleet] | None = None
+    """Makes the processes of a session's shards, where it can spread one over machines."""
 
 
 def _local() -> Executor:
@@ -61,11 +67,18 @@ def _ray(address: str | None, shards: int | None) -> Executor:
     return RayExecutor(address, shards)
 
 
+def _ray_fleet(cluster: Cluster) -> Fleet:
+    from .ray.fleet import RayFleet
+
+    return RayFleet(cluster)
+
+
 EXECUTORS: Mapping[str, ExecutorKind] = {
     "local": ExecutorKind(title="child processes of this machine", make=_local),
     "ray": ExecutorKind(
         title="a Ray cluster",
         make=_ray,
+        make_fleet=_ray_fleet,
         options=(
             ExecutorOption(
                 name="ray-address",
@@ -100,3 +113,10 @@ def choose_executor(name: str, values: Mapping[str, Any] | None = None) -> Execu
                 raise NoExecutor(f"--{option.name} is for --executor {other}")
     chosen = EXECUTORS[name]
     return chosen.make(*(given.get(option.field) for option in chosen.options))
+
+
+def make_fleet(cluster: Cluster) -> Fleet:
+    """Return the fleet of a session's cluster: the entry point `osmosis.fleets`."""
+    make = EXECUTORS[cluster.kind].make_fleet
+    assert make is not None, f"{cluster.kind} spreads no session"
+    return make(cluster)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from osmosis_executors.choice import EXECUTOR_OPTIONS, NoExecutor, choose_executor
 from osmosis_executors.local import LocalExecutor
+from osmosis_executors.table import EXECUTOR_OPTIONS, NoExecutor, choose_executor
 
 
 def test_an_executor_is_found_by_its_name_and_takes_no_option_of_another() -> None:
