@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from osmosis_executors.job import Job, JobLimits
 from osmosis_executors.local import LocalExecutor
 from osmosis_executors.shards.frames import VARIABLE
-from osmosis_executors.shards.process import OUTPUT
 
 _OF_RAY = ("RAY_", "PYTEST_")
 _LOOK_S = 1.0
@@ -25,20 +23,18 @@ def run_shard(invitation: str, prefix: str, mark: int) -> int:
 
     `prefix` and `mark` are of the driver's environment: see `mark_of`.
     """
-    with tempfile.TemporaryDirectory(prefix="osmosis-shard-") as folder:
-        output = Path(folder, "output")
-        job = Job(
-            [_interpreter(Path(prefix), mark), "-m", "osmosis_executors.shards.process"],
-            Path.cwd(),
-            {**_environment(), VARIABLE: invitation, OUTPUT: str(output)},
-            output,
-            limits=JobLimits(file_bytes=None, open_files=None),
-            grace_s=_GRACE_S,
-        )
-        with LocalExecutor().start(job) as run:
-            while (status := run.wait(_LOOK_S)) is None:
-                pass
-        return status
+    job = Job(
+        [_interpreter(Path(prefix), mark), "-m", "osmosis_executors.shards.process"],
+        Path.cwd(),
+        {**_environment(), VARIABLE: invitation},
+        Path(os.devnull),  # it keeps its own: a folder here would stay when Ray kills this process
+        limits=JobLimits(file_bytes=None, open_files=None),
+        grace_s=_GRACE_S,
+    )
+    with LocalExecutor().start(job) as run:
+        while (status := run.wait(_LOOK_S)) is None:
+            pass
+    return status
 
 
 def mark_of(prefix: Path) -> int:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -20,8 +22,6 @@ from pytest_osmosis.distributed.remote.shard_plugin import ShardPlugin
 from .frames import VARIABLE, Invitation
 from .link import DriverLink, NotInvited
 
-OUTPUT = "OSMOSIS_SHARD_OUTPUT"
-"""The variable that names the file of the process's output."""
 NOT_INVITED = 3
 _SHOWN = 2000
 
@@ -29,7 +29,14 @@ _SHOWN = 2000
 def main() -> int:
     """Run a shard; return the exit status."""
     invitation = Invitation.from_json(os.environ.pop(VARIABLE))
-    output = os.environ.pop(OUTPUT, None)
+    with tempfile.TemporaryFile() as output:  # without a name: nothing of it stays
+        for stream in (1, 2):
+            os.dup2(output.fileno(), stream)
+        return _run(invitation, output)
+
+
+def _run(invitation: Invitation, output: IO[bytes]) -> int:
+    """Run what the driver orders; `output` has what the process prints."""
     try:
         link = DriverLink(invitation)
     except NotInvited as error:
@@ -48,11 +55,12 @@ def main() -> int:
     return 0 if plugin.has_run else status
 
 
-def _read_problem(output: str | None) -> str:
+def _read_problem(output: IO[bytes]) -> str:
     """Return what pytest said of why nothing can be run."""
     sys.stdout.flush()
     sys.stderr.flush()
-    text = "" if output is None else Path(output).read_text("utf-8", "replace")
+    output.seek(0)
+    text = output.read().decode("utf-8", "replace")
     _, found, rest = text.partition("ERROR: ")
     problem = (rest if found else text[-_SHOWN:]).strip()[:_SHOWN]
     return Redactor(secret_variables())(problem) or "its pytest session ended before it began"

@@ -14,7 +14,6 @@ from osmosis_executors.job import Job
 from osmosis_executors.local import LocalExecutor, LocalRun
 from osmosis_executors.shards.frames import VARIABLE
 from osmosis_executors.shards.hub import Hub
-from osmosis_executors.shards.process import OUTPUT
 from pytest_osmosis.distributed.remote.fleet import Listener, ShardOrder
 from pytest_osmosis.spec import Cluster
 
@@ -47,13 +46,11 @@ class ProcessFleet:
 
     def start(self, shard: int) -> None:
         self.started.append(shard)
-        output = self.order.root / f"shard-{shard}.out"
         own = {name: value for name, value in os.environ.items() if name[:7] != "PYTEST_"}
         words = [sys.executable, "-m", "osmosis_executors.shards.process"]
         invitation = self.hub.invite(shard).to_json()
-        job = Job(
-            words, self.order.root, {**own, VARIABLE: invitation, OUTPUT: str(output)}, output
-        )
+        output = self.order.root / f"shard-{shard}.out"
+        job = Job(words, self.order.root, {**own, VARIABLE: invitation}, output)
         run = self.runs[shard] = LocalExecutor().start(job)
         thread = threading.Thread(target=self._wait, args=(shard, run))
         self._threads.append(thread)

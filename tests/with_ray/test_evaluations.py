@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -127,6 +128,15 @@ def shards_of(project: Folder) -> list[int]:
 def mark(project: Folder) -> None:
     """A file by which the copies of this project are known."""
     project.write(project.endpoint.netloc.replace(":", "-"), "")
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """However a session ends, its shards leave nothing in the folder of temporary files."""
+    left = Path(tempfile.gettempdir()).glob
+    before = {*left("osmosis-shard-*"), *left("osmosis-project-*")}
+    yield
+    assert {*left("osmosis-shard-*"), *left("osmosis-project-*")} <= before
 
 
 def test_a_cluster_gives_what_this_machine_gives_and_keeps_no_secret(
