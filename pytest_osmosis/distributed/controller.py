@@ -1,7 +1,6 @@
 """The xdist controller's part: starts, feeds and watches workers, and hands on their results.
 
-Receives what workers send over their channels, and reports it to the session's `ResultSink`. Runs
-no item.
+Receives what workers send over their channels. Collects and runs no item.
 """
 
 from __future__ import annotations
@@ -17,13 +16,10 @@ import pytest
 
 from .. import compat
 from ..items.protocol import properties
-from ..rollouts.suite import Suite
 from ..run_result import DECIDED, REPORT_FIELD, SINGLE_FIELD, RunId, RunResult, SuiteInfo
-from ..session.gates import SessionGates
 from ..session.header import plan
 from ..session.preflight import is_quiet, usage_errors, warn
 from ..session.reporting_evaluation import ReportingEvaluation
-from ..session.result_sink import ResultSink
 from ..session.signals import interrupts_held
 from ..spec import SessionSpec
 from ..storage.fingerprint import EvalFingerprint
@@ -36,39 +32,28 @@ from .processes import limit_processes
 from .scheduler import CachedResult, WindowScheduling
 
 
-class Controller:
-    """One a session, in the controller's process; what the scheduler asks and reports to.
+class ControllerEvaluation(ReportingEvaluation):
+    """An evaluation in xdist's controller; what the scheduler asks and reports to.
 
     A pytest plugin too: xdist lets workers end what they have in flight before a session stops.
     """
 
-    def __init__(
-        self,
-        config: pytest.Config,
-        spec: SessionSpec,
-        sink: ResultSink,
-        gates: SessionGates,
-        suites: Mapping[str, Suite],
-    ) -> None:
-        self._config = config
-        self._spec = spec
-        self._sink = sink
-        self._gates = gates
+    def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
+        super().__init__(config, spec)
         self._link = ControllerLink(self._receive)
         self._scheduling: WindowScheduling | None = None
         self._watch = Watch(silence_s=spec.worker_timeout_s)
         self._pids: dict[Any, int] = {}
-        self._loaded: dict[str, Mapping[str, str]] = {}
-        self._base_urls: Mapping[str, str] = {}
+        self._files: dict[str, Mapping[str, str]] = {}
+        """Digests of the files that workers must load too, by suite and name."""
         self._differs: str | None = None
         """What a worker has loaded that is not what the session began with."""
         self._items: list[RunId | None] = []
         """The runs of the items, in their order."""
         self._runs: dict[str, RunId] = {}
         """By node id, once all workers have collected."""
-        self._identities: dict[str, EvalFingerprint] = {}
+        self._of_workers: dict[str, EvalFingerprint] = {}
         """Fingerprints of marked functions, which only workers collect."""
-        self._suites = suites
         self._session: pytest.Session | None = None
         self._starting = ExitStack()
         """What is to be undone when the workers have been started."""
@@ -77,18 +62,22 @@ class Controller:
         """Results that workers have sent ahead of their reports."""
         config.pluginmanager.register(self, "osmosis-controller")
 
-    def begin(
-        self,
-        spec: SessionSpec,
-        loaded: Mapping[str, Mapping[str, str]],
-        base_urls: Mapping[str, str],
-    ) -> None:
-        """Take what workers must know, before any starts.
+    def start(self) -> None:
+        """Check everything, and note what workers must load too."""
+        super().start()
+        self._files = {**self._loaded()}
 
-        `spec`: with the batch size that agents allow; `loaded`: digests of the files that they must
-        load too, by suite and name; `base_urls`: where the embedded endpoint listens, by persona.
-        """
-        self._spec, self._loaded, self._base_urls = spec, dict(loaded), base_urls
+    def _honour_limits(self) -> None:
+        super()._honour_limits()
+        limit_processes(self.config, self.spec.batch_size)
+
+    def collected(self, items: list[pytest.Item]) -> None:
+        """Do nothing: workers collect."""
+
+    def begin(self, items: list[pytest.Item]) -> None:
+        """Do nothing: workers start rollouts."""
+
+    # ---- hooks
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionstart(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -109,7 +98,7 @@ class Controller:
 
         Cancel what is in flight once this report stops the session, as with `-x`.
         """
-        hook, names = self._config.hook, {"nodeid": report.nodeid, "location": report.location}
+        hook, names = self.config.hook, {"nodeid": report.nodeid, "location": report.location}
         is_single = report.__dict__.pop(SINGLE_FIELD, False)
         if is_single:
             hook.pytest_runtest_logstart(**names)
@@ -123,10 +112,10 @@ class Controller:
 
     def pytest_configure_node(self, node: Any) -> None:
         """Give a worker that is about to start its channel and what it must know."""
-        debug_dir = self._spec.debug_dir
+        debug_dir = self.spec.debug_dir
         given = {
-            "base_urls": dict(self._base_urls),
-            "places": _plain(self._sink.store.places()),
+            "base_urls": dict(self.base_urls),
+            "places": _plain(self.store.places()),
             "debug_dir": None if debug_dir is None else str(debug_dir),
         }
         self._link.open(node, json.dumps(given))
@@ -149,7 +138,7 @@ class Controller:
                 "--batch-size rollouts are in flight",
             )
         self._scheduling = WindowScheduling(
-            config, self, batch_size=self._spec.batch_size, channels=self._link.channels
+            config, self, batch_size=self.spec.batch_size, channels=self._link.channels
         )
         return self._scheduling
 
@@ -162,7 +151,7 @@ class Controller:
         silent_s = self._watch.ended.get(self._pids.get(node, -1))
         how = "died" if silent_s is None else f"was frozen for {silent_s:.0f} s and was ended"
         error = f"the worker process {node.gateway.id} {how} during this run"
-        if (suite := self._suites.get(found.suite)) is not None:
+        if (suite := self.suites.get(found.suite)) is not None:
             result = suite.lost(found, error=error, error_type="worker_lost")
         else:  # a marked function's, which only workers have
             run = found.suite, found.row_index, found.run_index
@@ -172,53 +161,53 @@ class Controller:
         report.location = (path, None, name)
         report.longrepr = f"worker lost: {result.error}"
         report.user_properties = properties(result)
-        compat.properties_in_junit(self._config, report)
+        compat.properties_in_junit(self.config, report)
         setattr(report, REPORT_FIELD, result)
-        self._sink.store.log.report(found, result)
+        self.store.log.report(found, result)
 
     def pytest_testnodedown(self, node: Any) -> None:
         """Forget a worker, and cancel what others do if it has stopped the session."""
         if node in self._pids:
             self._watch.gone(self._pids[node])
-        self._sink.store.flush()  # others may report what it has kept
-        compat.forget_in_junit(self._config, node)
+        self.store.flush()  # others may report what it has kept
+        compat.forget_in_junit(self.config, node)
         output = getattr(node, "workeroutput", None) or {}
         if output.get("shouldfail") or output.get("shouldstop"):
             self.cancel()
 
     # ---- what the scheduler asks and reports, in the main thread
 
-    def collected(self, nodeids: Sequence[str]) -> None:
+    def begin_items(self, nodeids: Sequence[str]) -> None:
         """Open what is kept of the suites, before any item is given out."""
-        store = self._sink.store
+        store = self.store
         if self._differs is not None:
             raise pytest.UsageError(self._differs)
         pairs = zip(nodeids, self._items, strict=True)
         self._runs = {nodeid: run for nodeid, run in pairs if run is not None}
         selected = Counter(run.suite for run in self._runs.values())
-        self._sink.recorder.select(selected)
-        self._gates.select(selected)
+        self.recorder.select(selected)
+        self.gates.select(selected)
         with usage_errors():
-            store.open(list(self._identities.values()))
-            store.add(self._sink.recorder.infos())
-            marked = [identity.info for identity in self._identities.values()]
-            store.lines += self._gates.begin(marked, store.folder_of)
+            store.open(list(self._of_workers.values()))
+            store.add(self.recorder.infos())
+            marked = [identity.info for identity in self._of_workers.values()]
+            store.lines += self.gates.begin(marked, store.folder_of)
             store.begin(selected)
         self._link.broadcast(messages.PLACES, _plain(store.places()))
-        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
-        for line in [*self._partial_plans(), *store.take_lines(quiet=is_quiet(self._config))]:
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        for line in [*self._partial_plans(), *store.take_lines(quiet=is_quiet(self.config))]:
             if terminal is not None:
                 terminal.write_line(line)
 
     def _partial_plans(self) -> Iterator[str]:
         """Yield how much runs of each suite of which a part is selected."""
-        for info, selected in self._sink.recorder.selected_infos():
-            if selected < info.total_runs and not is_quiet(self._config):
+        for info, selected in self.recorder.selected_infos():
+            if selected < info.total_runs and not is_quiet(self.config):
                 yield plan(info, selected)
 
     def followers(self, nodeids: Sequence[str]) -> Mapping[int, Sequence[int]]:
         """Return, by the place of an item, those of the others that have the same rollout."""
-        infos = self._sink.recorder.infos()
+        infos = self.recorder.infos()
         found: dict[RunId, list[int]] = {}
         for index, nodeid in enumerate(nodeids):
             run = self._runs.get(nodeid)
@@ -228,34 +217,34 @@ class Controller:
 
     def other_items(self, worker: str) -> None:
         """Halt: the worker's files are not those of the session."""
-        self._sink.halt(
+        self.halt(
             f"worker {worker}, in the place of one that was lost, collected other "
             "items: have files changed? Nothing more is started; run the same command again"
         )
 
     def is_reported(self, nodeid: str) -> bool:
         """Return whether the item's report has come."""
-        return self._sink.recorder.has_report(nodeid)
+        return self.recorder.has_report(nodeid)
 
     def cached(self, nodeid: str) -> CachedResult | None:
         """Return the run of an item that an earlier session kept."""
-        store = self._sink.store
+        store = self.store
         if not store.resumes:
             return None
         found = self._runs.get(nodeid)
         kept = None if found is None else store.find(found)
         if found is None or kept is None:
             return None
-        return CachedResult(kept.to_json(), found.suite not in self._identities)
+        return CachedResult(kept.to_json(), found.suite not in self._of_workers)
 
     # ---- what the session asks
 
-    def halt(self, reason: str) -> None:
+    def halt_runs(self, reason: str) -> None:
         """Start nothing more in any worker."""
         if self._scheduling is not None:
             self._scheduling.halt(reason, keep_items=reason == DECIDED)
 
-    def resize(self, window: int) -> None:
+    def resize_runs(self, window: int) -> None:
         """Set how many rollouts may be in flight over all workers."""
         if self._scheduling is not None:
             self._scheduling.resize(window)
@@ -270,46 +259,46 @@ class Controller:
             self._scheduling.shut_down()
 
     def close(self) -> None:
-        """Stop the watchdog."""
+        """Stop the watchdog, then close the rest."""
         self._watch.stop()
+        super().close()
 
     # ---- what workers send, in xdist's receiver thread
 
     def _receive(self, node: Any, message: tuple[Any, ...]) -> None:
         kind, *values = message
-        sink, scheduling = self._sink, self._scheduling
+        scheduling = self._scheduling
         if kind == messages.FINISHED:
             self._runs_ended(node, *values)
         elif kind == messages.BEGUN:
-            sink.supervisor.start()
+            self.supervisor.start()
         elif kind == messages.GAVE_UP and scheduling is not None:
             scheduling.excuse(node)
         elif kind == messages.PROBLEM:
-            sink.halt(values[0])
+            self.halt(values[0])
         elif kind == messages.ALIVE:
             self._pids[node] = values[0]
             self._watch.note_beat(values[0])
         elif kind == messages.PACE:
-            sink.paced(*values)
+            self.paced(*values)
             if values[1] > 0:
                 self._link.broadcast(messages.HOLD, values[1], but=node)
         else:
             self._introduced(node, json.loads(values[0]))
 
     def _runs_ended(self, node: Any, ended: Sequence[tuple[int, str, tuple[int, int]]]) -> None:
-        infos, runs = self._sink.recorder.infos(), {}
+        infos, runs = self.recorder.infos(), {}
         for index, text, place in ended:
             result = RunResult.from_json(text)
             run = result.run_id
             self._sent[run] = result
-            self._sink.store.log.note(run, node.gateway.id, *place)
-            self._sink.received(run, result)
+            self.store.log.note(run, node.gateway.id, *place)
+            self.received(run, result)
             runs[index] = CachedResult(text, decided=not infos[run.suite].marked)
         if self._scheduling is not None:
             self._scheduling.note_finished(node, runs)
 
-    def take_sent(self, run: RunId) -> RunResult:
-        """Return the result that a worker sent ahead of its report, once."""
+    def _take_sent(self, run: RunId) -> RunResult:
         return self._sent.pop(run)
 
     def _introduced(self, node: Any, collected: Mapping[str, Any]) -> None:
@@ -323,14 +312,14 @@ class Controller:
             for run in collected["runs"]
         ]
         for info in infos:
-            self._sink.recorder.declare(info)
+            self.recorder.declare(info)
         found = map(EvalFingerprint.from_json, collected["identities"])
-        self._identities = {identity.info.name: identity for identity in found}
+        self._of_workers = {identity.info.name: identity for identity in found}
 
     def _compare(self, node: Any, loaded: Mapping[str, Mapping[str, str]]) -> None:
         """Halt when a worker has loaded other files: runs of different versions are not mixed."""
         for suite, files in loaded.items():
-            known = self._loaded.setdefault(suite, files)
+            known = self._files.setdefault(suite, files)
             changed = differing(known, files)
             if changed and self._differs is None:
                 self._differs = (
@@ -338,51 +327,8 @@ class Controller:
                     "has loaded another version of it, and nothing more is started; run the same "
                     "command again"
                 )
-                self._sink.halt(self._differs)
+                self.halt(self._differs)
 
 
 def _plain(places: Mapping[str, RunFolder]) -> dict[str, list[Any]]:
     return {name: [*astuple(there)] for name, there in places.items()}
-
-
-class ControllerEvaluation(ReportingEvaluation):
-    """An evaluation in xdist's controller: it collects and runs no item."""
-
-    def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
-        super().__init__(config, spec)
-        self._controller = Controller(config, spec, self.sink, self.gates, self.suites)
-
-    def start(self) -> None:
-        """Check everything, and note what workers must know of it."""
-        super().start()
-        self._controller.begin(self.spec, self._loaded(), self.base_urls)
-
-    def _honour_limits(self) -> None:
-        super()._honour_limits()
-        limit_processes(self.config, self.spec.batch_size)
-
-    def collected(self, items: list[pytest.Item]) -> None:
-        """Do nothing: workers collect."""
-
-    def begin(self, items: list[pytest.Item]) -> None:
-        """Do nothing: workers start rollouts."""
-
-    def _take_sent(self, run: RunId) -> RunResult:
-        return self._controller.take_sent(run)
-
-    def halt_runs(self, reason: str) -> None:
-        """Start no further run in any worker."""
-        self._controller.halt(reason)
-
-    def resize_runs(self, window: int) -> None:
-        """Set how many rollouts may be in flight over all workers."""
-        self._controller.resize(window)
-
-    def cancel(self) -> None:
-        """Have the workers cancel what they have in flight, and end."""
-        self._controller.cancel()
-
-    def close(self) -> None:
-        """Stop the watchdog, then close the rest."""
-        self._controller.close()
-        super().close()

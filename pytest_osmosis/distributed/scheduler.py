@@ -37,7 +37,7 @@ class CachedResult:
 class SchedulerListener(Protocol):
     """What the scheduler asks, and what it reports; in the main thread."""
 
-    def collected(self, nodeids: Sequence[str]) -> None:
+    def begin_items(self, nodeids: Sequence[str]) -> None:
         """The items are known, and none has been given out."""
 
     def followers(self, nodeids: Sequence[str]) -> Mapping[int, Sequence[int]]:
@@ -166,7 +166,7 @@ class WindowScheduling:
                         "the workers did not collect the same items: has the data file changed?"
                     )
                 self.collection = first
-                self._listener.collected(first)
+                self._listener.begin_items(first)
                 self._followers = dict(self._listener.followers(first))
                 self._with_leader = {i for each in self._followers.values() for i in each}
                 self._pool.extend(

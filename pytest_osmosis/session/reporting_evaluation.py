@@ -8,7 +8,8 @@ ReportingEvaluation
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,11 +22,11 @@ from ..rollouts.cached import ResultCache
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..storage.run_store import RunStore
 from . import header, preflight, progress
+from .budget import RunBudget
 from .evaluation import Evaluation
 from .failed_runs import BeforeSummaries, ShortSummary
 from .progress import ProgressCounter
 from .recorder import Recorder
-from .result_sink import ResultSink
 from .signals import CancelOnInterrupt, SignalHandlers
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class ReportingEvaluation(Evaluation):
             spec.keeping,
             root=config.rootpath,
             answers=spec.answers,
-            on_failure=self._halt,
+            on_failure=self.halt,
         )
         self.recorder = Recorder(
             config,
@@ -56,10 +57,16 @@ class ReportingEvaluation(Evaluation):
             on_first=self._first_heard,
             with_row_data=self._with_row_data,
         )
-        self.sink = ResultSink(spec, self.recorder, self.store, runs=self)
+        self.supervisor = RunBudget(
+            batch_size=spec.batch_size,
+            budget=spec.budget,
+            selected=self.recorder.selected,
+            halt=self.halt,
+            resize=self.resize_runs,
+        )
         self._signals = SignalHandlers(self.recorder.interrupt)
         self._counter = ProgressCounter(self.recorder.selected, self._in_flight)
-        self._follow = self.gates.follow(self._halt)
+        self._follow = self.gates.follow(self.halt)
         self._cassette: OpenFolder | None = None
         config.pluginmanager.register(self.recorder, "osmosis-recorder")
         if self.gates.has_gated:
@@ -109,7 +116,7 @@ class ReportingEvaluation(Evaluation):
 
     def _in_flight(self, left: int) -> int:
         """Return how many rollouts are in flight, where so many have not ended."""
-        return min(self.spec.batch_size, left) if self.sink.supervisor.has_started else 0
+        return min(self.spec.batch_size, left) if self.supervisor.has_started else 0
 
     def _first_heard(self, run: RunResult) -> None:
         """Count a run, and stop when no gate is open; from any thread."""
@@ -117,8 +124,35 @@ class ReportingEvaluation(Evaluation):
         if self._follow is not None:
             self._follow(run)
 
-    def _halt(self, reason: str) -> None:
-        self.sink.halt(reason)
+    # ---- runs that end; from any thread
+
+    def received(self, run: RunId, result: RunResult) -> None:
+        """Take the result of a run that has ended, and is kept."""
+        self.recorder.note(run, result)
+        if self.store.log.has_unscored and self.store.take_back(result):  # it was paid before
+            result = replace(result, tokens=0, cost_usd=None, llm_calls=0)
+        self.supervisor.ended(result, others_scored=self.store.resumes)
+
+    def ended(self, run: RunId, record: RolloutRecord, lines: bytes | None = None) -> None:
+        """Keep a run of this process, or of a shard by the lines that it has sent, and take it."""
+        self.store.log.keep(run, record, lines)
+        self.received(run, record.result)
+
+    def paced(self, kind: str, not_before_s: float) -> None:
+        """Note that a call was refused for its rate, or answered after one had been."""
+        if kind == "ok":
+            self.supervisor.answered()
+        else:
+            self.supervisor.pressed()
+
+    def halt(self, reason: str, *, spent: Callable[[], str] | None = None) -> None:
+        """Start no further run, for this reason; `spent`: see `budget.Halt`."""
+        self.recorder.halt(reason, spent=spent)
+        self.halt_runs(reason)
+
+    def stuck(self, reason: str) -> None:
+        """Halt: nothing more can be run in this process."""
+        self.halt(reason)
 
     def _with_row_data(self, result: EvalResult) -> EvalResult:
         from .suite_rows import with_row_data
@@ -186,7 +220,8 @@ class ReportingEvaluation(Evaluation):
     def close(self) -> None:
         """Close what was opened, after everything that still reports to it."""
         super().close()
-        self.sink.close()
+        self.supervisor.close()
+        self.store.close()
         if self._cassette is not None:
             self._join_calls(self._cassette)
         self._signals.remove()
@@ -230,7 +265,7 @@ class LocalEvaluation(ReportingEvaluation):
             rollouts,
             indifferent=self._indifferent,
             sections=self.sections,
-            on_begin=self.sink.supervisor.start,
+            on_begin=self.supervisor.start,
             on_report=self.store.log.report,
         )
         self._run_with(runner, items)
@@ -238,7 +273,7 @@ class LocalEvaluation(ReportingEvaluation):
 
     def _rollouts(self, cache: ResultCache) -> Rollouts:
         """Return where the runs come from that are not kept already."""
-        return self._pool(self.sink, cache, window=self.spec.batch_size)
+        return self._pool(self, cache, window=self.spec.batch_size)
 
     def halt_runs(self, reason: str) -> None:
         """Start no further run."""

@@ -98,7 +98,7 @@ class DriverEvaluation(LocalEvaluation):
             self.suites,
             self._fleet,
             ShardPlan(self._count, self.spec.batch_size, self._shard_of),
-            sink=self.sink,
+            sink=self,
             cache=cache,
             loaded=self._known,
             keeps_messages=bool(self.config.hook.pytest_osmosis_run_result.get_hookimpls()),

@@ -20,7 +20,7 @@ from ...escaping import escape_control_chars
 from ...rollouts.cached import ResultCache
 from ...rollouts.suite import Suite
 from ...run_result import RolloutRecord, RunId
-from ...session.result_sink import ResultSink
+from ...session.reporting_evaluation import ReportingEvaluation
 from ...storage.run_lines import record_of, run_lines
 from ...storage.source_digest import differing
 from .. import messages
@@ -44,7 +44,7 @@ class RemoteRollouts:
         fleet: Fleet,
         plan: ShardPlan,
         *,
-        sink: ResultSink,
+        sink: ReportingEvaluation,
         cache: ResultCache,
         loaded: Loaded,
         keeps_messages: bool,

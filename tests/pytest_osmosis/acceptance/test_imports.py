@@ -103,7 +103,6 @@ async def agent(ctx):
 REPORTING = {
     f"pytest_osmosis.{name}"
     for name in (
-        "session.result_sink",
         "storage.run_store",
         "session.progress",
         "session.budget",

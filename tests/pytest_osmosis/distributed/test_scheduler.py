@@ -55,7 +55,7 @@ class Listener:
     others: list[str] = field(default_factory=list)
     followed: dict[int, list[int]] = field(default_factory=dict)
 
-    def collected(self, nodeids: Sequence[str]) -> None:
+    def begin_items(self, nodeids: Sequence[str]) -> None:
         self.collections.append(list(nodeids))
 
     def followers(self, nodeids: Sequence[str]) -> dict[int, list[int]]:
