@@ -46,13 +46,15 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_load_initial_conftests(
     parser: pytest.Parser, args: list[str]
 ) -> Generator[None, None, None]:
-    """Short spellings, once every plugin has been loaded."""
+    """Short spellings, and mistyped names, once every plugin has been loaded."""
     for at, word in enumerate(args[1:]):
         if args[at] == "--osmosis-rows" and str(word).startswith("@"):  # else a file of options
             args[at : at + 2] = [f"--osmosis-rows={word}"]
             break
     yield
     registration.register_short(parser)
+    if any(str(word).startswith("--osmosis-") for word in args):
+        registration.check_options(parser, args)
 
 
 @pytest.hookimpl(wrapper=True)

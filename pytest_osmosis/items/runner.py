@@ -201,7 +201,7 @@ def is_run_alone(item: pytest.Item) -> bool:
 
 def is_ordinary(item: pytest.Item) -> bool:
     """Return whether an item is an ordinary test, and no run."""
-    return run_id_of(item) is None
+    return not isinstance(item, RunItem) and run_id_of(item) is None
 
 
 def run_id_of(item: pytest.Item) -> RunId | None:

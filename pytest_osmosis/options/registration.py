@@ -1,10 +1,12 @@
-"""The options and ini keys, added to pytest's parser, and keys that are nearly theirs.
+"""The options and ini keys, added to pytest's parser, and names that are nearly theirs.
 
-Pytest refuses unknown options, and warns of unknown keys: one that resembles ours is refused.
+A name that resembles one of ours is refused with the name that was meant; any other unknown name is
+left to pytest, which refuses options and warns of keys.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from .. import compat
 from .table import FIRST, GROUPS, OPTIONS, Option
 
-_KEY = "osmosis_"
+_FLAG, _KEY = "--osmosis-", "osmosis_"
 
 
 def register(parser: pytest.Parser) -> None:
@@ -64,6 +66,18 @@ def _ini_default(option: Option) -> Any:
     return [] if option.repeatable else False if option.flag else ""
 
 
+def check_options(parser: pytest.Parser, args: Sequence[str]) -> None:
+    """Raise `pytest.UsageError` for an option that resembles one of ours, and is none.
+
+    To be called when every plugin has added its options.
+    """
+    words = args[: args.index("--")] if "--" in args else args
+    given = {str(word).partition("=")[0] for word in words if str(word).startswith(_FLAG)}
+    taken = compat.option_names(parser)
+    unknown = [] if taken is None else sorted(given - taken)
+    _refuse(unknown, [option.flag_name for option in OPTIONS], _FLAG, "no such option")
+
+
 def check_keys(config: pytest.Config) -> None:
     """Raise `pytest.UsageError` for a key of the ini file that resembles one of ours."""
     unknown = [
@@ -72,14 +86,7 @@ def check_keys(config: pytest.Config) -> None:
         if name.startswith(_KEY) and not _is_known(name, config)
     ]
     known = [name for option in OPTIONS for name in (option.ini_name, option.ini_twin) if name]
-    rests = {name.removeprefix(_KEY): name for name in known}
-    for name in sorted(unknown):
-        from difflib import get_close_matches
-
-        if close := get_close_matches(name.removeprefix(_KEY), rests, n=1):
-            raise pytest.UsageError(
-                f"{name}: no such key, in {config.inipath}; did you mean {rests[close[0]]}?"
-            )
+    _refuse(sorted(unknown), known, _KEY, f"no such key, in {config.inipath}")
 
 
 def _is_known(name: str, config: pytest.Config) -> bool:
@@ -89,3 +96,12 @@ def _is_known(name: str, config: pytest.Config) -> bool:
     except (TypeError, ValueError, pytest.UsageError) as error:  # else the value is wrong
         return "unknown configuration value" not in str(error)
     return True
+
+
+def _refuse(unknown: Iterable[str], known: Sequence[str], prefix: str, what: str) -> None:
+    for name in unknown:
+        from difflib import get_close_matches
+
+        rests = {each.removeprefix(prefix): each for each in known}
+        if close := get_close_matches(name.removeprefix(prefix), rests, n=1):
+            raise pytest.UsageError(f"{name}: {what}; did you mean {rests[close[0]]}?")

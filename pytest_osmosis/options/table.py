@@ -175,7 +175,7 @@ _EVALUATED = (
         "run",
         "when the evaluation of the ini file runs: 'always', or 'explicit': only with -m osmosis, "
         "its data file or a node id in it, or an agent on the command line",
-        values.when,
+        values.one_of("always", values.EXPLICIT),
         "always",
         metavar="WHEN",
     ),
@@ -468,7 +468,7 @@ _RESUMING = (
     Option(
         "retry-failed",
         "resume, and run again what ended in an error; =all: also runs below the threshold",
-        values.retry,
+        values.one_of("errors", "all"),
         metavar="all",
         const="errors",
         fills="keeping.retry",
@@ -511,7 +511,7 @@ _RECORDED = (
         "replay-missing",
         "what becomes of a call that is not recorded: 'error' ends its run, 'ask' sends it and "
         "records the answer",
-        values.when_missing,
+        values.one_of("error", "ask"),
         "error",
         metavar="error|ask",
     ),

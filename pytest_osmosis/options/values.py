@@ -110,25 +110,15 @@ def prices(text: str) -> tuple[float, float]:
     return prompt, completion
 
 
-def when(text: str) -> str:
-    """Return when the evaluation of the ini file runs."""
-    if text not in ("always", EXPLICIT):
-        raise ValueError(f"expected 'always' or '{EXPLICIT}'")
-    return text
+def one_of(*words: str) -> Callable[[str], str]:
+    """Return a parser that takes these words alone."""
 
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"expected {' or '.join(map(repr, words))}")
+        return text
 
-def when_missing(text: str) -> str:
-    """Return what becomes of a call that is not recorded."""
-    if text not in ("error", "ask"):
-        raise ValueError("expected 'error' or 'ask'")
-    return text
-
-
-def retry(text: str) -> str:
-    """Return which runs of the kept evaluation are run again."""
-    if text not in ("errors", "all"):
-        raise ValueError("expected nothing, or =all")
-    return text
+    return parse
 
 
 def column_map(text: str) -> str:

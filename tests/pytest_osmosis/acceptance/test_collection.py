@@ -517,7 +517,7 @@ def test_a_conftest_may_read_of_every_item_what_functions_and_doctests_have(
     three.write("conftest.py", READER)
     three.write("test_it.py", "def test_it():\n    pass\n")
     session = three.run("--setup-show", "test_it.py", "data.jsonl", workers=workers)
-    assert session.ret == 0, session.out + session.err
+    assert session.outcomes == {"passed": 3, "failed": 1}, session.out + session.err
     names = ["row-0[run-0]", "row-1[run-0]", "row-2[run-0]"]
     told = json.loads((three.path / "told.json").read_text())
     assert told == [[[name], {"name": name}] for name in names]

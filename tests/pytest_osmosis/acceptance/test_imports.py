@@ -71,35 +71,6 @@ ELSEWHERE = {
 }
 """What belongs to other kinds of agents, models, data, reports, or to gates."""
 
-WAITS_FOR_NUMPY = """
-import asyncio
-import sys
-import threading
-
-answered = []
-begun = threading.Event()
-
-
-class Finder:
-    def find_spec(self, name, path=None, target=None):
-        if name == "numpy" and not begun.is_set():
-            with open("numpy.txt", "w") as file:
-                print(len(answered), threading.current_thread().name, file=file)
-            begun.set()
-
-
-sys.meta_path.insert(0, Finder())
-
-
-async def agent(ctx):
-    prompt = ctx.request.messages[-1]["content"]
-    answer = await ctx.chat(ctx.request.messages)
-    answered.append(prompt)
-    if prompt == "last" and not await asyncio.to_thread(begun.wait, 60):
-        raise TimeoutError("numpy is not imported while a run is awaited")
-    return ctx.complete([*ctx.request.messages, answer.message])
-"""
-
 REPORTING = {
     f"pytest_osmosis.{name}"
     for name in (
@@ -144,21 +115,6 @@ def test_a_plain_evaluation_imports_no_more_than_it_uses(project: Project, worke
         assert loaded & CLIENT == (CLIENT if calls_model else set()), process
         assert loaded & ELSEWHERE == set(), process
         assert loaded & REPORTING == (REPORTING if process == "main" else set())
-
-
-@pytest.mark.slow
-def test_numpy_is_imported_in_a_thread_when_the_first_run_has_ended(project: Project) -> None:
-    project.write("agent.py", WAITS_FOR_NUMPY)
-    project.rows("first", "last")
-    gate, by = "--osmosis-gate=mean - baseline >= -1", "--osmosis-by=ground_truth"
-    for compares in ([], ["--osmosis-baseline=before.json", gate, by]):
-        more = ("-n0", "--batch-size=2", "--osmosis-fresh", "-p", "no:hypothesispytest", *compares)
-        session = project.apart(*project.options(*more, agent="agent:agent"))
-        assert session.ret == 0, session.out
-        answered, thread = (project.path / "numpy.txt").read_text().split()
-        assert int(answered) >= 1
-        assert thread == "osmosis-import"
-        (project.path / "out.json").rename(project.path / "before.json")
 
 
 MOST = 12

@@ -145,7 +145,7 @@ WRONG: list[tuple[Given, str]] = [
     ({"agent_timeout": "0"}, "--osmosis-agent-timeout '0': expected a number of seconds above 0"),
     ({"grader_timeout": "inf"}, "--osmosis-grader-timeout 'inf': expected a number of seconds"),
     (["--osmosis-confidence=95"], "expected a number between 0 and 1, such as 0.95"),
-    (["--osmosis-retry-failed=some"], "--osmosis-retry-failed 'some': expected nothing, or =all"),
+    (["--osmosis-retry-failed=some"], "--osmosis-retry-failed 'some': expected 'errors' or 'all'"),
     ([REPLAY, "--osmosis-replay-missing=x"], "'x': expected 'error' or 'ask'"),
     (["-k", "row-0 and"], "wrong expression 'row-0 and': "),
     (["-m", "row-0 and"], "wrong expression 'row-0 and': "),
