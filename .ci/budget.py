@@ -15,8 +15,8 @@ MOST = {
     "osmosis_cli": 9_251,
     "osmosis_executors": 2_022,
     "osmosis_platform": 11_495,
-    "pytest_osmosis": 29_066,
-    "tests": 59_814,
+    "pytest_osmosis": 28_129,
+    "tests": 59_503,
 }
 
 

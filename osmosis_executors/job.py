@@ -77,18 +77,6 @@ class EvaluationJob:
     """As one machine runs it: an interpreter, `-m pytest`, and the options."""
     secrets: Sequence[str] = ()
     """The names of the variables in the job's environment that hold secrets."""
-    project: Path | None = None
-    """The pyproject.toml of its code, where the interpreter's environment was built from one."""
-
-    @property
-    def python(self) -> str:
-        """The interpreter of its environment."""
-        return self.job.words[0]
-
-    @property
-    def options(self) -> Sequence[str]:
-        """Those of pytest."""
-        return self.job.words[1 + len(PYTEST) :]
 
 
 class Running(Protocol):

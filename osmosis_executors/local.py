@@ -60,11 +60,8 @@ class LocalRun:
         """The id of the supervisor's process."""
         return self._process.pid
 
-    def send(self, order: bytes) -> None:
+    def send(self, words: bytes) -> None:
         """Say what to run; the pipe stays open as long as it is to continue."""
-        self._write(order)
-
-    def _write(self, words: bytes) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has died: its exit status says so
             self._process.stdin.write(words)
@@ -84,7 +81,7 @@ class LocalRun:
         assert self._process.stdin is not None
         if self._process.stdin.closed:
             return
-        self._write(b"stop\n")
+        self.send(b"stop\n")
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ class ExecutorKind:
     """Takes the values of `options` in their order; raises NoExecutor where it cannot be used."""
     options: tuple[ExecutorOption, ...] = ()
     """Those of a platform; the options of sessions are in the plugin's table (`CLUSTERS`)."""
-    make_fleet: Callable[[Cluster], Fleet] | None = None
-    """Makes the processes of a session's shards, where it can spread one over machines."""
 
 
 def _local() -> Executor:
@@ -67,18 +66,11 @@ def _ray(address: str | None, shards: int | None) -> Executor:
     return RayExecutor(address, shards)
 
 
-def _ray_fleet(cluster: Cluster) -> Fleet:
-    from .ray.fleet import RayFleet
-
-    return RayFleet(cluster)
-
-
 EXECUTORS: Mapping[str, ExecutorKind] = {
     "local": ExecutorKind(title="child processes of this machine", make=_local),
     "ray": ExecutorKind(
         title="a Ray cluster",
         make=_ray,
-        make_fleet=_ray_fleet,
         options=(
             ExecutorOption(
                 name="ray-address",
@@ -116,7 +108,9 @@ def choose_executor(name: str, values: Mapping[str, Any] | None = None) -> Execu
 
 
 def make_fleet(cluster: Cluster) -> Fleet:
-    """Return the fleet of a session's cluster: the entry point `osmosis.fleets`."""
-    make = EXECUTORS[cluster.kind].make_fleet
-    assert make is not None, f"{cluster.kind} spreads no session"
-    return make(cluster)
+    """Return the fleet of a session's cluster: the one of the executor's folder, `fleet.py`.
+
+    This is the entry point `osmosis.fleets`.
+    """
+    made: Fleet = import_module(f".{cluster.kind}.fleet", __package__).make_fleet(cluster)
+    return made

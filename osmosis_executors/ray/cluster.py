@@ -45,12 +45,6 @@ def missing() -> list[str]:
     return [name for name in _NEEDED if find_spec(name) is None]
 
 
-def check_installed() -> None:
-    """Raise ConfigurationError where the extra is not installed."""
-    if lacking := missing():
-        raise ConfigurationError(f"--osmosis-ray needs {' and '.join(lacking)}: {EXTRA}")
-
-
 def read_runtime_env(path: Path | None) -> dict[str, Any]:
     """Return the environment that a file describes, without what the evaluation itself sets.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pytest_osmosis.options.values import UNNAMED_CLUSTER
 
-from ..job import EvaluationJob, Job
+from ..job import EvaluationJob
 from ..local import LocalExecutor, LocalRun
 
 _OF_THIS_MACHINE = (
@@ -55,18 +55,14 @@ class RayExecutor(LocalExecutor):
         yield f"--osmosis-ray={self._address}"
         if self._shards is not None:
             yield f"--osmosis-shards={min(self._shards, _batch_size(evaluation))}"
-        for name in _variables(evaluation.job):
-            yield f"--osmosis-ray-env={name}"
+        for name in evaluation.job.environment:
+            if name not in _OF_THIS_MACHINE:  # what the submission sets: shards have it too
+                yield f"--osmosis-ray-env={name}"
 
 
 def _batch_size(evaluation: EvaluationJob) -> int:
-    sizes = [word.removeprefix(_BATCH) for word in evaluation.options if word.startswith(_BATCH)]
+    sizes = [word.removeprefix(_BATCH) for word in evaluation.job.words if word.startswith(_BATCH)]
     return int(sizes[-1]) if sizes else 1
-
-
-def _variables(job: Job) -> list[str]:
-    """Return the names of what the submission sets: shards have these too."""
-    return [name for name in job.environment if name not in _OF_THIS_MACHINE]
 
 
 def _of_ray() -> dict[str, str]:

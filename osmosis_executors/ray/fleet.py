@@ -41,7 +41,9 @@ class RayFleet:
     """The tasks of one session."""
 
     def __init__(self, cluster: Cluster) -> None:
-        clusters.check_installed()
+        if lacking := clusters.missing():
+            needed = f"{' and '.join(lacking)}: {clusters.EXTRA}"
+            raise ConfigurationError(f"--osmosis-ray needs {needed}")
         self._address = cluster.address
         self._cpus: float = cluster.settings["cpus"]
         self._runtime_env = clusters.read_runtime_env(cluster.settings["runtime_env"])
@@ -163,6 +165,10 @@ class RayFleet:
             self._hub.lost(GONE)
             for shard in running:
                 self._hub.ended(shard, "the cluster went away", suspect=False)
+
+
+make_fleet = RayFleet
+"""See `osmosis_executors.table.make_fleet`."""
 
 
 def _how(status: int) -> str:

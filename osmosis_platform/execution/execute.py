@@ -249,7 +249,7 @@ class _Execution:
         try:
             job = self._children.job(words, self._run_folder.output, environment.python)
             names = [secret.name for secret in self._order.secrets]
-            evaluation = EvaluationJob(job, names, environment.project)
+            evaluation = EvaluationJob(job, names)
             return self._wait(self._services.executor.evaluate(evaluation), output)
         except NotToGoOn as error:
             if error.reason == "stopped":
