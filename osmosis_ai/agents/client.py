@@ -19,7 +19,7 @@ from .results import NO_USAGE, CompletionsResult
 
 if TYPE_CHECKING:
     from ..models.base import ChatCompletion, ChatModel, Usage
-    from .metrics import RolloutMetrics
+    from .request import RolloutMetrics
 
 
 _NOT_ADDED = ("cost_usd", "finish_reason")
@@ -142,7 +142,7 @@ class ModelLLM:
 
     def get_metrics(self) -> RolloutMetrics:
         """Return the totals of all calls so far."""
-        from .metrics import RolloutMetrics  # pydantic
+        from .request import RolloutMetrics  # pydantic
 
         return RolloutMetrics(
             llm_latency_ms=self.llm_latency_ms,

@@ -30,8 +30,7 @@ from .results import CompletionsResult, RolloutResult
 if TYPE_CHECKING:
     from ..models.base import RateLimit
     from .client import LLMClient
-    from .metrics import RolloutMetrics
-    from .request import RolloutRequest
+    from .request import RolloutMetrics, RolloutRequest
     from .schemas import RolloutSample
 
 __all__ = ["RolloutContext", "SampleSource", "get_rollout_context", "logger"]
@@ -185,7 +184,7 @@ class RolloutContext:
     def metrics(self) -> RolloutMetrics:
         """Return latencies, calls and tokens of the rollout so far."""
         if self._llm is None:
-            from .metrics import RolloutMetrics  # pydantic
+            from .request import RolloutMetrics  # pydantic
 
             metrics = RolloutMetrics()
         else:

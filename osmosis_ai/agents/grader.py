@@ -16,7 +16,7 @@ from typing import Any
 from ..deprecation import warn_deprecated
 from ..running.forked import end_forked
 from .errors import OsmosisValidationError
-from .numbers import finite_number
+from .results import finite_number
 from .schemas import RolloutSample
 from .workflow import BaseConfig
 

@@ -119,16 +119,6 @@ def _annotation_name(annotation: Any) -> str:
     return str(getattr(origin, "__name__", origin))
 
 
-class _Pieces(list[Any]):
-    """What a generator yielded: an answer that is streamed."""
-
-
-def _read(call: Callable[[], Any]) -> Any:
-    """Call a synchronous callable, and read what it streams, in its thread."""
-    returned = call()
-    return _Pieces(returned) if inspect.isgenerator(returned) else returned
-
-
 class CallableAgent(RolloutAgentLoop):
     """The agent loop that calls a plain callable for each rollout; it asks no model of ours."""
 
@@ -158,27 +148,15 @@ class CallableAgent(RolloutAgentLoop):
         else:
             from ..running.thread_calls import run_in_thread  # brings asyncio
 
-            returned = await (ctx.run_sync or run_in_thread)(functools.partial(_read, call))
+            returned = await (ctx.run_sync or run_in_thread)(call)
         if inspect.isawaitable(returned):
             returned = await returned
-        if inspect.isasyncgen(returned):
-            returned = _Pieces([piece async for piece in returned])
-        if isinstance(returned, _Pieces):
-            returned = self._joined(returned)
         if isinstance(returned, RolloutResult):
             return returned
         messages = self._messages(returned, opening, ctx)
         for _ in range(sum(message.get("role") == "tool" for message in messages)):
             ctx.record_tool_call()
         return ctx.complete(messages)
-
-    def _joined(self, pieces: _Pieces) -> str:
-        for piece in pieces:
-            if not isinstance(piece, str):
-                raise OsmosisValidationError(
-                    f"{self.name} yielded {type(piece).__name__}; expected pieces of text"
-                )
-        return "".join(pieces)
 
     def _input(self, request: RolloutRequest) -> Any:
         if self._kind == "messages":

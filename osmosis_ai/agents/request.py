@@ -1,4 +1,4 @@
-"""The request of a rollout as a pydantic model, and the checks that an untrusted one must pass.
+"""The request of a rollout and its metrics as pydantic models; what an untrusted request must pass.
 
 Knows neither HTTP nor how an agent is run. `RolloutRequest.for_eval` builds the request of a local
 evaluation without the checks that untrusted input needs. A module of its own: an evaluation imports
@@ -12,9 +12,7 @@ import unicodedata
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, ConfigDict, Field, field_validator
-
-from .wire_model import WireModel
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 Message = dict[str, Any]
 """One chat message in OpenAI's form."""
@@ -89,6 +87,26 @@ def _check_metadata(value: dict[str, Any]) -> dict[str, Any]:
         most = get_max_metadata_size_bytes()
         raise ValueError(f"metadata takes {size:,} bytes; at most {most:,}")
     return value
+
+
+class WireModel(BaseModel):
+    """What all models of the wire are; one that is never read or written is never built."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class RolloutMetrics(WireModel):
+    """Latencies and counts of a rollout; tokens are None when the endpoint did not report them."""
+
+    total_latency_ms: float = 0.0
+    llm_latency_ms: float = 0.0
+    tool_latency_ms: float = 0.0
+    num_llm_calls: int = 0
+    num_tool_calls: int = 0
+    prompt_tokens: int | None = 0
+    response_tokens: int | None = 0
+    max_context_tokens: int | None = 0
+    """Prompt and response of the largest single call."""
 
 
 class RolloutRequest(WireModel):

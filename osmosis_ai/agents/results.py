@@ -5,6 +5,7 @@ Plain values: they know neither the model that answered nor the context that bui
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..messages import text_of
 
 if TYPE_CHECKING:
-    from .metrics import RolloutMetrics
+    from .request import RolloutMetrics
 
 
 NO_USAGE: Mapping[str, int] = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
@@ -62,3 +63,14 @@ class RolloutResult:
     error_message: str | None = None
     metrics: RolloutMetrics | None = None
     reward: float | None = None
+
+
+def finite_number(value: Any, what: str) -> float:
+    """Return `value` (a number, a bool or a numpy scalar) as a finite float, else ValueError."""
+    try:
+        number = math.nan if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{what} must be a finite number, not {value!r}")
+    return number

@@ -17,8 +17,7 @@ from ..secret import redact
 from .context import RolloutContext
 from .errors import OsmosisValidationError
 from .function import AgentFunction, as_agent, owner_of_run
-from .numbers import finite_number
-from .results import RolloutResult
+from .results import RolloutResult, finite_number
 
 if TYPE_CHECKING:
     from .base import RolloutAgentLoop

@@ -21,11 +21,10 @@ from .parsing import parse_completion
 from .rate_limiter import RateLimiter
 from .retry import CallFailed, Retrier, RetryPolicy
 from .transport.base_url import BaseURL, normalise_base_url
-from .transport.client import JSON_HEADERS, model_client
+from .transport.client import JSON_HEADERS, model_client, tls_context
 from .transport.client_errors import unreachable
 from .transport.exchange import MAX_BODY_BYTES, ClientClosed, Reply
 from .transport.proxy import find_proxy
-from .transport.tls import tls_context
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ..agents.results import *
     from ..agents.runner import *
     from ..agents.schemas import *
-    from ..agents.tool_schemas import *
     from ..agents.tools import *
     from ..agents.validation import *
     from ..agents.workflow import *
@@ -43,13 +42,11 @@ _MODULES = {
         "AgentLoopNotFoundError OsmosisRolloutError OsmosisServerError OsmosisTimeoutError "
         "OsmosisTransportError OsmosisValidationError ToolArgumentError ToolExecutionError"
     ),
-    "..agents.tool_schemas": (
-        "OpenAIFunctionCallSchema OpenAIFunctionParametersSchema OpenAIFunctionParsedSchema "
-        "OpenAIFunctionPropertySchema OpenAIFunctionSchema OpenAIFunctionToolCall "
-        "OpenAIFunctionToolSchema ToolResponse"
-    ),
     "..agents.results": "CompletionsResult RolloutResult",
     "..agents.schemas": (
+        "OpenAIFunctionCallSchema OpenAIFunctionParametersSchema OpenAIFunctionParsedSchema "
+        "OpenAIFunctionPropertySchema OpenAIFunctionSchema OpenAIFunctionToolCall "
+        "OpenAIFunctionToolSchema ToolResponse "
         "CompletionUsage CompletionsChoice CompletionsRequest CompletionsResponse InitResponse "
         "RolloutMetrics RolloutRequest RolloutResponse RolloutSample RolloutStatus "
         "DEFAULT_MAX_METADATA_SIZE_BYTES MessageDict SamplingParamsDict normalize_stop "

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..agents.context import RolloutContext, get_rollout_context
 from ..agents.errors import OsmosisRolloutError
-from ..agents.metrics import RolloutMetrics
-from ..agents.request import RolloutRequest
+from ..agents.request import RolloutMetrics, RolloutRequest
 from ..agents.results import CompletionsResult, RolloutResult
 from ..agents.runner import begin, checked
 from ..agents.tools import dump_tools

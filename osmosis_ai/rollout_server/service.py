@@ -46,7 +46,6 @@ class RolloutService:
         """Rollouts that run or wait."""
         self.ended = 0
         """Rollouts that have ended since the start, well or not."""
-        self._ran_s = 0.0
         self._rules = TrainerRules(self.settings.allowed_trainers, anywhere=self.settings.local)
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -172,14 +171,10 @@ class RolloutService:
             raise Refused(503, "draining", message, headers={"retry-after": "10"}, hang_up=True)
         if self.active >= 2 * self.settings.max_concurrent:
             message = f"{self.active} rollouts run or wait, which is all that this server takes"
-            raise busy("busy", message, retry_after_s=self._expected_wait_s())
+            raise busy("busy", message, retry_after_s=5.0)
         if self.deliveries.held_bytes > self.settings.max_held_bytes:
             message = "too many results wait for a trainer that does not take them"
             raise busy("backlog", message, retry_after_s=30.0)
-
-    def _expected_wait_s(self) -> float:
-        """About how long it takes until a place is free."""
-        return min(60.0, self._ran_s / max(1, self.ended) / self.settings.max_concurrent)
 
     async def _locate(self, server_url: str) -> Trainer:
         try:
@@ -217,7 +212,6 @@ class RolloutService:
         self.registry.note_end(rollout, outcome)
         ran_s = rollout.ended_at - rollout.started_at if rollout.started_at else 0.0
         self.ended += 1
-        self._ran_s += ran_s
         event(
             "ended",
             rollout_id=rollout.rollout_id,

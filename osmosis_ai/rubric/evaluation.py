@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
@@ -48,38 +49,20 @@ def evaluate_rubric(
 ) -> RewardRubricRunResult: ...
 
 
-def evaluate_rubric(  # noqa: PLR0913  # the contract has this many
+def evaluate_rubric(
     rubric: str,
     solution_str: str,
     model_info: Mapping[str, Any],
     *,
-    ground_truth: str | None = None,
-    original_input: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    score_min: float | None = None,
-    score_max: float | None = None,
-    timeout: float | None = None,
-    votes: int = 1,
     return_details: bool = False,
+    **options: Unpack[_Options],
 ) -> float | RewardRubricRunResult:
     """Score `solution_str` by `rubric`, as `aevaluate_rubric` does, and wait for it.
 
     Inside a running event loop it blocks that loop: await `aevaluate_rubric` there.
     """
     __tracebackhide__ = True
-    work = aevaluate_rubric(
-        rubric,
-        solution_str,
-        model_info,
-        ground_truth=ground_truth,
-        original_input=original_input,
-        metadata=metadata,
-        score_min=score_min,
-        score_max=score_max,
-        timeout=timeout,
-        votes=votes,
-        return_details=True,
-    )
+    work = aevaluate_rubric(rubric, solution_str, model_info, return_details=True, **options)
     details = run_blocking(work)
     return details if return_details else details["score"]
 
@@ -142,6 +125,9 @@ async def aevaluate_rubric(  # noqa: PLR0913  # the contract has this many
     return details if return_details else details["score"]
 
 
+evaluate_rubric.__signature__ = inspect.signature(aevaluate_rubric)  # type: ignore[attr-defined]
+
+
 def case_of(
     settings: JudgeSettings,
     rubric: str,
@@ -151,14 +137,13 @@ def case_of(
     metadata: Mapping[str, Any] | None = None,
 ) -> Case:
     """Return what is put before the judge; raise TypeError or ValueError."""
-    if not isinstance(rubric, str):
-        raise TypeError(f"rubric must be a string, not {type(rubric).__name__}")
+    truth = "" if ground_truth is None else ground_truth
+    texts = {"rubric": rubric, "solution_str": solution_str, "ground_truth": truth}
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be a string, not {type(text).__name__}")
     if not rubric.strip():
         raise ValueError("rubric is empty: say what the judge is to look for")
-    if not isinstance(solution_str, str):
-        raise TypeError(f"solution_str must be a string, not {type(solution_str).__name__}")
-    if ground_truth is not None and not isinstance(ground_truth, str):
-        raise TypeError(f"ground_truth must be a string, not {type(ground_truth).__name__}")
     if metadata is not None and not isinstance(metadata, Mapping):
         raise TypeError(f"metadata must be a mapping, not {type(metadata).__name__}")
     return Case(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from osmosis_ai.agents.numbers import finite_number
+from osmosis_ai.agents.results import finite_number
 from osmosis_ai.agents.tool_calls import ToolCall, tool_calls
 from osmosis_ai.messages import last_assistant_text
 

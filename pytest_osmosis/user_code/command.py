@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from osmosis_ai.agents.numbers import finite_number
+from osmosis_ai.agents.results import finite_number
 from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.secret import redact
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
+import zlib
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -20,10 +22,8 @@ from yarl import URL
 
 from . import cassettes
 from .client_errors import is_disconnect, transport_error
-from .content_coding import decode_body, too_large
 from .exchange import MAX_BODY_BYTES, ClientClosed, Reply, TransportError
 from .proxy import Proxy
-from .tls import tls_context
 
 if TYPE_CHECKING:
     import ssl
@@ -45,6 +45,9 @@ JSON_HEADERS: Mapping[str, str] = {
 """Of every request with a JSON body; never given to the session, which sends its own to proxies."""
 RESERVED_FILES = 64
 """Open files that are left to everything else."""
+_MAX_MEMBERS = 100
+"""gzip members in one body; each further one copies the rest of the body."""
+_GZIP_WBITS = zlib.MAX_WBITS | 16
 _WARNED_BODY_BYTES = 1024 * 1024
 """aiohttp warns of larger bodies that are given as bytes."""
 
@@ -265,3 +268,75 @@ def _affordable_connections() -> int:
         return 1 << 16
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 1 << 16 if soft == resource.RLIM_INFINITY else max(1, soft - RESERVED_FILES)
+
+
+def tls_context() -> ssl.SSLContext:
+    """Return a context that trusts the system's authorities, or those in SSL_CERT_FILE.
+
+    Raise ValueError when SSL_CERT_FILE or SSL_CERT_DIR names nothing that can be used.
+    """
+    import ssl  # loaded with the first TLS connection at the latest
+
+    for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        where = os.environ.get(variable)
+        if where and not os.path.exists(where):
+            raise ValueError(f"{variable} names {where!r}, which does not exist")
+    context = ssl.create_default_context()
+    if context.cert_store_stats()["x509"]:
+        return context
+    if os.environ.get("SSL_CERT_FILE"):
+        raise ValueError("SSL_CERT_FILE names a file that holds no certificate")
+    directory = ssl.get_default_verify_paths().capath or ""
+    if not os.path.isdir(directory) or not os.listdir(directory):
+        import certifi  # slim containers have no certificates of their own
+
+        context.load_verify_locations(certifi.where())
+    return context
+
+
+def decode_body(body: bytes, coding: str, limit: int) -> bytes:
+    """Return `body` without its `Content-Encoding`; raise TransportError beyond `limit` bytes.
+
+    aiohttp, which would decode it, takes a gzip body that was cut short for a whole one.
+    """
+    coding = coding.strip().lower()
+    if coding in ("", "identity") or not body:
+        return body
+    if coding in ("gzip", "x-gzip"):
+        return _decompressed(body, _GZIP_WBITS, limit)
+    if coding == "deflate":
+        # RFC 9110 means a zlib stream; some servers send the bare deflate stream inside it.
+        is_zlib = body[0] & 0x0F == zlib.DEFLATED
+        return _decompressed(body, zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS, limit)
+    raise TransportError("protocol", coding, summary="a body in an unknown encoding")
+
+
+def too_large(size: int, limit: int) -> TransportError:
+    """Return the fault of a body of `size` bytes or more."""
+    detail = f"the answer has over {size / 2**20:.0f} of {limit / 2**20:.0f} MiB"
+    return TransportError("too_large", detail)
+
+
+def _decompressed(body: bytes, wbits: int, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    for _ in range(_MAX_MEMBERS):
+        member = zlib.decompressobj(wbits)
+        try:
+            part = member.decompress(body, limit - size + 1)
+        except zlib.error:
+            raise _broken() from None
+        size += len(part)
+        if size > limit:
+            raise too_large(size, limit)
+        parts.append(part)
+        if not member.eof:
+            raise TransportError("protocol", summary="a compressed body cut short")
+        body = member.unused_data
+        if not body:
+            return b"".join(parts)
+    raise _broken()
+
+
+def _broken() -> TransportError:
+    return TransportError("protocol", summary="a broken compressed body")
