@@ -19,7 +19,8 @@ from .agents.context import get_rollout_context
 from .blocking import in_daemon_thread, run_blocking
 from .bridge import anthropic
 from .bridge.session import Trajectory
-from .models.base import CallFault, ChatCompletion, price
+from .models.base import ChatCompletion, price
+from .models.errors import CallFault
 from .models.parsing import read_usage
 from .models.transport import cassettes
 from .models.transport.exchange import Reply

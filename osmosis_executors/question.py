@@ -11,7 +11,7 @@ import asyncio
 
 import pytest
 
-from osmosis_ai.models.base import ProviderError
+from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.secret import Redactor
 from osmosis_ai.secret_variables import secret_variables
 from pytest_osmosis.distributed.processes import is_worker

@@ -19,14 +19,13 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
+from osmosis_ai.models.errors import FINAL_KINDS
+
 Outcome = Literal["passed", "failed", "error"]
 ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "internal"]
 
 OWN_ACCOUNT: frozenset[str] = frozenset({"agent", "timeout", "eval_fn"})
 """Error types that the agent or an eval function caused; the others are infrastructure's."""
-
-FINAL_KINDS: frozenset[str] = frozenset({"bad_request", "too_large", "not_recorded"})
-"""Kinds of errors that an endpoint gives for the same request every time."""
 
 NO_REWARD = "no_reward"
 """The kind of error of a run that nothing scores: no eval function, no grader, no reward."""

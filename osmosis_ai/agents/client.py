@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..models.base import ProviderError
+from ..models.errors import ProviderError
 from ..models.progress import CallProgress
 from .errors import OsmosisRolloutError, OsmosisValidationError
 from .results import NO_USAGE, CompletionsResult

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..agents.results import CompletionsResult
 from ..http_server import Response, event_stream
-from ..models.base import ProviderError
+from ..models.errors import ProviderError
 from .openai import NO_RETRY, BadRequest, CompletionCall, check_tools, provider_status, read_object
 
 _AS_THEY_ARE = ("max_tokens", "temperature", "top_p", "top_k")

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..agents.results import CompletionsResult
 from ..http_server import Response, event_stream, problem
-from ..models.base import ProviderError
+from ..models.errors import ProviderError
 
 _NOT_FORWARDED = ("model", "messages", "stream", "stream_options")
 _STATUS = {"timeout": 504, "rate_limited": 429, "bad_request": 400, "too_large": 413}

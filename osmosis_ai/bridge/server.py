@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ..agents.client import ModelLLM
 from ..agents.errors import OsmosisRolloutError
 from ..http_server import Response, ThreadedServer
-from ..models.base import ChatModel, ProviderError
+from ..models.base import ChatModel
+from ..models.errors import ProviderError
 from ..secret import ROLLOUT_KEY_PREFIX, Secret
 from .openai import BadRequest, completion, models, provider_refused, read_call, refused, streamed
 from .session import Account

@@ -1,15 +1,6 @@
 """The protocol of chat models: messages in, one completion or a `ProviderError` out.
 
-Knows neither HTTP nor any provider. The exceptions:
-
-    Exception
-    ├── ProviderError      the endpoint gave no answer; `kind` says why, `fatal` whether any row can
-    └── CallFault          one try without an answer, inside this package
-
-Kinds: auth, model_not_found and quota are fatal (no other row can succeed); unreachable (there was
-no connection), connection (it broke), rate_limited, overloaded and timeout were retried;
-bad_request, protocol, redirect, tls and too_large concern the call itself; not_recorded is a call
-that a cassette has no answer to.
+Knows neither HTTP nor any provider.
 """
 
 from __future__ import annotations
@@ -18,29 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-ErrorKind = Literal[
-    "auth",
-    "model_not_found",
-    "quota",
-    "unreachable",
-    "connection",
-    "rate_limited",
-    "overloaded",
-    "timeout",
-    "bad_request",
-    "protocol",
-    "redirect",
-    "tls",
-    "too_large",
-    "not_recorded",
-]
 CallOutcome = Literal["ok", "rate_limited", "overloaded", "failed"]
-
-DOUBTED_KEY = "doubted_key"
-"""Reason of a fault that passes, or comes of a key: whether any other request succeeds tells."""
-FATAL_KINDS: frozenset[str] = frozenset({"auth", "model_not_found", "quota"})
-DETAIL_LIMIT = 500
-"""Characters of a provider's own message that are kept."""
 
 NO_PARAMS: Mapping[str, Any] = {}
 """The sampling options of a call that names none."""
@@ -125,77 +94,6 @@ class RateLimit(Protocol):
 
     def record_response(self, outcome: CallOutcome, retry_after_s: float) -> None:
         """Record how a request ended; `retry_after_s` > 0: send nothing for so many seconds."""
-
-
-class ProviderError(Exception):
-    """The endpoint gave no usable answer; `str()` is the one sentence that users see."""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        kind: ErrorKind = "protocol",
-        status: int | None = None,
-        endpoint: str = "",
-        tries: int = 1,
-        elapsed_s: float = 0.0,
-        fatal: bool | None = None,
-        detail: str = "",
-    ) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.status = status
-        """HTTP status of the last reply, None when there was none."""
-        self.endpoint = endpoint
-        self.tries = tries
-        self.elapsed_s = elapsed_s
-        self.fatal = kind in FATAL_KINDS if fatal is None else fatal
-        """No other row can succeed either: stop instead of failing every row."""
-        self.detail = detail
-        """The endpoint's own words, redacted and cut."""
-
-
-class CallFault(Exception):
-    """One try that brought no completion; never leaves this package: users see `ProviderError`."""
-
-    def __init__(
-        self,
-        kind: ErrorKind,
-        detail: str = "",
-        *,
-        summary: str = "",
-        status: int | None = None,
-        reason: str = "",
-        retried: bool = False,
-        retry_after_s: float | None = None,
-        local: bool = False,
-    ) -> None:
-        super().__init__(summary or detail)
-        self.kind = kind
-        self.detail = detail
-        """The endpoint's words, or the operating system's; not yet redacted."""
-        self.summary = summary
-        """Ours, where the kind alone does not say what is wrong."""
-        self.status = status
-        self.reason = reason or kind
-        """Key of `RetryPolicy.tries_for`."""
-        self.retried = retried
-        self.retry_after_s = retry_after_s
-        self.local = local
-        """May concern this call alone, if others have succeeded before."""
-        self.stale = False
-        """A kept connection, which the server had dropped: worth one further try at once."""
-
-
-def efforts(tries: int, elapsed_s: float) -> str:
-    """Return ` after 4 tries in 21.3 s`, or nothing after a single try."""
-    return f" after {tries} tries in {elapsed_s:.1f} s" if tries > 1 else ""
-
-
-def clip(text: str, limit: int = DETAIL_LIMIT) -> str:
-    """Return `text` on one line, without control characters, at most `limit` characters long."""
-    flat = " ".join("".join(c if c.isprintable() else " " for c in text[: 8 * limit]).split())
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
 def price(answer: ChatCompletion, per_mtok: tuple[float, float]) -> None:

@@ -15,8 +15,9 @@ from typing import Any
 from yarl import URL
 
 from ..secret import Redactor, Secret
-from .base import NO_PARAMS, CallFault, ChatCompletion, RateLimit
-from .errors import Wording, fault_of_status
+from .base import NO_PARAMS, ChatCompletion, RateLimit
+from .errors import CallFault
+from .faults import Wording, fault_of_status
 from .parsing import parse_completion
 from .rate_limiter import RateLimiter
 from .retry import CallFailed, Retrier, RetryPolicy

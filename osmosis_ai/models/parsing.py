@@ -10,8 +10,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from .base import CallFault, ChatCompletion, Usage
-from .errors import fault_of_error_object
+from .base import ChatCompletion, Usage
+from .errors import CallFault
+from .faults import fault_of_error_object
 from .retry import RetryPolicy
 from .transport.exchange import Reply
 

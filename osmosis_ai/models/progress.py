@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from .base import CallFault
+from .errors import CallFault
 
 if TYPE_CHECKING:
     import asyncio

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
-from .base import DOUBTED_KEY, CallFault, CallOutcome, RateLimit
+from .base import CallOutcome, RateLimit
+from .errors import DOUBTED_KEY, CallFault
 from .progress import current_call
 
 R = TypeVar("R")

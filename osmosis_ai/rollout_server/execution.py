@@ -21,7 +21,7 @@ from ..agents.results import CompletionsResult, RolloutResult
 from ..agents.runner import begin, checked
 from ..agents.tools import dump_tools
 from ..error_text import named_error
-from ..models.base import clip
+from ..models.errors import clip
 from ..running.agent_thread import AgentThread
 from ..running.guards import CodeEnded
 from ..running.loop_call import Call, RunInMainLoop

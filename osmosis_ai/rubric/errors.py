@@ -36,7 +36,7 @@ class ProviderRequestError(RuntimeError):
         self.detail = detail
         """What went wrong, in the provider's words where it had any; redacted and cut."""
         self.kind = kind
-        """As in `osmosis_ai.models.base`, or "verdict" for a reply that holds no usable score."""
+        """As in `osmosis_ai.models.errors`, or "verdict" for a reply that holds no usable score."""
         self.status = status
         """HTTP status of the last reply, None when there was none."""
         self.fatal = fatal

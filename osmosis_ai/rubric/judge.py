@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from ..models.base import ProviderError, clip
+from ..models.errors import ProviderError, clip
 from ..models.litellm.model import LiteLLMModel
 from ..models.litellm.reading import ProviderAnswer
 from ..models.rate_limiter import RateLimiter

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from osmosis_ai.error_text import named_error
-from osmosis_ai.models.base import ProviderError
+from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.running.guards import CodeEnded
 
 from ..run_result import WRONG_TOOLS

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.messages import last_assistant_text
+from osmosis_ai.models.errors import FINAL_KINDS
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import collect_reasons
 from osmosis_ai.running.guards import CodeEnded
@@ -20,7 +21,7 @@ from osmosis_ai.running.section import DeadlineExceeded, Section
 from osmosis_ai.secret import redact
 
 from ..dataset.json_copy import json_copy
-from ..run_result import FINAL_KINDS, JUDGE_FAILED, NO_JUDGE, NO_REWARD, RunId
+from ..run_result import JUDGE_FAILED, NO_JUDGE, NO_REWARD, RunId
 from ..user_code.agent import AgentResult, AgentRun
 from ..user_code.eval_function import EvalFn, EvalFnError
 from .failure_text import user_traceback

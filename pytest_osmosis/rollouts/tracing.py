@@ -32,7 +32,8 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from osmosis_ai.agents import tools
 from osmosis_ai.messages import text_of
-from osmosis_ai.models.base import NO_PARAMS, ProviderError, WrappedModel
+from osmosis_ai.models.base import NO_PARAMS, WrappedModel
+from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.models.transport import cassettes
 from osmosis_ai.secret import redact
 

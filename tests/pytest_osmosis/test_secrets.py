@@ -17,8 +17,8 @@ from urllib.parse import quote
 import click
 import pytest
 
-from osmosis_ai.models.base import CallFault
-from osmosis_ai.models.errors import Wording
+from osmosis_ai.models.errors import CallFault
+from osmosis_ai.models.faults import Wording
 from osmosis_ai.models.transport.cassettes import Reply
 from osmosis_ai.rollout import RolloutContext
 from osmosis_ai.running.captured import Captured

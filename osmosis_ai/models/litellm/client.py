@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...providers import ModelName, missing_address
 from ...secret import Secret
-from ..base import CallFault
-from ..errors import UNSUPPORTED
+from ..errors import CallFault
+from ..faults import UNSUPPORTED
 from ..retry import RetryPolicy
 from ..transport import cassettes
 from .library import complete, loaded

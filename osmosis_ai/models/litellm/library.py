@@ -21,8 +21,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...providers import parse_model_name
-from ..base import CallFault
-from ..errors import UNSUPPORTED
+from ..errors import CallFault
+from ..faults import UNSUPPORTED
 
 if TYPE_CHECKING:
     from .transport import Exchange

@@ -18,7 +18,7 @@ from ...providers import (
 from ...secret import Redactor, Secret
 from ...secret_variables import secret_variables
 from ..base import NO_PARAMS, ChatCompletion, RateLimit
-from ..errors import Wording
+from ..faults import Wording
 from ..rate_limiter import RateLimiter
 from ..retry import CallFailed, Retrier, RetryPolicy
 from .client import LiteLLMClient

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..base import CallFault, ChatCompletion, Usage
-from ..errors import UNSUPPORTED, fault_of_status
+from ..base import ChatCompletion, Usage
+from ..errors import CallFault
+from ..faults import UNSUPPORTED, fault_of_status
 from ..parsing import read_usage
 
 if TYPE_CHECKING:

@@ -20,8 +20,9 @@ import httpx
 from yarl import URL
 
 from ...secret import Redactor, Secret
-from ..base import CallFault, ChatCompletion
-from ..errors import UNSUPPORTED, fault_of_error_object, fault_of_status
+from ..base import ChatCompletion
+from ..errors import CallFault
+from ..faults import UNSUPPORTED, fault_of_error_object, fault_of_status
 from ..parsing import load_object, parse_completion
 from ..retry import RetryPolicy
 from ..transport.base_url import BaseURL

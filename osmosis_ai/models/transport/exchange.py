@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..base import CallFault, ErrorKind
+from ..errors import CallFault, ErrorKind
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 """Largest decoded body of a reply."""

@@ -26,7 +26,8 @@ from ...agents.errors import (
 )
 from ...agents.results import CompletionsResult
 from ...agents.schemas import RolloutMetrics, RolloutResponse, RolloutStatus, normalize_stop
-from ...models.base import NO_PARAMS, CallFault, ChatCompletion, clip, efforts
+from ...models.base import NO_PARAMS, ChatCompletion
+from ...models.errors import CallFault, clip, efforts
 from ...models.parsing import parse_completion
 from ...models.rate_limiter import RateLimiter
 from ...models.retry import CallFailed, Retrier, RetryPolicy, parse_retry_after

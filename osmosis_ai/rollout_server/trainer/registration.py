@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
 from ...blocking import in_daemon_thread
-from ...models.base import clip
+from ...models.errors import clip
 from ...platform.client import Limits, PlatformClient, PlatformError, cli_path
 from ...secret import Redactor
 from ..events import event

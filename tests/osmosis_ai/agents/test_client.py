@@ -6,7 +6,8 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from osmosis_ai.agents.client import add_measures
-from osmosis_ai.models.base import ChatCompletion, ProviderError, Usage
+from osmosis_ai.models.base import ChatCompletion, Usage
+from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.rollout import ModelLLM, OsmosisRolloutError, OsmosisValidationError
 from osmosis_ai.rollout.testing import ScriptedModel
 

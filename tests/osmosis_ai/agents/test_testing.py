@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from osmosis_ai.models.base import ProviderError
+from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.rollout import RolloutAgentLoop
 from osmosis_ai.rollout.testing import ScriptedModel, call, context, rollout
 from osmosis_ai.rollout.tools import (

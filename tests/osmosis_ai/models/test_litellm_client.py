@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.models.base import ProviderError
+from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.models.litellm import library
 from osmosis_ai.models.litellm.model import LiteLLMModel
 from osmosis_ai.secret import Secret
@@ -37,7 +37,7 @@ SESSION = """
     socket.getaddrinfo = only_loopback
 
     import osmosis_ai.models.litellm.client
-    from osmosis_ai.models.base import ProviderError
+    from osmosis_ai.models.errors import ProviderError
     from osmosis_ai.models.litellm.model import LiteLLMModel
     from osmosis_ai.secret import Secret
     assert "litellm" not in sys.modules, "imported too early"

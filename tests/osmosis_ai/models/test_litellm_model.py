@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from osmosis_ai import providers
-from osmosis_ai.models.base import ChatCompletion, ProviderError, Usage
+from osmosis_ai.models.base import ChatCompletion, Usage
+from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.models.litellm.library import has_price, load
 from osmosis_ai.models.litellm.model import LiteLLMModel
 from osmosis_ai.models.retry import RetryPolicy

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from osmosis_ai.agents.client import ModelLLM
-from osmosis_ai.models.base import CallOutcome, ChatCompletion, ChatModel, ProviderError
+from osmosis_ai.models.base import CallOutcome, ChatCompletion, ChatModel
+from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.models.rate_limiter import RateLimiter
 from osmosis_ai.models.retry import RetryPolicy

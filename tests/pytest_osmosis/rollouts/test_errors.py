@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from osmosis_ai.models.base import CallFault
+from osmosis_ai.models.errors import CallFault
 from osmosis_ai.models.progress import CallProgress
 from pytest_osmosis.rollouts.errors import timed_out
 

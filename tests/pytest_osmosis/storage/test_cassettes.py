@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.models.base import CallFault
+from osmosis_ai.models.errors import CallFault
 from osmosis_ai.models.transport import cassettes
 from osmosis_ai.models.transport.exchange import Reply
 from osmosis_ai.rubric.prompt import Case, judge_messages

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.models.base import ChatCompletion, ProviderError
+from osmosis_ai.models.base import ChatCompletion
+from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
