@@ -33,6 +33,8 @@ ErrorKind = Literal[
 
 DOUBTED_KEY = "doubted_key"
 """Reason of a fault that passes, or comes of a key: whether any other request succeeds tells."""
+UNSUPPORTED = "unsupported"
+"""Reason of a fault that concerns every row: LiteLLM itself refuses the request."""
 FATAL_KINDS: frozenset[ErrorKind] = frozenset({"auth", "model_not_found", "quota"})
 FINAL_KINDS: frozenset[ErrorKind] = frozenset({"bad_request", "too_large", "not_recorded"})
 """What an endpoint answers to the same request every time."""

@@ -18,6 +18,7 @@ from .errors import (
     DETAIL_LIMIT,
     DOUBTED_KEY,
     FATAL_KINDS,
+    UNSUPPORTED,
     CallFault,
     ErrorKind,
     ProviderError,
@@ -26,9 +27,6 @@ from .errors import (
 )
 from .retry import RETRY_AFTER_LIMIT_S, CallFailed, RetryPolicy, in_words, parse_retry_after
 from .transport.base_url import BaseURL
-
-UNSUPPORTED = "unsupported"
-"""Reason of a fault that concerns every row: LiteLLM itself refuses the request."""
 
 _PREFIXES = frozenset({"openai", "hosted_vllm", "litellm_proxy", "lm_studio", "ollama", "vllm"})
 """What LiteLLM has before the names of models at such endpoints, and they themselves have not."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from osmosis_ai.models.base import clip
+from osmosis_ai.models.errors import clip
 from osmosis_ai.secret import Secret, mask_everywhere
 from pytest_osmosis.escaping import counted
 from pytest_osmosis.options.table import OPTIONS, Option

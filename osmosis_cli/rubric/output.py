@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from osmosis_ai.escaping import printable
-from osmosis_ai.models.base import clip
+from osmosis_ai.models.errors import clip
 from pytest_osmosis.escaping import counted, dollars
 
 from ..errors import wrong_use

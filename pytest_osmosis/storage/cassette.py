@@ -15,8 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from osmosis_ai.models.errors import CallFault
-from osmosis_ai.models.faults import UNSUPPORTED
+from osmosis_ai.models.errors import UNSUPPORTED, CallFault
 from osmosis_ai.models.transport import cassettes
 from osmosis_ai.models.transport.cassettes import Caller
 from osmosis_ai.models.transport.exchange import Reply

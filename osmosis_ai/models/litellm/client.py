@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...providers import ModelName, missing_address
 from ...secret import Secret
-from ..errors import CallFault
-from ..faults import UNSUPPORTED
+from ..errors import UNSUPPORTED, CallFault
 from ..retry import RetryPolicy
 from ..transport import cassettes
 from .library import complete, loaded

@@ -21,8 +21,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...providers import parse_model_name
-from ..errors import CallFault
-from ..faults import UNSUPPORTED
+from ..errors import UNSUPPORTED, CallFault
 
 if TYPE_CHECKING:
     from .transport import Exchange

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..base import ChatCompletion, Usage
-from ..errors import CallFault
-from ..faults import UNSUPPORTED, fault_of_status
+from ..errors import UNSUPPORTED, CallFault
+from ..faults import fault_of_status
 from ..parsing import read_usage
 
 if TYPE_CHECKING:

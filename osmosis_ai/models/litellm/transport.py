@@ -21,8 +21,8 @@ from yarl import URL
 
 from ...secret import Redactor, Secret
 from ..base import ChatCompletion
-from ..errors import CallFault
-from ..faults import UNSUPPORTED, fault_of_error_object, fault_of_status
+from ..errors import UNSUPPORTED, CallFault
+from ..faults import fault_of_error_object, fault_of_status
 from ..parsing import load_object, parse_completion
 from ..retry import RetryPolicy
 from ..transport.base_url import BaseURL

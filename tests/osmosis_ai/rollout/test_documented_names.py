@@ -548,13 +548,3 @@ def test_a_deprecated_path_warns_once_and_names_the_new_one():
     assert len(seen) == 1
     with pytest.raises(AttributeError, match="no attribute 'nix'"):
         assert utils.nix
-
-
-@pytest.mark.usefixtures("not_warned_yet")
-def test_the_commands_old_entry_point_runs_the_command(capsys: pytest.CaptureFixture[str]):
-    from osmosis_ai.cli import main
-
-    with pytest.warns(DeprecationWarning, match="run the command osmosis"):
-        assert main(["--version"]) == 0
-    assert main(["nix"]) == 2
-    assert capsys.readouterr().out.startswith("osmosis ")
