@@ -20,9 +20,8 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -90,26 +89,13 @@ class CommandDone(click.exceptions.Exit):
     """The command printed its complete output, although its status may not be 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandOutcome:
-    """How a command ended: its status and, when it failed, the error to print."""
+class CommandOutcome(NamedTuple):
+    """How a command ended: its status and, where there is one, the error to print."""
 
     status: int
     failure: click.ClickException | None = None
-    code: str = "failed"
-    is_complete: bool = False
-    """Whether stdout is complete output although the status is not 0."""
     is_usual: bool = False
     """Whether it is how the command is meant to end: then only `--json` has the error."""
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The error document that `--json` prints."""
-        message = self.failure.format_message() if self.failure else "the command failed"
-        error: dict[str, Any] = {"code": self.code, "message": message, "exit_code": self.status}
-        if isinstance(self.failure, CommandError) and self.failure.details:
-            error["details"] = dict(self.failure.details)
-        return {"error": error}
 
 
 def run(command: click.Command, args: Sequence[str]) -> int:
@@ -153,13 +139,18 @@ def _print_error(text: str, label: str = "Error:") -> None:
 
 def _run_json(command: click.Command, args: Sequence[str]) -> int:
     with buffered_streams() as streams:
-        outcome = _outcome(command, args, streams=streams)
-        if outcome.status and not outcome.is_complete:
+        status, failure, _ = _outcome(command, args, streams=streams)
+        if failure is not None:
             streams.out.drop()
             streams.err.drop()
-            _print_error(f"{json.dumps(outcome.document)}\n")
+            code = "usage" if isinstance(failure, click.UsageError) else "failed"
+            error = {"code": code, "message": failure.format_message(), "exit_code": status}
+            if isinstance(failure, CommandError):
+                error["code"] = failure.code
+                error |= {"details": dict(failure.details)} if failure.details else {}
+            _print_error(f"{json.dumps({'error': error})}\n")
         streams.release()
-    return outcome.status
+    return status
 
 
 def _outcome(
@@ -172,30 +163,26 @@ def _outcome(
             command.invoke(context)
         return CommandOutcome(0)
     except click.exceptions.Exit as end:
-        return CommandOutcome(end.exit_code, is_complete=isinstance(end, CommandDone))
-    except click.UsageError as error:
-        return CommandOutcome(error.exit_code, error, "usage")
-    except CommandError as error:
-        return CommandOutcome(error.status, error, error.code)
+        if isinstance(end, CommandDone) or not end.exit_code:
+            return CommandOutcome(end.exit_code)
+        return CommandOutcome(end.exit_code, CommandError("the command failed"), is_usual=True)
     except click.ClickException as error:
-        return CommandOutcome(error.exit_code, error)
+        status = error.status if isinstance(error, CommandError) else error.exit_code
+        return CommandOutcome(status, error)
     except (KeyboardInterrupt, click.Abort) as stop:
-        return replace(_outcome_of_stop(stop), is_usual=ENDS_BY_SIGNAL in meta)
+        # click turns Ctrl-C at a prompt into Abort, and so it does with "no" and a closed stdin
+        causes = (stop, stop.__cause__, stop.__context__)
+        if not any(isinstance(cause, KeyboardInterrupt) for cause in causes):
+            return CommandOutcome(1, CommandError("aborted, nothing was done", code="aborted"))
+        failure = CommandError("interrupted", code="interrupted")
+        return CommandOutcome(INTERRUPTED, failure, is_usual=ENDS_BY_SIGNAL in meta)
     except _Terminated:
-        failure = CommandError("terminated")
-        return CommandOutcome(TERMINATED, failure, "terminated", is_usual=ENDS_BY_SIGNAL in meta)
+        failure = CommandError("terminated", code="terminated")
+        return CommandOutcome(TERMINATED, failure, is_usual=ENDS_BY_SIGNAL in meta)
     except Exception as error:  # the boundary: users see a message instead of a traceback
         if isinstance(error, OSError) and error.errno == errno.EPIPE:
             raise
-        return CommandOutcome(1, CommandError(_unexpected(error)), "internal")
-
-
-def _outcome_of_stop(stop: BaseException) -> CommandOutcome:
-    # click turns Ctrl-C at a prompt into Abort, and so it does with "no" and with a closed stdin
-    causes = (stop, stop.__cause__, stop.__context__)
-    if any(isinstance(cause, KeyboardInterrupt) for cause in causes):
-        return CommandOutcome(INTERRUPTED, CommandError("interrupted"), "interrupted")
-    return CommandOutcome(1, CommandError("aborted, nothing was done"), "aborted")
+        return CommandOutcome(1, CommandError(_unexpected(error), code="internal"))
 
 
 def _unexpected(error: Exception) -> str:

@@ -16,15 +16,11 @@ from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import CommandError
 from ..eval.lines import say, say_table
-from ..lazy_group import Entry, LazyGroup, nearest
+from ..lazy_group import Entry, LazyGroup
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.client import Listing
     from osmosis_ai.platform.runs import Runs
-
-
-_LOOKED_AT = 100
-"""How many of the newest runs a mistyped name is compared with."""
 
 
 def _checked_name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -95,36 +91,14 @@ def may_ask(*, yes: bool, as_json: bool) -> None:
 
 
 @contextmanager
-def runs_of(kind: RunKind, name: str | None = None) -> Iterator[Runs]:
-    """The runs of the workspace around the current directory; CommandError for what fails.
-
-    Where there is no run called `name`, the error has the nearest names.
-    """
-    from osmosis_ai.platform.client import PlatformError
+def runs_of(kind: RunKind) -> Iterator[Runs]:
+    """The runs of the workspace around the current directory; CommandError for what fails."""
     from osmosis_ai.platform.runs import Runs
 
     from .connection import connect
 
     with connect() as client:
-        runs = Runs(client, kind)
-        try:
-            yield runs
-        except PlatformError as error:
-            if error.status != 404 or name is None:
-                raise
-            hint = _nearest_run(runs, name)
-            text = f"{error}.{hint}" if hint else str(error)
-            raise CommandError(text, code=error.code, details=error.document()) from None
-
-
-def _nearest_run(runs: Runs, name: str) -> str:
-    from osmosis_ai.platform.client import PlatformError
-
-    try:
-        found = runs.newest(_LOOKED_AT)
-    except PlatformError:  # then without a hint
-        return ""
-    return nearest(name, [run.name for run in map(runs.record, found.items) if run.name])
+        yield Runs(client, kind)
 
 
 def _list_command(kind: RunKind) -> click.Command:
@@ -172,7 +146,7 @@ def _stop_command(kind: RunKind) -> click.Command:
     @json_option
     def command(name: str, yes: bool, as_json: bool) -> None:
         may_ask(yes=yes, as_json=as_json)
-        with runs_of(kind, name) as runs:
+        with runs_of(kind) as runs:
             if not yes:
                 run = runs.record(runs.detail(name))
                 label, state = printable(run.label), printable(run.status or "unknown")

@@ -69,7 +69,7 @@ def _info_command(kind: RunKind) -> click.Command:
     @click.option("--watch", is_flag=True, help="Wait for the end.")
     @json_option
     def command(name: str, watch: bool, as_json: bool) -> None:
-        with runs_of(kind, name) as runs:
+        with runs_of(kind) as runs:
             seen = _watch(runs, name, as_json=as_json) if watch else _look(runs, name)
         _show(kind, seen, as_json=as_json)
         if watch and seen.run.status != "finished":
@@ -156,7 +156,7 @@ def _logs_command(kind: RunKind) -> click.Command:
     def command(name: str, follow: bool, lines: int | None, as_json: bool) -> None:
         if follow and lines is not None:
             raise click.UsageError("--follow prints every line; leave --lines out")
-        with runs_of(kind, name) as runs:
+        with runs_of(kind) as runs:
             try:
                 found = (
                     _last(runs, name, lines)

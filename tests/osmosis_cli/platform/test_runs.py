@@ -335,19 +335,6 @@ def test_a_command_to_copy_has_nothing_that_a_terminal_or_a_shell_acts_on(
     assert max(map(len, osmosis("eval", "info", "x")[1].splitlines()[:-1])) < 220
 
 
-def test_a_mistyped_name_is_answered_with_the_nearest(osmosis: Command, platform: FakePlatform):
-    platform.answers["GET", EVALS] = {"eval_runs": [a_run(), a_run("other")], "has_more": False}
-    for words in (
-        ("info", "calm-oter-17"),
-        ("logs", "calm-oter-17"),
-        ("stop", "calm-oter", "-y"),
-    ):
-        status, out, err = osmosis("eval", *words)
-        assert (status, out) == (1, "")
-        assert err.startswith(f"Error: {platform.url} has no evaluation 'calm-oter")
-        assert err.endswith("Did you mean 'calm-otter-17'?\n")
-
-
 @pytest.mark.fault("the name of a run has slashes, or is `..`")
 def test_a_name_is_one_segment_of_the_path(osmosis: Command, platform: FakePlatform):
     osmosis("eval", "info", "a/../b?c=1#d")
