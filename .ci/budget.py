@@ -11,12 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 19_701,
-    "osmosis_cli": 9_251,
+    "osmosis_ai": 19_690,
+    "osmosis_cli": 9_161,
     "osmosis_executors": 2_022,
     "osmosis_platform": 11_495,
     "pytest_osmosis": 28_129,
-    "tests": 59_495,
+    "tests": 59_457,
 }
 
 

@@ -21,7 +21,6 @@ from ..escaping import printable
 from . import workspace
 from .config_models import (
     ENV_NAME,
-    KINDS,
     MAX_ENV_BYTES,
     RESERVED_PREFIX,
     SECRET_NAME,
@@ -197,10 +196,6 @@ def _unknown(kind: type[RunConfig], path: KeyPath) -> tuple[str, KeyPath]:
     elsewhere = [table for table in kind.model_fields if name in section_fields(kind, table)]
     if elsewhere:
         return f"{noun}; it belongs into [{elsewhere[0]}]", (elsewhere[0], name)
-    others = [other for other in KINDS if other is not kind and name in other.model_fields]
-    if others and not tables:
-        there = f"files in {others[0].folder}/ have it, those in {kind.folder}/ do not"
-        return f"{noun}; {there}", path
     from difflib import get_close_matches  # only for a mistake
 
     close = get_close_matches(name, known, n=1)

@@ -90,6 +90,7 @@ class PlatformError(Exception):
         message: str,
         *,
         code: str,
+        answer: PlatformAnswer | None = None,
         status: int | None = None,
         request_id: str | None = None,
         is_passing: bool = False,
@@ -99,8 +100,8 @@ class PlatformError(Exception):
         super().__init__(message)
         self.message = message
         self.code = code
-        self.status = status
-        self.request_id = request_id
+        self.status = answer.status if answer else status
+        self.request_id = _word(answer.headers.get("x-request-id")) if answer else request_id
         self.is_passing = is_passing
         """Whether another try may do better."""
         self.was_sent = was_sent
@@ -161,12 +162,12 @@ def refusal(
     error = PlatformError(
         (own or pattern).format(**parts, said=shown, later=later),
         code=code,
-        status=status,
-        request_id=_request_id(answer, document),
+        answer=answer,
         is_passing=status in PASSING_STATUSES,
         retry_after_s=retry_after_s,
     )
     error.said, error.field = said, field_name
+    error.request_id = error.request_id or _word(document.get("request_id"))
     error.server_code, error.details = _word(document.get("code")), document.get("details")
     return error
 
@@ -177,8 +178,7 @@ def not_json(answer: PlatformAnswer, call: CallSubject, what: str = "is not JSON
         f"the answer of {call.origin} {what}{_kind(answer)}: is OSMOSIS_PLATFORM_URL the address "
         "of a platform?",
         code="bad_answer",
-        status=answer.status,
-        request_id=_request_id(answer, {}),
+        answer=answer,
     )
 
 
@@ -188,8 +188,7 @@ def too_large(answer: PlatformAnswer, call: CallSubject, limit: int) -> Platform
     return PlatformError(
         f"the answer of {call.origin} is larger than {size}, and was not read to its end",
         code="too_large",
-        status=answer.status,
-        request_id=_request_id(answer, {}),
+        answer=answer,
     )
 
 
@@ -235,8 +234,7 @@ def _redirect(answer: PlatformAnswer, call: CallSubject) -> PlatformError:
         f"{call.origin} redirects {where}, which is not followed: if that is your platform, set "
         "OSMOSIS_PLATFORM_URL to it and log in there",
         code="redirect",
-        status=answer.status,
-        request_id=_request_id(answer, {}),
+        answer=answer,
     )
 
 
@@ -258,10 +256,6 @@ def _server_text(document: Mapping[str, Any], call: CallSubject) -> str:
 
 def _word(value: object) -> str | None:
     return value if isinstance(value, str) and _WORD.fullmatch(value) else None
-
-
-def _request_id(answer: PlatformAnswer, document: Mapping[str, Any]) -> str | None:
-    return _word(answer.headers.get("x-request-id")) or _word(document.get("request_id"))
 
 
 def is_web_page(answer: PlatformAnswer) -> bool:

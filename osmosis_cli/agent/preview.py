@@ -91,40 +91,26 @@ def _read(
     path: Path, limit: int | None, mapping: tuple[str, ...]
 ) -> tuple[str, int, list[dict[str, Any]]]:
     """Return what the file holds, how many of it, and the first `limit` of them."""
+    from ..rubric.config import RubricFileError, load_rubrics
+    from ..rubric.records import load_records
+
+    found: list[Any]
     if path.suffix.lower() in YAML_SUFFIXES:
-        return _rubrics(path, limit)
+        with command_errors(RubricFileError, code="invalid"):
+            found = load_rubrics(path)
+        return "rubrics", len(found), [rubric.mask() for rubric in found[:limit]]
+    with command_errors(ValueError, code="usage", status=2, where="--map: "):
+        named = mapping_of(mapping)
     try:
         if _holds_records(path):
-            return _records(path, limit)
-        return _rows(path, limit, mapping)
+            found = load_records(path)
+            return "records", len(found), [record.mask() for record in found[:limit]]
+        dataset = load_dataset(path, mapping=named)
     except DatasetError as error:
         told = str(error).replace(SUFFIXES_SHOWN, f"{YAML_SUFFIXES[0]}, {SUFFIXES_SHOWN}")
         raise CommandError(told, code="invalid") from None
-
-
-def _rubrics(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]]:
-    from ..rubric.config import RubricFileError, load_rubrics
-
-    with command_errors(RubricFileError, code="invalid"):
-        found = load_rubrics(path)
-    return "rubrics", len(found), [rubric.mask() for rubric in found[:limit]]
-
-
-def _records(path: Path, limit: int | None) -> tuple[str, int, list[dict[str, Any]]]:
-    from ..rubric.records import load_records
-
-    found = load_records(path)
-    return "records", len(found), [record.mask() for record in found[:limit]]
-
-
-def _rows(
-    path: Path, limit: int | None, mapping: tuple[str, ...]
-) -> tuple[str, int, list[dict[str, Any]]]:
-    with command_errors(ValueError, code="usage", status=2, where="--map: "):
-        named = mapping_of(mapping)
-    dataset = load_dataset(path, mapping=named)
-    shown = dataset.row_indices[:limit]
-    return "rows", len(dataset), [asdict(dataset.row(row_index)) for row_index in shown]
+    shown = (asdict(dataset.row(row_index)) for row_index in dataset.row_indices[:limit])
+    return "rows", len(dataset), list(shown)
 
 
 def _holds_records(path: Path) -> bool:

@@ -177,25 +177,14 @@ def row_document(kept: Replay, asked: str) -> dict[str, Any]:
     """Return the same as JSON."""
     row, runs, chosen = _find_runs(kept, asked)
     record = read_record(chosen.place)
+    shown = ("run_index", "outcome", "scores", "reasons", "error", "tokens", "duration_ms")
     return {
         "row": row,
         "row_index": chosen.result.row_index,
-        "runs": [_run(run.result) for run in runs],
+        "runs": [{name: getattr(run.result, name) for name in shown} for run in runs],
         "run_index": chosen.result.run_index,
         "ground_truth": None if record is None else record.ground_truth,
         "messages": None if record is None else record.messages,
-    }
-
-
-def _run(result: RunResult) -> dict[str, Any]:
-    return {
-        "run_index": result.run_index,
-        "outcome": result.outcome,
-        "scores": dict(result.scores),
-        "reasons": dict(result.reasons),
-        "error": result.error,
-        "tokens": result.tokens,
-        "duration_ms": result.duration_ms,
     }
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +27,6 @@ POLL_S = 3.0
 _TRIES = 10
 """How often in a row a platform may be unreachable before waiting ends."""
 _MAX_PAGES = 1000
-_LOOKS_AFTER_STOP = 3
 
 
 def patiently(ask: Callable[[], T], *, tell: Callable[[str], None], wait: Callable[[], None]) -> T:
@@ -183,43 +183,34 @@ def _all(runs: Runs, name: str, *, follow: bool, is_silent: bool) -> Iterator[Ma
             click.echo(trouble, err=True)
 
     cursor: str | None = None
-    known, pages, is_live = 0, 0, False
-    looks: int | None = None  # that are left, once the run has ended
-    while follow or pages < _MAX_PAGES:
+    known, is_last = 0, not follow
+    for _ in count() if follow else range(_MAX_PAGES):
         page = ask(partial(runs.logs, name, cursor))
         yield from page.lines[known:]
-        pages += 1
         if page.next_cursor and page.next_cursor != cursor:
             cursor, known = page.next_cursor, 0
             if page.lines:
                 continue
         else:  # the end of what there is: the same page may have more lines later
             known = max(known, len(page.lines))
-        if not follow or looks == 0:
+        if is_last:
             return
-        if looks is None:
-            found = runs.record(ask(partial(runs.detail, name)))
-            # To end what runs takes some seconds after a stop.
-            after_stop = _LOOKS_AFTER_STOP if is_live and found.status == "stopped" else 1
-            looks = after_stop if found.has_ended else None
-        if looks is not None:
-            looks -= 1
-        if looks != 0:
+        is_last = runs.record(ask(partial(runs.detail, name))).has_ended
+        if not is_last:
             sleep(POLL_S)
-            is_live = True
 
 
-def _last(runs: Runs, name: str, count: int) -> list[Mapping[str, Any]]:
+def _last(runs: Runs, name: str, most: int) -> list[Mapping[str, Any]]:
     """Return the last lines, the oldest first."""
     found: list[Mapping[str, Any]] = []
     cursor: str | None = None
-    while len(found) < count:
-        page = runs.logs(name, cursor, limit=min(200, count - len(found)), backward=True)
+    while len(found) < most:
+        page = runs.logs(name, cursor, limit=min(200, most - len(found)), backward=True)
         found += page.lines
         if not page.lines or not page.next_cursor or page.next_cursor == cursor:
             break
         cursor = page.next_cursor
-    return found[:count][::-1]
+    return found[:most][::-1]
 
 
 def _print(lines: Iterator[Mapping[str, Any]] | list[Mapping[str, Any]], *, as_json: bool) -> None:

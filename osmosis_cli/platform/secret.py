@@ -38,7 +38,14 @@ def read_value(what: GivenValue, file: Path | None) -> str:
     usage error that has nothing of the value.
     """
     if file is not None:
-        text = _decoded(_from_file(file, what), what)
+        try:
+            with file.open("rb") as stream:
+                text = _decoded(stream.read(LIMIT + 1), what)
+        except OSError as error:
+            # The name is not shown: it may be the value.
+            raise click.UsageError(
+                f"{what.option} names no file to read: {error.strerror}"
+            ) from None
     elif sys.stdin.isatty():
         return str(click.prompt(what.noun.capitalize(), hide_input=True, err=True))
     else:
@@ -49,15 +56,6 @@ def read_value(what: GivenValue, file: Path | None) -> str:
     if value != text:
         click.echo(f"one newline at the end of the {what.noun} was removed", err=True)
     return value
-
-
-def _from_file(file: Path, what: GivenValue) -> bytes:
-    try:
-        with file.open("rb") as stream:
-            return stream.read(LIMIT + 1)
-    except OSError as error:
-        # The name is not shown: it may be the value.
-        raise click.UsageError(f"{what.option} names no file to read: {error.strerror}") from None
 
 
 def _decoded(content: bytes, what: GivenValue) -> str:
@@ -165,22 +163,15 @@ def secret_set(*, name: str, value_file: Path | None, scope: str, as_json: bool)
     from .connection import connect
 
     with connect() as client:
-        value = Secret(_value(value_file), name)
-        stored = set_secret(client, name, value, scope)
+        value = read_value(_VALUE, None if str(value_file) == "-" else value_file)
+        if "\0" in value:
+            raise click.UsageError("the value has a NUL character, which no environment can hold")
+        stored = set_secret(client, name, Secret(value, name), scope)
     if as_json:
         document = {"name": name, "scope": scope, "updated_at": stored.get("updated_at")}
         click.echo(json.dumps(document))
         return
     click.echo(f"the {scope} secret {name} is set")
-
-
-def _value(value_file: Path | None) -> str:
-    if str(value_file) == "-":
-        value_file = None
-    value = read_value(_VALUE, value_file)
-    if "\0" in value:
-        raise click.UsageError("the value has a NUL character, which no environment can hold")
-    return value
 
 
 @click.command("list", epilog="\b\nExample:\n  osmosis secret list --json\n")

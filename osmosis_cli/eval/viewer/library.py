@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
@@ -25,8 +26,6 @@ from pytest_osmosis.suite_results import EvalResult, RowResult, SuiteResult
 from ...errors import CommandError
 from ..kept_runs import Kept, KeptSummary, nearest_runs
 
-AT_ONCE = 2
-"""Entries that are held once they were read: a report may be large."""
 Stamp = tuple[int, int]
 """When a file was changed, and its size."""
 
@@ -96,7 +95,6 @@ class Library:
         self._report = place if place is not None and place.is_file() else None
         self._folder = Path.cwd() if place is None else place
         self._entries: dict[Path, tuple[Stamp, ViewEntry | None]] = {}
-        self._viewed: dict[str, tuple[Stamp, Viewed]] = {}
         if place is not None and not place.exists():
             raise CommandError(f"{place}: there is no such file or folder", code="not_found")
         if self._report is not None:
@@ -176,14 +174,12 @@ class Library:
 
     def view(self, entry: ViewEntry) -> Viewed:
         """Read an entry; raise UnreadableReport or JournalError for a damaged one."""
-        stamp = entry.stamp
-        known = self._viewed.get(entry.key)
-        if known is None or known[0] != stamp:
-            while len(self._viewed) >= AT_ONCE:
-                del self._viewed[next(iter(self._viewed))]
-            found = _run(entry.path) if entry.kind == "run" else _report(entry.path)
-            known = self._viewed[entry.key] = stamp, found
-        return known[1]
+        return _viewed(entry.kind, entry.path, entry.stamp)
+
+
+@lru_cache(maxsize=2)  # a report may be large
+def _viewed(kind: str, path: Path, stamp: Stamp) -> Viewed:
+    return _run(path) if kind == "run" else _report(path)
 
 
 def _stamp(path: Path) -> Stamp:

@@ -39,8 +39,6 @@ POLL_S = 0.5
 """How often a journal is looked at while it is watched."""
 MOST_SENT = 64_000
 """Bytes of what a page may send."""
-ALIVE_EVERY = 20
-"""Looks without news after which a comment keeps the connection."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -296,20 +294,18 @@ def watch(entry: ViewEntry, wait: Callable[[float], bool]) -> Iterator[bytes]:
 
     `wait` returns True where nothing more is to be watched.
     """
-    size, quiet = -1, 0
+    size = -1
     yield b"retry: 2000\n\n"
     while True:
         is_live = entry.is_live
         _, now = entry.stamp
         if now != size:
-            size, quiet = now, 0
+            size = now
             yield b"event: changed\ndata: %d\n\n" % now
         if not is_live:
             yield b"event: ended\ndata: %d\n\n" % now
             return
-        quiet += 1
-        if quiet % ALIVE_EVERY == 0:
-            yield b": still there\n\n"
+        yield b": still there\n\n"
         if wait(POLL_S):
             return
 

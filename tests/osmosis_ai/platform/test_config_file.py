@@ -347,8 +347,8 @@ WHOLE: list[tuple[str, str | bytes, list[str]]] = [
         "line 8: evaluaton: unknown key or table; did you mean 'evaluation'?",
     ]),
     ("table of training", EVAL + "[training]\n", [
-        "line 22: training: unknown key or table; files in configs/training/ have it, those in "
-        "configs/eval/ do not",
+        "line 22: training: unknown key or table; known: experiment, advanced, env, secrets, "
+        "evaluation",
     ]),
     ("table that is none", EVAL.replace("[evaluation]", "").replace(
         "[experiment]", "evaluation = 5\n[experiment]"), [

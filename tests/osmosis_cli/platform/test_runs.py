@@ -550,31 +550,6 @@ def test_following_outlasts_a_platform_that_is_away_for_a_while(
     assert err.count("restarting") == (0 if options else 2)
 
 
-def test_following_a_run_that_is_stopped_prints_what_its_end_says_later(
-    osmosis: Command, platform: FakePlatform
-):
-    states, messages, since = iter(["running", "stopped"]), ["one"], []
-
-    def logs(request: Request) -> tuple[int, Any]:
-        if since:
-            since.append("a look")
-        if len(since) == 3:
-            messages.append("kept")
-        return 200, log(*messages, cursor=None)
-
-    def state(request: Request) -> tuple[int, Any]:
-        status = next(states)
-        if status == "stopped":
-            since.append(status)
-        return 200, detail(status=status)
-
-    platform.answers["GET", f"{EVALS}/x/logs"] = logs
-    platform.answers["GET", f"{EVALS}/x"] = state
-    status, out, err = osmosis("eval", "logs", "x", "--follow")
-    assert (status, err) == (0, "")
-    assert [line.rpartition(" ")[2] for line in out.splitlines()] == ["one", "kept"]
-
-
 # ---- download
 
 
