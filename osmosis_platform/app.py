@@ -43,8 +43,7 @@ from .http.hardening import (
     on_http_error,
     on_refused,
 )
-from .http.log import Logging
-from .pages.rendering import as_page
+from .pages.rendering import ElsewhereFirst, as_page, on_elsewhere
 from .pages.routes import PAGES
 from .pages.run_rows import Recent, RowView
 from .settings import MIB, Settings
@@ -75,16 +74,14 @@ def create_app(
             Route("/health", live, methods=["GET"]),
             Route("/health/ready", ready, methods=["GET"]),
         ],
-        middleware=[
-            Middleware(Logging),
-            Middleware(Hardening, allowed_hosts=settings.allowed_hosts),
-        ],
+        middleware=[Middleware(Hardening, allowed_hosts=settings.allowed_hosts)],
         exception_handlers={
             Refused: as_page(on_refused),
             HTTPException: as_page(on_http_error),
             **dict.fromkeys(_DATABASE_BUSY, as_page(on_database_error)),
             DataError: as_page(on_data_error),
             ClientDisconnect: on_departure,
+            ElsewhereFirst: on_elsewhere,
             Exception: as_page(on_failure),
         },
     )

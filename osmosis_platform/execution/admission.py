@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from pytest_osmosis.dataset.sampling import sample_size
@@ -10,7 +14,8 @@ from ..accounts.tokens import CallerWorkspace
 from ..database.models import Dataset, Run
 from ..datasets.records import ready_dataset
 from ..errors import Refused
-from ..runs import records
+from ..identifiers import new_run_name
+from ..runs import logs, records
 from ..runs.kinds import EVALUATION, TRAINING, RunKind
 from ..runs.submissions import Submission
 from ..settings import ServerLimits, Settings
@@ -21,6 +26,7 @@ NO_TRAINER = (
     "this platform has no trainer, so it executes no training runs; its operator sets one with "
     "`osmosis platform serve --trainer COMMAND`"
 )
+_NAME_TRIES = 20
 
 
 def submit(
@@ -36,32 +42,88 @@ def submit(
     """Record a run, or find the one that the same request has made; and whether it is new."""
     if kind is TRAINING and not settings.has_trainer:
         raise Refused(422, "no_trainer", NO_TRAINER)
-
-    def checked_dataset() -> Dataset:
-        limit = settings.limits.runs
-        if records.count_going_on(session, user_id) >= limit:
-            message = f"{limit} of your runs have not ended, which is the limit; stop some, or wait"
-            raise Refused(409, "too_many", message)
-        name = submission.section["experiment_config"]["dataset"]
-        dataset = ready_dataset(session, workspace.id, name)
-        if dataset is not None and kind is EVALUATION:
-            _check_size(submission, dataset, settings.limits)
-        required = submission.required_secrets
-        return _checked(dataset, missing(session, workspace.id, user_id, required))
-
-    return records.submit(
-        session,
-        kind,
-        submission,
-        user_id=user_id,
-        workspace=workspace,
-        find_dataset=checked_dataset,
+    known = partial(_submitted, session, kind, submission, user_id, workspace, idempotency_key)
+    if (earlier := known()) is not None:
+        return earlier, False
+    dataset = _find_dataset(session, kind, submission, settings.limits, user_id, workspace.id)
+    run = Run(
+        workspace_id=workspace.id,
+        creator_id=user_id,
+        kind=kind.name,
+        name=_free_name(session, workspace.id),
+        submission=submission.section,
+        submission_digest=submission.digest,
         idempotency_key=idempotency_key,
+        dataset_id=dataset.id,
     )
+    try:
+        with session.begin_nested():
+            session.add(run)
+    except IntegrityError:  # the same request came twice at once
+        if (other := known()) is None:
+            raise
+        return other, False
+    logs.add(session, run, "the run was submitted; it waits to be executed", step="submit")
+    return run, True
 
 
-def _checked(dataset: Dataset | None, secrets: list[str]) -> Dataset:
-    """Return the dataset; refuse a submission that names what is not there."""
+def _submitted(
+    session: Session,
+    kind: RunKind,
+    submission: Submission,
+    user_id: str,
+    workspace: CallerWorkspace,
+    idempotency_key: str | None,
+) -> Run | None:
+    """Return the run that a request with this key has made; refuse a key of another submission."""
+    if idempotency_key is None:
+        return None
+    found = session.scalar(
+        select(Run).where(
+            Run.workspace_id == workspace.id,
+            Run.creator_id == user_id,
+            Run.kind == kind.name,
+            Run.idempotency_key == idempotency_key,
+        )
+    )
+    if found is not None and found.submission_digest != submission.digest:
+        raise Refused(
+            409,
+            "idempotency_conflict",
+            "this Idempotency-Key was used for another submission; use a new one",
+        )
+    return found
+
+
+def _free_name(session: Session, workspace_id: str) -> str:
+    for _ in range(_NAME_TRIES):
+        name = new_run_name()
+        taken = select(Run.id).where(Run.workspace_id == workspace_id, Run.name == name)
+        if session.scalar(taken) is None:
+            return name
+    raise AssertionError("no free name for a run")
+
+
+def _find_dataset(
+    session: Session,
+    kind: RunKind,
+    submission: Submission,
+    limits: ServerLimits,
+    user_id: str,
+    workspace_id: str,
+) -> Dataset:
+    """Return the dataset; refuse a submission that is too large, or names what is not there."""
+    if records.count_going_on(session, user_id) >= limits.runs:
+        message = (
+            f"{limits.runs} of your runs have not ended, which is the limit; stop some, or wait"
+        )
+        raise Refused(409, "too_many", message)
+    dataset = ready_dataset(
+        session, workspace_id, submission.section["experiment_config"]["dataset"]
+    )
+    if dataset is not None and kind is EVALUATION:
+        _check_size(submission, dataset, limits)
+    secrets = missing(session, workspace_id, user_id, submission.required_secrets)
     message = ""
     if secrets:
         message = (

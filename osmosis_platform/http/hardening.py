@@ -1,4 +1,4 @@
-"""What holds for every request: known Host headers, safe answers, and no traceback.
+"""What holds for every request: known Host headers, safe answers, a line in the log, no traceback.
 
 No header for CORS is ever sent: browsers let no page of another origin read an answer.
 """
@@ -6,6 +6,7 @@ No header for CORS is ever sent: browsers let no page of another origin read an 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..database.connection import cause, state
 from ..errors import Refused, busy, no_room
 from ..identifiers import new_request_id
+from .log import log_request
 
 _LOG = logging.getLogger("osmosis_platform")
 REQUEST_ID = "X-Request-Id"
@@ -46,20 +48,26 @@ class Hardening:
             return
 
         request_id = scope.setdefault("state", {})["request_id"] = new_request_id()
+        begun, status = time.perf_counter(), 500  # unless the answer begins with another
 
         async def send_safely(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 headers = MutableHeaders(raw=message["headers"])
                 headers[REQUEST_ID] = request_id
                 for name, value in SAFE_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
+        answer = self.app
         if not self._is_known(Headers(scope=scope)):
             refused = Refused(400, "wrong_host", "this platform does not answer to this Host")
-            await error_response(refused)(scope, receive, send_safely)
-            return
-        await self.app(scope, receive, send_safely)
+            answer = error_response(refused)
+        try:
+            await answer(scope, receive, send_safely)
+        finally:
+            log_request(scope, status, time.perf_counter() - begun)
 
     def _is_known(self, headers: Headers) -> bool:
         values = headers.getlist("host")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 FACTS = "osmosis_facts"
@@ -31,36 +31,8 @@ def configure(form: str, level: str) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-class Logging:
-    """Middleware around all others: a line for each request, by its route, never path or query.
-
-    A path may hold what users typed, and the URL of an upload its signature.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, and log how it ended."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        begun = time.perf_counter()
-        status = 500  # unless the answer begins with another
-
-        async def send_noting(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        try:
-            await self.app(scope, receive, send_noting)
-        finally:
-            _log_request(scope, status, time.perf_counter() - begun)
-
-
-def _log_request(scope: Scope, status: int, duration_s: float) -> None:
+def log_request(scope: Scope, status: int, duration_s: float) -> None:
+    """Log a request by its route: a path may hold what users typed, a query a signature."""
     state = scope.get("state", {})
     facts = {
         "request_id": state.get("request_id", ""),

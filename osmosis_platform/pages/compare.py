@@ -12,7 +12,7 @@ from ..errors import Refused
 from .context import PageContext
 from .run_page import comparable_runs, find_run
 from .run_rows import read_questions, read_suite
-from .run_view import view_of
+from .run_view import RunView
 
 
 def show_comparison(context: PageContext) -> Response:
@@ -33,7 +33,7 @@ def show_comparison(context: PageContext) -> Response:
     return context.show(
         "compare.html",
         active="runs",
-        sides=[(view_of(baseline), before), (view_of(run), suite)],
+        sides=[(RunView(baseline), before), (RunView(run), suite)],
         submissions=[baseline.submission, run.submission],
         notes=report.notes,
         functions=[against(comparison) for comparison in report.comparisons],

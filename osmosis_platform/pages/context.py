@@ -25,7 +25,7 @@ from ..http.endpoints import base_url
 from ..settings import Settings
 from ..vault.cipher import Vault
 from .forms import SESSION_COOKIE, form_token, read_form, session_cookie
-from .rendering import ElsewhereFirst, Page, page, render
+from .rendering import ElsewhereFirst, Page, render
 
 _DONE: Mapping[str, str] = {
     "saved": "Saved.",
@@ -115,7 +115,7 @@ def shown_by(handler: Shows) -> Page:
     async def respond(request: Request) -> Response:
         return await run_in_threadpool(look, request, handler)
 
-    return page(respond)
+    return respond
 
 
 def done_by(handler: Does, shows: Shows, *, viewers_may: bool = False) -> Page:
@@ -142,7 +142,7 @@ def done_by(handler: Does, shows: Shows, *, viewers_may: bool = False) -> Page:
                 raise
             return look(request, shows, error)
 
-    return page(respond)
+    return respond
 
 
 def look(

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..accounts import browsers, grants, registry
-from ..database.models import DeviceGrant, User, Workspace
+from ..database.models import User
 from ..errors import Refused
 from .context import database_of
 from .forms import SESSION_COOKIE, form_token, read_form, session_cookie
@@ -39,8 +39,9 @@ def _show(request: Request, code: str) -> Response:
         workspaces = registry.workspaces_of(session, user.id)
     if grant is None:
         status, message = (404, _UNKNOWN) if code else (200, "")
-        return _page(request, "code.html", user, message=message, status=status)
-    return _page(request, "device.html", user, grant=grant, workspaces=workspaces)
+        return _code_page(request, user, message, status)
+    token = form_token(request.app.state.vault, session_cookie(request))
+    return render("device.html", token=token, user=user, grant=grant, workspaces=workspaces)
 
 
 def _decide(request: Request, fields: dict[str, str]) -> Response:
@@ -50,7 +51,7 @@ def _decide(request: Request, fields: dict[str, str]) -> Response:
             raise Refused(403, "logged_out", "your login has ended; open the page again")
         grant = grants.find_pending(session, fields.get("code", ""))
         if grant is None:
-            return _page(request, "code.html", user, message=_UNKNOWN, status=404)
+            return _code_page(request, user, _UNKNOWN, 404)
         if fields.get("decision") != "approve":
             grants.deny(grant)
             return _done("The device was refused", "It cannot act in your name.")
@@ -66,25 +67,9 @@ def _decide(request: Request, fields: dict[str, str]) -> Response:
     )
 
 
-def _page(
-    request: Request,
-    template: str,
-    user: User,
-    *,
-    grant: DeviceGrant | None = None,
-    workspaces: list[tuple[Workspace, str]] | None = None,
-    message: str = "",
-    status: int = 200,
-) -> Response:
-    return render(
-        template,
-        status=status,
-        token=form_token(request.app.state.vault, session_cookie(request)),
-        user=user,
-        grant=grant,
-        workspaces=workspaces,
-        message=message,
-    )
+def _code_page(request: Request, user: User, message: str, status: int) -> Response:
+    token = form_token(request.app.state.vault, session_cookie(request))
+    return render("code.html", status=status, token=token, user=user, message=message)
 
 
 def _done(title: str, message: str) -> Response:

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -37,6 +38,7 @@ _HEADERS = {
 
 Page = Callable[[Request], Awaitable[Response]]
 ErrorHandler = Callable[[Request, Exception], Awaitable[Response]]
+_FOR_PEOPLE = ("/w/", "/login", "/logout", "/device")
 _FOR_PROGRAMS = ("/api/", "/uploads/")
 
 
@@ -72,28 +74,13 @@ def set_cookie(request: Request, response: Response, name: str, value: str, age_
     )
 
 
-def page(respond: Page) -> Page:
-    """Show what the page refuses as a page."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            return await respond(request)
-        except ElsewhereFirst as error:
-            if request.headers.get("sec-fetch-site") == "cross-site" and request.method == "GET":
-                # Browsers send no strict cookie along a link of another site: once more, from here.
-                return render("onward.html")
-            return go_to(error.path)
-        except Refused as error:
-            shown = render(
-                "message.html",
-                status=error.status,
-                title="There is no such page" if error.status == 404 else "This did not work",
-                message=error.message,
-            )
-            shown.headers.update(error.headers or {})
-            return shown
-
-    return answer
+async def on_elsewhere(request: Request, error: Exception) -> Response:
+    """Lead a browser to the page that comes first."""
+    assert isinstance(error, ElsewhereFirst)
+    if request.headers.get("sec-fetch-site") == "cross-site" and request.method == "GET":
+        # Browsers send no strict cookie along a link of another site: once more, from here.
+        return render("onward.html")
+    return go_to(error.path)
 
 
 def as_page(handler: ErrorHandler) -> ErrorHandler:
@@ -101,10 +88,12 @@ def as_page(handler: ErrorHandler) -> ErrorHandler:
 
     async def answer(request: Request, error: Exception) -> Response:
         response = await handler(request, error)
-        if not _is_for_people(request):
+        if not _is_for_people(request, error):
             return response
         is_unknown = response.status_code == HTTPStatus.NOT_FOUND
-        message = "Nothing is at this address." if is_unknown else _message(response)
+        message = json.loads(bytes(response.body))["error"]
+        if is_unknown and isinstance(error, HTTPException):
+            message = "Nothing is at this address."
         title = "There is no such page" if is_unknown else "This did not work"
         shown = render("message.html", status=response.status_code, title=title, message=message)
         for name, value in response.headers.items():
@@ -114,11 +103,8 @@ def as_page(handler: ErrorHandler) -> ErrorHandler:
     return answer
 
 
-def _is_for_people(request: Request) -> bool:
-    is_page = not request.url.path.startswith(_FOR_PROGRAMS)
-    return is_page and "text/html" in request.headers.get("accept", "")
-
-
-def _message(response: Response) -> str:
-    found: str = json.loads(bytes(response.body))["error"]
-    return found
+def _is_for_people(request: Request, error: Exception) -> bool:
+    path = request.url.path
+    if isinstance(error, Refused) and (path == "/" or path.startswith(_FOR_PEOPLE)):
+        return True  # one of our pages has refused it
+    return not path.startswith(_FOR_PROGRAMS) and "text/html" in request.headers.get("accept", "")

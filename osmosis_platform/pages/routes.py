@@ -8,7 +8,7 @@ from . import compare, datasets, login, members, run_list, run_page, secrets, to
 from .context import done_by, shown_by
 from .device import decide, show_device
 from .login import log_in, log_out, show_login
-from .rendering import Page, page
+from .rendering import Page
 from .static_files import STATIC
 
 _ALL = "/w/{workspace}"
@@ -29,12 +29,12 @@ def _post(path: str, respond: Page) -> Route:
 
 
 PAGES = [
-    _get("/", page(login.home)),
-    _get("/login", page(show_login)),
-    _post("/login", page(log_in)),
-    _post("/logout", page(log_out)),
-    _get("/device", page(show_device)),
-    _post("/device", page(decide)),
+    _get("/", login.home),
+    _get("/login", show_login),
+    _post("/login", log_in),
+    _post("/logout", log_out),
+    _get("/device", show_device),
+    _post("/device", decide),
     *STATIC,
     _get(_ALL, shown_by(login.enter)),
     _get(_RUNS, shown_by(run_list.show_runs)),

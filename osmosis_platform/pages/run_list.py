@@ -16,7 +16,7 @@ from ..database.models import Run, User
 from ..runs import records
 from ..runs.kinds import EVALUATION, TRAINING, RunKind
 from .context import PageContext
-from .run_view import ConfigView, FigureView, RunView, config_of, figure_of, view_of
+from .run_view import ConfigView, FigureView, RunView, config_of, figure_of
 
 PAGE = 50
 _HISTORY = 500
@@ -154,7 +154,7 @@ def _runs(context: PageContext, listing: RunListing) -> tuple[list[RunView], int
         conditions=listing.conditions,
         first=listing.order,
     )
-    return [*map(view_of, found)], total
+    return [*map(RunView, found)], total
 
 
 def _choices(context: PageContext, listing: RunListing) -> dict[str, list[str]]:

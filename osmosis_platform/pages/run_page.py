@@ -21,7 +21,7 @@ from ..runs.submissions import submission_model
 from .context import PageContext
 from .rendering import go_to
 from .run_rows import Recent, list_rows, render_report, report_of
-from .run_view import view_of
+from .run_view import RunView
 
 LINES = 200
 """Of a log on one page."""
@@ -33,7 +33,7 @@ _COMPARABLE = 50
 def show_run(context: PageContext) -> Response:
     """Show the run; the values of its variables are not shown."""
     kind, run = find_run(context)
-    view = view_of(run)
+    view = RunView(run)
     before = context.whole("before") or None
     lines = logs.lines(context.session, run, cursor=before, limit=LINES, backward=True)
     earlier = logs.next_cursor(lines, before, limit=LINES, backward=True)

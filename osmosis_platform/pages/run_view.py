@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from osmosis_ai.platform.answers import ENDED
@@ -41,40 +40,43 @@ class ConfigView:
     dataset: str
 
 
-@dataclass(frozen=True, slots=True)
 class RunView:
     """One run."""
 
-    id: str
-    name: str
-    title: str
-    """What people call it; empty where it has none."""
-    is_evaluation: bool
-    status: str
-    config: ConfigView
-    creator: str
-    created_at: datetime
-    started_at: datetime | None
-    completed_at: datetime | None
-    branch: str | None
-    """The one that the config names."""
-    commit: str | None
-    error: str | None
-    total: int
-    done: int
-    passed: int
-    tokens: int
-    pass_at_1: FigureView | None
-    pass_at_k: tuple[tuple[int, float], ...]
-    rewards: dict[str, float]
-    verdict: str | None
-    """What the evaluation came to, by its gates if it has any."""
-    gates: tuple[dict[str, str], ...]
-    """Each with its outcome and sentence."""
-    rows: tuple[tuple[int, int, int], ...]
-    """While it runs: the index of each row, how many of its runs passed, and how many ended."""
-    remaining_s: float | None
-    """How long it is likely to continue, at the pace so far."""
+    def __init__(self, run: Run) -> None:
+        metrics, results = run.metrics or {}, run.results or {}
+        overview = metrics.get("overview", {})
+        experiment = run.submission["experiment_config"]
+        self.id = run.id
+        self.name = run.name
+        self.title: str = results.get("title", "")
+        """What people call it; empty where it has none."""
+        self.is_evaluation = run.kind == EVALUATION.name
+        self.status = run.status
+        self.config = config_of(run.submission)
+        self.creator = run.creator.name
+        self.created_at = run.created_at
+        self.started_at = run.started_at
+        self.completed_at = run.completed_at
+        self.branch: str | None = experiment.get("branch")
+        """The one that the config names."""
+        self.commit: str | None = results.get("commit_sha") or experiment.get("commit_sha")
+        self.error: str | None = results.get("error")
+        self.total: int = overview.get("total_samples", 0)
+        self.done: int = overview.get("completed_samples", 0)
+        self.passed: int = overview.get("passed", 0)
+        self.tokens: int = overview.get("tokens_used", 0)
+        self.pass_at_1 = figure_of(metrics)
+        self.pass_at_k = [(each["k"], each["value"]) for each in metrics.get("pass_at_k", [])]
+        self.rewards: dict[str, float] = metrics.get("reward_stats", {})
+        self.verdict: str | None = metrics.get("verdict")
+        """What the evaluation came to, by its gates if it has any."""
+        self.gates: list[dict[str, str]] = metrics.get("gates", [])
+        """Each with its outcome and sentence."""
+        self.rows: list[tuple[int, int, int]] = metrics.get("rows", [])
+        """While it runs: the index of each row, how many of its runs passed, and how many ended."""
+        self.remaining_s = metrics.get("remaining_s") if run.status == "running" else None
+        """How long it is likely to continue, at the pace so far."""
 
     @property
     def has_ended(self) -> bool:
@@ -97,39 +99,6 @@ class RunView:
         if self.started_at is None:
             return None
         return ((self.completed_at or now()) - self.started_at).total_seconds()
-
-
-def view_of(run: Run) -> RunView:
-    """Return what pages show of a run."""
-    metrics, results = run.metrics or {}, run.results or {}
-    overview = metrics.get("overview", {})
-    config = config_of(run.submission)
-    return RunView(
-        id=run.id,
-        name=run.name,
-        title=results.get("title", ""),
-        is_evaluation=run.kind == EVALUATION.name,
-        status=run.status,
-        config=config,
-        creator=run.creator.name,
-        created_at=run.created_at,
-        started_at=run.started_at,
-        completed_at=run.completed_at,
-        branch=run.submission["experiment_config"].get("branch"),
-        commit=results.get("commit_sha") or run.submission["experiment_config"].get("commit_sha"),
-        error=results.get("error"),
-        total=overview.get("total_samples", 0),
-        done=overview.get("completed_samples", 0),
-        passed=overview.get("passed", 0),
-        tokens=overview.get("tokens_used", 0),
-        pass_at_1=figure_of(metrics),
-        pass_at_k=tuple((each["k"], each["value"]) for each in metrics.get("pass_at_k", [])),
-        rewards=metrics.get("reward_stats", {}),
-        verdict=metrics.get("verdict"),
-        gates=tuple(metrics.get("gates", ())),
-        rows=tuple(map(tuple, metrics.get("rows", ()))),
-        remaining_s=metrics.get("remaining_s") if run.status == "running" else None,
-    )
 
 
 def config_of(submission: dict[str, Any]) -> ConfigView:

@@ -1,70 +1,26 @@
-"""Runs in the database: submitting, finding, listing and stopping them."""
+"""Runs in the database: finding, listing and stopping them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, func, or_, select
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, defer
 
 from osmosis_ai.platform.answers import ENDED
 
 from ..accounts.tokens import CallerWorkspace
 from ..database.connection import lock
-from ..database.models import Dataset, Run, now
+from ..database.models import Run, now
 from ..errors import Refused, not_found
-from ..identifiers import new_run_name
 from . import logs
 from .kinds import RunKind
-from .submissions import Submission
 
 UNDER_WAY = and_(Run.completed_at.is_(None), Run.status.not_in(ENDED))
 """An index has the runs that meet the first condition, which the second implies."""
-_NAME_TRIES = 20
 _WITHOUT_REPORT = (defer(Run.executed_by), defer(Run.lease_until), defer(Run.interruptions))
 """SQLite keeps these behind the report, and reads all of that to reach them."""
-
-
-def submit(
-    session: Session,
-    kind: RunKind,
-    submission: Submission,
-    *,
-    user_id: str,
-    workspace: CallerWorkspace,
-    find_dataset: Callable[[], Dataset],
-    idempotency_key: str | None = None,
-) -> tuple[Run, bool]:
-    """Record a run, or find the one that the same request has made; and whether it is new.
-
-    What a new one needs is looked for by `find_dataset`, which refuses it where that is missing.
-    """
-    known = partial(_submitted, session, kind, submission, user_id, workspace, idempotency_key)
-    if (earlier := known()) is not None:
-        return earlier, False
-    dataset = find_dataset()
-    run = Run(
-        workspace_id=workspace.id,
-        creator_id=user_id,
-        kind=kind.name,
-        name=_free_name(session, workspace.id),
-        submission=submission.section,
-        submission_digest=submission.digest,
-        idempotency_key=idempotency_key,
-        dataset_id=dataset.id,
-    )
-    try:
-        with session.begin_nested():
-            session.add(run)
-    except IntegrityError:  # the same request came twice at once
-        if (other := known()) is None:
-            raise
-        return other, False
-    logs.add(session, run, "the run was submitted; it waits to be executed", step="submit")
-    return run, True
 
 
 def count_going_on(session: Session, user_id: str) -> int:
@@ -139,40 +95,3 @@ def _stop(session: Session, run: Run) -> None:
     run.completed_at = now()
     logs.add(session, run, "the run was stopped", step="stop")
     session.flush()
-
-
-def _submitted(
-    session: Session,
-    kind: RunKind,
-    submission: Submission,
-    user_id: str,
-    workspace: CallerWorkspace,
-    idempotency_key: str | None,
-) -> Run | None:
-    """Return the run that a request with this key has made; refuse a key of another submission."""
-    if idempotency_key is None:
-        return None
-    found = session.scalar(
-        select(Run).where(
-            Run.workspace_id == workspace.id,
-            Run.creator_id == user_id,
-            Run.kind == kind.name,
-            Run.idempotency_key == idempotency_key,
-        )
-    )
-    if found is not None and found.submission_digest != submission.digest:
-        raise Refused(
-            409,
-            "idempotency_conflict",
-            "this Idempotency-Key was used for another submission; use a new one",
-        )
-    return found
-
-
-def _free_name(session: Session, workspace_id: str) -> str:
-    for _ in range(_NAME_TRIES):
-        name = new_run_name()
-        taken = select(Run.id).where(Run.workspace_id == workspace_id, Run.name == name)
-        if session.scalar(taken) is None:
-            return name
-    raise AssertionError("no free name for a run")
