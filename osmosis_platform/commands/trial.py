@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
-import re
 import secrets
 import subprocess
 import sys
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from ..database.connection import Database
     from ..database.models import User, Workspace
 
+_USER = "me"
 _TOKEN_NAME = "osmosis platform try"
 _TOKEN_S = 90 * 86_400
 
@@ -131,15 +130,13 @@ def _accounts(session: Session, trial: PlatformTrial) -> tuple[User, Workspace, 
     from ..database.models import Token, User, Workspace
 
     password = _password(trial.password_file)
-    user = session.scalar(select(User).where(User.name == _user_name()))
+    user = session.scalar(select(User).where(User.name == _USER))
     if user is None:
-        user = registry.add_user(session, _user_name())
-    if user.password_hash is None:
-        registry.set_password(user, password)
+        user = registry.add_user(session, _USER, password=password)
     here = Workspace.repository == trial.repository
     workspace = session.scalar(select(Workspace).where(here))
     if workspace is None:
-        name = _workspace_name(session, trial.repository)
+        name = trial.repository.replace("/", "-")[:63]
         workspace = registry.add_workspace(session, name, trial.repository)
     workspace.clone_url = check_clone_url(str(trial.root))
     registry.add_member(session, workspace, user, "owner")
@@ -158,26 +155,6 @@ def _password(file: Path) -> str:
     return file.read_text("ascii").strip()
 
 
-def _user_name() -> str:
-    """Return the name of the user of this machine, as far as a user can be called that."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):  # a container may know none
-        name = ""
-    return re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip("._-")[:63] or "me"
-
-
-def _workspace_name(session: Session, repository: str) -> str:
-    """Return the repository's own name, with its owner's where another workspace has that."""
-    from sqlalchemy import select
-
-    from ..database.models import Workspace
-
-    name = repository.partition("/")[2].lstrip("._-") or "workspace"
-    taken = session.scalar(select(Workspace.id).where(Workspace.name == name[:63]))
-    return (name if taken is None else repository.replace("/", "-"))[:63]
-
-
 def _log_in(url: str, token: str) -> str:
     """Log the osmosis command in at the platform; return what went wrong, empty for nothing."""
     done = subprocess.run(
@@ -192,12 +169,6 @@ def _log_in(url: str, token: str) -> str:
 
 
 def _next_steps(trial: PlatformTrial, facts: dict[str, str | None], problem: str) -> Sequence[str]:
-    def first(pattern: str) -> str:
-        found = sorted(path for path in trial.root.glob(pattern) if path.name[0] != ".")
-        return str(
-            found[0].relative_to(trial.root) if found else Path(pattern.replace("*", "NAME"))
-        )
-
     who = f"{facts['user']} owns its workspace {facts['workspace']}"
     login = f"  osmosis login                         # {problem}"
     return [
@@ -206,6 +177,6 @@ def _next_steps(trial: PlatformTrial, facts: dict[str, str | None], problem: str
         "Next, in another terminal:",
         f"  export OSMOSIS_PLATFORM_URL={facts['url']}",
         *([login] if problem else []),
-        f"  osmosis dataset upload {first('datasets/*')}",
-        f"  osmosis eval submit {first('configs/eval/*.toml')}",
+        "  osmosis dataset upload datasets/NAME.jsonl",
+        "  osmosis eval submit configs/eval/NAME.toml",
     ]
