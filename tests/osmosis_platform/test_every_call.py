@@ -261,12 +261,12 @@ def test_a_failure_of_ours_is_500_and_says_nothing_of_the_request(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     from osmosis_platform.app import create_app
-    from osmosis_platform.runs import records
+    from osmosis_platform.execution import admission
 
     def fail(*args: Any, **values: Any) -> None:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr(records, "submit", fail)
+    monkeypatch.setattr(admission, "ready_dataset", fail)
     app = create_app(platform_server.settings, platform_server.database, platform_server.vault)
 
     async def submit() -> httpx.Response:
