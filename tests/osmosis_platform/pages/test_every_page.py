@@ -56,28 +56,6 @@ def stranger(platform_server: PlatformServer, log_in: Callable[[Account], Browse
     return log_in(platform_server.add_workspace())
 
 
-def test_another_workspace_and_what_is_in_it_is_as_what_is_not_there(
-    stranger: Browser, path: Callable[[Route], str], mine: Account
-) -> None:
-    for route in OURS:
-        asked = path(route)
-        unknown = asked.replace(mine.workspace, "no-such-workspace")
-        first, second = ask(stranger, route, asked), ask(stranger, route, unknown)
-        assert (first.status_code, second.status_code) == (404, 404), asked
-        assert first.text == second.text
-        if asked.endswith("/events") or asked.count("/") < 4 or "my-run" not in asked:
-            continue
-        inside = asked.replace(mine.workspace, stranger.account.workspace)
-        assert ask(stranger, route, inside).status_code == 404, inside
-
-
-def ask(browser: Browser, route: Route, path: str) -> httpx.Response:
-    """Ask for a page, or send its form."""
-    if route in LOOKS:
-        return browser.get(path)
-    return browser.post(path, name="x", role="owner", label="x", days="7")
-
-
 def test_who_is_not_logged_in_is_led_to_the_login_and_back(
     connection: httpx.Client, path: Callable[[Route], str]
 ) -> None:
