@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from .project import Project, Wanted
 _FORMAT = 1
 """Of environments: what another one has built is not taken."""
 REQUIREMENTS = "requirements.txt"
-_EXPORTED = "exported.txt"
 _CONSTRAINTS = "constraints.txt"
 _OVERRIDES = "overrides.txt"
 _NEVER = 'python_version < "0"'
@@ -75,40 +74,26 @@ def environment_key(
     return digest.hexdigest()[:32]
 
 
-@dataclass(frozen=True, slots=True)
 class Recipe:
-    """How one environment is made, in its home."""
+    """How one environment is made, in its home; the commands may write into `scratch`."""
 
-    home: Path
-    uv: str
-    settings: BuildSettings
-    downloads: Path
-    scratch: Path
-    """A folder that the commands may write into."""
-
-    @property
-    def venv(self) -> Path:
-        """The virtual environment."""
-        return self.home / "venv"
-
-    @property
-    def python(self) -> Path:
-        """Its interpreter."""
-        return self.venv / "bin" / "python"
-
-    @property
-    def exported(self) -> Path:
+    def __init__(
+        self, home: Path, uv: str, settings: BuildSettings, downloads: Path, scratch: Path
+    ) -> None:
+        self.home = home
+        self.uv = uv
+        self.settings = settings
+        self.downloads = downloads
+        self.venv = home / "venv"
+        self.python = self.venv / "bin" / "python"
+        self.exported = scratch / "exported.txt"
         """The list of what a lock pins."""
-        return self.scratch / _EXPORTED
-
-    @property
-    def variables(self) -> Mapping[str, str]:
-        """Further variables of the commands: no question, no colour, no other Python."""
-        return {
-            "UV_CACHE_DIR": str(self.downloads / "uv"),
+        self.variables = {
+            "UV_CACHE_DIR": str(downloads / "uv"),
             "UV_PYTHON_DOWNLOADS": "never",
             "NO_COLOR": "1",
         }
+        """Further variables of the commands: no question, no colour, no other Python."""
 
     def make_venv(self) -> list[str]:
         """Return the command that makes the virtual environment."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 JOURNAL = "journal.jsonl"
@@ -24,76 +23,34 @@ _COMMIT = "commit"
 _ODD = re.compile(r"[^\w.-]+|^[.-]", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
 class RunFolder:
     """The places of a run."""
 
-    folder: Path
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data = folder.parent.parent
+        """The platform's."""
+        self.source = folder / "source"
+        self.datasets = folder / "datasets"
+        self.home = folder / "home"
+        self.temporary = folder / "tmp"
+        self.journal_dir = folder / "kept"
+        self.output = folder / "output"
+        """The file of what pytest printed."""
+        self.build_log = folder / "build-output"
+        self.report = folder / "results" / "report.json"
+        self.trained = folder / "trained"
+        """The folder of the trainer, which is kept."""
+        self.lock = folder / "lock"
+        """The file that is locked while a process of the run lives."""
+        self.trainer_lock = folder / "trainer.lock"
+        self.written = (self.home, self.temporary, self.journal_dir, self.report.parent)
+        """The folders that child processes write into, but for the work tree."""
 
     @classmethod
     def of_run(cls, data: Path, run_id: str) -> RunFolder:
         """Return the folder of a run; it need not exist."""
         return cls(data.absolute() / "runs" / run_id)
-
-    @property
-    def data(self) -> Path:
-        """The platform's data."""
-        return self.folder.parent.parent
-
-    @property
-    def source(self) -> Path:
-        """The work tree."""
-        return self.folder / "source"
-
-    @property
-    def datasets(self) -> Path:
-        """The folder of the dataset."""
-        return self.folder / "datasets"
-
-    @property
-    def home(self) -> Path:
-        """The home directory of the child processes."""
-        return self.folder / "home"
-
-    @property
-    def temporary(self) -> Path:
-        """The folder for their temporary files."""
-        return self.folder / "tmp"
-
-    @property
-    def journal_dir(self) -> Path:
-        """The folder in which the evaluation is kept."""
-        return self.folder / "kept"
-
-    @property
-    def output(self) -> Path:
-        """The file of what pytest printed."""
-        return self.folder / "output"
-
-    @property
-    def build_log(self) -> Path:
-        """The file of what the build of its environment printed."""
-        return self.folder / "build-output"
-
-    @property
-    def report(self) -> Path:
-        """The file of the JSON report."""
-        return self.folder / "results" / "report.json"
-
-    @property
-    def trained(self) -> Path:
-        """The folder of the trainer, which is kept."""
-        return self.folder / "trained"
-
-    @property
-    def lock(self) -> Path:
-        """The file that is locked while a process of the run lives."""
-        return self.folder / "lock"
-
-    @property
-    def trainer_lock(self) -> Path:
-        """The file that is locked while the trainer lives."""
-        return self.folder / "trainer.lock"
 
     @property
     def commit(self) -> str | None:
@@ -109,11 +66,6 @@ class RunFolder:
         """Make the folders, for their owners alone."""
         for folder in (self.folder.parent, self.folder, *self.written):
             folder.mkdir(mode=0o700, exist_ok=True)
-
-    @property
-    def written(self) -> tuple[Path, ...]:
-        """The folders that child processes write into, but for the work tree."""
-        return self.home, self.temporary, self.journal_dir, self.report.parent
 
     def let_in(self) -> None:
         """Let another user go to the folders that are its own; none can be listed."""
