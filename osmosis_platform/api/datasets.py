@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from osmosis_ai.platform.config_models import Rule
-from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
+from pytest_osmosis.dataset.formats import SUFFIXES, SUFFIXES_SHOWN
 
 from ..database.connection import Database
 from ..database.models import Dataset
@@ -25,23 +25,20 @@ from ..errors import Refused
 from ..execution.deletion import delete_dataset
 from ..http.bodies import CLOSE, content_length
 from ..http.endpoints import ApiAnswer, ApiCall, Endpoint, Needs
-from ..http.validation import (
-    Fields,
-    Page,
-    check_size,
-    checked_extension,
-    is_file_name,
-    page_document,
-    refused_fields,
-)
+from ..http.validation import Fields, Page, page_document, refused_fields
 from ..settings import ServerLimits
 
 PATH = "/api/cli/datasets"
 ONE = f"{PATH}/{{id}}"
 
 
+_NAME_BYTES = 255
+
+
 def _file_name(text: str) -> str:
-    if not is_file_name(text):
+    """Return the name of a file, which is no path."""
+    is_path = "/" in text or "\\" in text or text.startswith(".")
+    if is_path or not text.isprintable() or len(text.encode("utf-8", "replace")) > _NAME_BYTES:
         raise ValueError
     return text
 
@@ -77,10 +74,14 @@ class Completion(Fields):
 
 def _create(call: ApiCall[NewDataset, None]) -> ApiAnswer:
     limits = call.settings.limits
-    extension = checked_extension(call.body.extension)
+    extension = call.body.extension.removeprefix(".").lower()
+    if f".{extension}" not in SUFFIXES:
+        raise refused_fields([("extension", f"must be one of {SUFFIXES_SHOWN}")])
     if not call.body.file_name.lower().endswith(f".{extension}"):
         raise refused_fields([("file_name", "must end in the extension")])
-    check_size(call.body.file_size, limits.dataset_bytes)
+    if call.body.file_size > limits.dataset_bytes:
+        message = f"file_size: a dataset has at most {limits.dataset_bytes:,} bytes"
+        raise Refused(413, "too_large", message, field="file_size")
     dataset = records.create(
         call.session,
         call.workspace,

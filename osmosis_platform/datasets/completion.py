@@ -20,8 +20,8 @@ def complete(
     files: DatasetFiles,
     dataset: Dataset,
     etags: Mapping[int, str],
-) -> Dataset:
-    """Return the dataset once it is whole; one that is already stays as it is.
+) -> None:
+    """Make the dataset whole; one that is already stays as it is.
 
     Raises:
         Refused: when parts are missing or others than expected, or it is no dataset.
@@ -30,7 +30,7 @@ def complete(
         with database.reading() as session:
             found = _still_there(session, dataset)
         if found.status == "ready":
-            return found
+            return
         if found.status != "uploading":
             raise Refused(409, "upload_failed", f"the upload has failed: {found.error}")
         parts = files.parts()
@@ -39,8 +39,12 @@ def complete(
         try:
             row_count = checks.count_rows(files)
         except NoDataset as error:
-            return _failed(database, files, found, error)
-        return _ready(database, files, found, row_count)
+            raise _failed(database, files, found, error) from None
+        with database.writing() as session:
+            found = _still_there(session, dataset)
+            found.status = "ready"
+            found.row_count = row_count
+        files.remove_parts()
 
 
 def _still_there(session: Session, dataset: Dataset) -> Dataset:
@@ -74,18 +78,7 @@ def _refuse(code: str, problem: str, numbers: list[int]) -> None:
     )
 
 
-def _ready(
-    database: Database, files: DatasetFiles, dataset: Dataset, row_count: int | None
-) -> Dataset:
-    with database.writing() as session:
-        found = _still_there(session, dataset)
-        found.status = "ready"
-        found.row_count = row_count
-    files.remove_parts()
-    return found
-
-
-def _failed(database: Database, files: DatasetFiles, dataset: Dataset, error: NoDataset) -> Dataset:
+def _failed(database: Database, files: DatasetFiles, dataset: Dataset, error: NoDataset) -> Refused:
     # The path in the message is the platform's business.
     message, *rows = str(error).replace(str(files.rows), dataset.file_name).splitlines()
     if rows:
@@ -95,4 +88,4 @@ def _failed(database: Database, files: DatasetFiles, dataset: Dataset, error: No
         found.status = "failed"
         found.error = message
     files.remove()
-    raise Refused(422, "invalid_dataset", f"the file is no dataset: {message}")
+    return Refused(422, "invalid_dataset", f"the file is no dataset: {message}")

@@ -91,21 +91,11 @@ def ready_dataset(session: Session, workspace_id: str, name: str) -> Dataset | N
 
     It is not deleted before the transaction ends.
     """
-    for dataset in ready_datasets(session, workspace_id, name):
+    for dataset in _of_name(session, workspace_id, name, READY):
         held = _newest_first(workspace_id, READY).where(Dataset.id == dataset.id)
         if session.scalar(held.with_for_update(read=True)) is not None:
             return dataset
     return None
-
-
-def ready_datasets(session: Session, workspace_id: str, name: str) -> list[Dataset]:
-    """Return all datasets of a name that can be used, the one that runs use first."""
-    return _of_name(session, workspace_id, name, READY)
-
-
-def stem(dataset: Dataset) -> str:
-    """Return the name of the file without its extension, as configs have it."""
-    return dataset.file_name[: -len(dataset.extension) - 1]
 
 
 def _newest_first(workspace_id: str, condition: ColumnElement[bool]) -> Select[Dataset]:
@@ -125,8 +115,8 @@ def _of_name(
 
 
 def _names(dataset: Dataset) -> tuple[str, str, str]:
-    """Return the names by which runs find a dataset, the most exact one first."""
-    return dataset.id, dataset.file_name, stem(dataset)
+    """Return the names by which runs find a dataset, the most exact one first; last the stem."""
+    return dataset.id, dataset.file_name, dataset.file_name[: -len(dataset.extension) - 1]
 
 
 def dataset_document(dataset: Dataset) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from osmosis_ai.platform.config_models import broken_rule
-from pytest_osmosis.dataset.formats import SUFFIXES, SUFFIXES_SHOWN
 
 from ..errors import Refused
 
@@ -64,30 +63,6 @@ def _rule(found: ErrorDetails) -> str:
         return f"must be {rule}"
     message = found["msg"]
     return message[0].lower() + message[1:]
-
-
-NAME_BYTES = 255
-
-
-def is_file_name(text: str) -> bool:
-    """Return whether it is the name of a file, and no path."""
-    is_path = "/" in text or "\\" in text or text.startswith(".")
-    return not is_path and text.isprintable() and len(text.encode("utf-8", "replace")) <= NAME_BYTES
-
-
-def checked_extension(text: str) -> str:
-    """Return an extension without its dot, in lower case; refuse one of no known format."""
-    extension = text.removeprefix(".").lower()
-    if f".{extension}" not in SUFFIXES:
-        raise refused_fields([("extension", f"must be one of {SUFFIXES_SHOWN}")])
-    return extension
-
-
-def check_size(size: int, limit: int) -> None:
-    """Refuse a file that is too large."""
-    if size > limit:
-        message = f"file_size: a dataset has at most {limit:,} bytes"
-        raise Refused(413, "too_large", message, field="file_size")
 
 
 def check_value(value: str, limit: int) -> None:

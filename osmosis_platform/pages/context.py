@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy.orm import Session
@@ -104,7 +104,6 @@ class PageContext:
         )
 
 
-T = TypeVar("T")
 Shows = Callable[[PageContext], Response]
 Does = Callable[[PageContext, Mapping[str, str]], Response]
 
@@ -134,8 +133,10 @@ def done_by(handler: Does, shows: Shows, *, viewers_may: bool = False) -> Page:
         try:
             with database_of(request).writing() as session:
                 context = context_of(request, session)
-                if not viewers_may:
-                    check_may_write(context)
+                if not viewers_may and not context.workspace.may_write:
+                    where = f"the workspace {context.workspace.name}"
+                    message = f"your role in {where} is viewer: you can only look"
+                    raise Refused(403, "forbidden", message)
                 return handler(context, fields)
         except Refused as error:
             if error.status not in (409, 422):
@@ -145,21 +146,10 @@ def done_by(handler: Does, shows: Shows, *, viewers_may: bool = False) -> Page:
     return respond
 
 
-def look(
-    request: Request, handler: Callable[[PageContext], T], refused: Refused | None = None
-) -> T:
-    """Return what a handler makes of a request that changes nothing."""
+def look(request: Request, handler: Shows, refused: Refused | None = None) -> Response:
+    """Return what a page that only looks makes of a request."""
     with database_of(request).reading() as session:
         return handler(context_of(request, session, refused))
-
-
-def check_may_write(context: PageContext) -> None:
-    """Refuse a visitor who may only look."""
-    if not context.workspace.may_write:
-        message = (
-            f"your role in the workspace {context.workspace.name} is viewer: you can only look"
-        )
-        raise Refused(403, "forbidden", message)
 
 
 def context_of(request: Request, session: Session, refused: Refused | None = None) -> PageContext:

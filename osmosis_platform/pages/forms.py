@@ -33,7 +33,7 @@ def form_token(vault: Vault, cookie: str) -> str:
 
 async def read_form(request: Request, cookie_name: str) -> dict[str, str]:
     """Return the fields of a form; refuse one that does not come from our own page."""
-    check_origin(request)
+    _check_origin(request)
     limits = request.app.state.settings.limits
     body = await read_body(request, limit=limits.form_bytes, timeout_s=limits.body_timeout_s)
     content_type = request.headers.get("content-type", "").partition(";")[0]
@@ -44,11 +44,13 @@ async def read_form(request: Request, cookie_name: str) -> dict[str, str]:
     except ValueError:
         raise Refused(400, "invalid_form", "the form cannot be read") from None
     fields = dict(pairs)
-    check_token(request, cookie_name, fields.pop("token", ""))
+    cookie, vault = request.cookies.get(cookie_name, ""), request.app.state.vault
+    if not cookie or not vault.is_signature(f"form {cookie}", fields.pop("token", "")):
+        raise _foreign()
     return fields
 
 
-def check_origin(request: Request) -> None:
+def _check_origin(request: Request) -> None:
     """Refuse what a browser says that another site has sent; an old one says the origin alone."""
     site, origin = (request.headers.get(name) for name in ("sec-fetch-site", "origin"))
     if site is None and origin is not None:
@@ -60,14 +62,6 @@ def check_origin(request: Request) -> None:
 
 def _host(url: str) -> str:
     return url.partition("//")[2].lower()
-
-
-def check_token(request: Request, cookie_name: str, token: str) -> None:
-    """Refuse a form without the token of the browser's cookie."""
-    cookie = request.cookies.get(cookie_name, "")
-    vault: Vault = request.app.state.vault
-    if not cookie or not vault.is_signature(f"form {cookie}", token):
-        raise _foreign()
 
 
 def _foreign() -> Refused:
