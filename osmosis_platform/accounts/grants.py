@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from ..accounts.tokens import issue
+from ..database.connection import count
 from ..database.models import DeviceGrant, Token, now
 from ..errors import Refused
 from ..identifiers import digest, new_token, new_user_code
@@ -20,8 +21,7 @@ SLOW_DOWN_S = 5
 def authorize(session: Session, device_name: str, limits: ServerLimits) -> tuple[DeviceGrant, str]:
     """Record a device that asks; return its grant and the code by which it will ask again."""
     session.execute(delete(DeviceGrant).where(DeviceGrant.expires_at <= now()))
-    waiting = session.scalar(select(func.count()).select_from(DeviceGrant)) or 0
-    if waiting >= MAX_PENDING:
+    if count(session, DeviceGrant.expires_at > now()) >= MAX_PENDING:
         raise Refused(
             429,
             "too_many",

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from sqlalchemy import ColumnElement, delete, func, select, update
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
 
-from ..database.models import Base, Member, Run, Token, User, Workspace, now
+from ..database.connection import count
+from ..database.models import Member, Run, Token, User, Workspace, now
 from ..identifiers import timestamp
 from .passwords import hash_password, problem
 from .roles import ROLES
@@ -221,10 +222,9 @@ def _folder(text: str) -> str:
 
 def user_documents(session: Session) -> Iterator[dict[str, Any]]:
     """Yield a document of each user, by name; `tokens` counts those that serve."""
-    serving = (Token.revoked_at.is_(None), Token.expires_at > now())
-    tokens = _counted(session, Token, Token.user_id, *serving)
     query = select(User).where(User.removed_at.is_(None)).order_by(User.name)
     for user in session.scalars(query).all():
+        serving = (Token.revoked_at.is_(None), Token.expires_at > now())
         mine = workspaces_of(session, user.id)
         yield {
             "id": user.id,
@@ -232,33 +232,20 @@ def user_documents(session: Session) -> Iterator[dict[str, Any]]:
             "email": user.email,
             "has_password": user.password_hash is not None,
             "workspaces": [{"name": workspace.name, "role": role} for workspace, role in mine],
-            "tokens": tokens.get(user.id, 0),
+            "tokens": count(session, Token.user_id == user.id, *serving),
             "created_at": timestamp(user.created_at),
         }
 
 
 def workspace_documents(session: Session) -> Iterator[dict[str, Any]]:
     """Yield a document of each workspace, by name."""
-    members = _counted(session, Member, Member.workspace_id)
-    runs = _counted(session, Run, Run.workspace_id)
     for each in session.scalars(select(Workspace).order_by(Workspace.name)).all():
         yield {
             "id": each.id,
             "name": each.name,
             "repository": each.repository,
             "clone_url": each.clone_url,
-            "members": members.get(each.id, 0),
-            "runs": runs.get(each.id, 0),
+            "members": count(session, Member.workspace_id == each.id),
+            "runs": count(session, Run.workspace_id == each.id),
             "created_at": timestamp(each.created_at),
         }
-
-
-def _counted(
-    session: Session,
-    table: type[Base],
-    key: InstrumentedAttribute[str] | InstrumentedAttribute[str | None],
-    *conditions: ColumnElement[bool],
-) -> dict[str | None, int]:
-    """Return how many rows of a table there are for each value of a column."""
-    query = select(key, func.count()).select_from(table).where(*conditions).group_by(key)
-    return {row[0]: row[1] for row in session.execute(query)}

@@ -143,11 +143,10 @@ def remove_workspace(name: str, yes: bool, place: DataPlace, as_json: bool) -> N
     Example:
       osmosis platform workspace remove agents
     """
-    from sqlalchemy import func, select
-
     from pytest_osmosis.escaping import counted
 
     from ..accounts import registry
+    from ..database.connection import count
     from ..database.models import Run
     from ..execution import deletion
 
@@ -155,12 +154,11 @@ def remove_workspace(name: str, yes: bool, place: DataPlace, as_json: bool) -> N
     with looking(place) as session:
         workspace = registry.find_workspace(session, name)
         deletion.check_ended(session, workspace)
-        ours = select(func.count()).where(Run.workspace_id == workspace.id)
-        runs = counted(session.scalar(ours) or 0, "run")
+        runs = counted(count(session, Run.workspace_id == workspace.id), "run")
     ask(f"Remove {name} of {workspace.repository} with {runs}, for good?", yes=yes)
     with accounts_opened(place) as database:
-        count = deletion.remove_workspace(database, place.data, name)
-    document = {"name": name, "removed": True, "runs": count}
+        removed = deletion.remove_workspace(database, place.data, name)
+    document = {"name": name, "removed": True, "runs": removed}
     show(document, f"Removed the workspace {name}.", as_json=as_json)
 
 

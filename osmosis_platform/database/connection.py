@@ -16,7 +16,17 @@ from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    Engine,
+    create_engine,
+    event,
+    func,
+    make_url,
+    select,
+)
 from sqlalchemy.exc import ArgumentError, InvalidRequestError, OperationalError
 from sqlalchemy.orm import Session
 
@@ -83,6 +93,11 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+def count(session: Session, *conditions: ColumnElement[bool]) -> int:
+    """Return how many rows of a table meet conditions."""
+    return session.scalar(select(func.count()).where(*conditions)) or 0
 
 
 def lock(session: Session, row: object) -> bool:

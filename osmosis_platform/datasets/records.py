@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import Session
 
 from ..accounts.tokens import CallerWorkspace
+from ..database.connection import count
 from ..database.models import Dataset, now
 from ..errors import Refused, not_found
 from ..identifiers import timestamp
@@ -34,7 +35,7 @@ def create(
     limits: ServerLimits,
 ) -> Dataset:
     """Record a dataset whose file is going to be uploaded."""
-    if count(session, workspace.id) >= limits.datasets:
+    if count(session, Dataset.workspace_id == workspace.id, LISTED) >= limits.datasets:
         message = f"the workspace has {limits.datasets} datasets, which is the limit"
         raise Refused(409, "too_many", message)
     is_simple = file_size <= limits.simple_upload_bytes
@@ -77,13 +78,7 @@ def newest(
     """Return some datasets of the workspace, the newest first, and how many there are."""
     query = _newest_first(workspace_id, LISTED)
     found = session.scalars(query.limit(limit).offset(offset)).all()
-    return found, count(session, workspace_id)
-
-
-def count(session: Session, workspace_id: str) -> int:
-    """Return how many datasets the workspace has."""
-    ours = (Dataset.workspace_id == workspace_id, LISTED)
-    return session.scalar(select(func.count()).select_from(Dataset).where(*ours)) or 0
+    return found, count(session, Dataset.workspace_id == workspace_id, LISTED)
 
 
 def ready_dataset(session: Session, workspace_id: str, name: str) -> Dataset | None:

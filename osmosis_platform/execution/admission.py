@@ -11,12 +11,14 @@ from sqlalchemy.orm import Session
 from pytest_osmosis.dataset.sampling import sample_size
 
 from ..accounts.tokens import CallerWorkspace
+from ..database.connection import count
 from ..database.models import Dataset, Run
 from ..datasets.records import ready_dataset
 from ..errors import Refused
 from ..identifiers import new_run_name
-from ..runs import logs, records
+from ..runs import logs
 from ..runs.kinds import EVALUATION, TRAINING, RunKind
+from ..runs.records import UNDER_WAY
 from ..runs.submissions import Submission
 from ..settings import ServerLimits, Settings
 from ..vault.records import missing
@@ -113,7 +115,7 @@ def _find_dataset(
     workspace_id: str,
 ) -> Dataset:
     """Return the dataset; refuse a submission that is too large, or names what is not there."""
-    if records.count_going_on(session, user_id) >= limits.runs:
+    if count(session, Run.creator_id == user_id, UNDER_WAY) >= limits.runs:
         message = (
             f"{limits.runs} of your runs have not ended, which is the limit; stop some, or wait"
         )

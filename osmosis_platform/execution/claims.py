@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import DateTime, Select, and_, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from ..database.connection import Database
+from ..database.connection import Database, count
 from ..database.models import Run, User, now
 from ..runs import logs
 from ..runs.kinds import EVALUATION
@@ -156,8 +156,8 @@ class Claims:
         if self.of_user is None or run.status == "running":
             return True
         session.get(User, run.creator_id, with_for_update=True)
-        query = select(func.count()).where(UNDER_WAY, Run.creator_id == run.creator_id)
-        return (session.scalar(query.where(Run.status == "running")) or 0) < self.of_user
+        ours = (UNDER_WAY, Run.creator_id == run.creator_id, Run.status == "running")
+        return count(session, *ours) < self.of_user
 
     def _hold(self, session: Session, run: Run) -> None:
         run.executed_by = self.owner

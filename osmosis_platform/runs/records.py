@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, or_, select
 from sqlalchemy.orm import Session, defer
 
 from osmosis_ai.platform.answers import ENDED
 
 from ..accounts.tokens import CallerWorkspace
-from ..database.connection import lock
+from ..database.connection import count, lock
 from ..database.models import Run, now
 from ..errors import Refused, not_found
 from . import logs
@@ -21,12 +21,6 @@ UNDER_WAY = and_(Run.completed_at.is_(None), Run.status.not_in(ENDED))
 """An index has the runs that meet the first condition, which the second implies."""
 _WITHOUT_REPORT = (defer(Run.executed_by), defer(Run.lease_until), defer(Run.interruptions))
 """SQLite keeps these behind the report, and reads all of that to reach them."""
-
-
-def count_going_on(session: Session, user_id: str) -> int:
-    """Return how many runs of a user have not ended."""
-    ours = (Run.creator_id == user_id, UNDER_WAY)
-    return session.scalar(select(func.count()).select_from(Run).where(*ours)) or 0
 
 
 def going_on(session: Session, *conditions: ColumnElement[bool]) -> Sequence[Run]:
@@ -70,11 +64,11 @@ def newest(
 ) -> tuple[Sequence[Run], int]:
     """Return some runs that meet conditions, and how many do: by `first`, then the newest first."""
     ours = (Run.workspace_id == workspace.id, Run.kind == kind.name, *conditions)
-    total = session.scalar(select(func.count()).select_from(Run).where(*ours)) or 0
     order = (*first, Run.created_at.desc(), Run.id)
     found = select(Run.id).where(*ours).order_by(*order).limit(limit).offset(offset)
     query = select(Run).where(Run.id.in_(found)).order_by(*order)
-    return session.scalars(query.options(*_WITHOUT_REPORT)).all(), total
+    runs = session.scalars(query.options(*_WITHOUT_REPORT)).all()
+    return runs, count(session, *ours)
 
 
 def stop(session: Session, kind: RunKind, run: Run) -> Run:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from osmosis_ai.secret import Secret
 
+from ..database.connection import count
 from ..database.models import StoredSecret
 from ..errors import Refused
 from .cipher import Vault
@@ -39,7 +40,7 @@ def store(
 ) -> tuple[StoredSecret, bool]:
     """Store a secret, in place of one of the same name and scope; and whether it is new."""
     secret = _find(session, workspace_id, owner_of(scope, user_id), name)
-    if secret is None and _count(session, StoredSecret.workspace_id == workspace_id) >= limit:
+    if secret is None and count(session, StoredSecret.workspace_id == workspace_id) >= limit:
         raise Refused(409, "too_many", f"the workspace has {limit} secrets, which is the limit")
     is_new = secret is None
     if secret is None:
@@ -74,7 +75,7 @@ def visible(
     owners = [owner_of(scope, user_id) for scope in scopes]
     ours = (StoredSecret.workspace_id == workspace_id) & StoredSecret.owner.in_(owners)
     query = select(StoredSecret).where(ours).order_by(StoredSecret.name, StoredSecret.owner)
-    return session.scalars(query.limit(limit).offset(offset)).all(), _count(session, ours)
+    return session.scalars(query.limit(limit).offset(offset)).all(), count(session, ours)
 
 
 def missing(session: Session, workspace_id: str, user_id: str, names: Iterable[str]) -> list[str]:
@@ -123,7 +124,3 @@ def _find(session: Session, workspace_id: str, owner: str, name: str) -> StoredS
             StoredSecret.name == name,
         )
     )
-
-
-def _count(session: Session, condition: ColumnElement[bool]) -> int:
-    return session.scalar(select(func.count()).select_from(StoredSecret).where(condition)) or 0

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import event
 
 from osmosis_platform.accounts.tokens import CallerWorkspace
-from osmosis_platform.database.connection import Database
-from osmosis_platform.database.models import Base
+from osmosis_platform.database.connection import Database, count
+from osmosis_platform.database.models import Base, Run
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.runs import records
 from osmosis_platform.runs.kinds import EVALUATION
@@ -21,7 +21,7 @@ HOME = CallerWorkspace("1", "home", "acme/home", "owner")
 
 def submit(database: Database) -> None:
     with database.reading() as session:
-        records.count_going_on(session, "1")
+        count(session, Run.creator_id == "1", records.UNDER_WAY)
 
 
 def show(database: Database) -> None:
