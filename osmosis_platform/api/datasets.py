@@ -17,10 +17,8 @@ from pytest_osmosis.dataset.formats import SUFFIXES, SUFFIXES_SHOWN
 
 from ..database.connection import Database
 from ..database.models import Dataset
-from ..datasets import records, upload_urls
-from ..datasets.completion import complete
+from ..datasets import records, uploads
 from ..datasets.files import DatasetFiles, PartWriter, upload_gone
-from ..datasets.upload_urls import upload_document
 from ..errors import Refused
 from ..execution.deletion import delete_dataset
 from ..http.bodies import CLOSE, content_length
@@ -115,7 +113,7 @@ def _complete(call: ApiCall[Completion, None]) -> ApiAnswer:
     etags = {part.part_number: part.etag for part in call.body.parts}
     if len(etags) != len(call.body.parts):
         raise refused_fields([("parts", "name a part twice")])
-    complete(call.database, call.checks, _files(call, dataset), dataset, etags)
+    uploads.complete(call.database, call.checks, _files(call, dataset), dataset, etags)
     with call.database.reading() as session:
         return ApiAnswer(
             records.dataset_document(records.find(session, call.workspace.id, dataset.id))
@@ -158,7 +156,7 @@ def _files(call: ApiCall[Any, Any], dataset: Dataset) -> DatasetFiles:
 
 def _upload(call: ApiCall[Any, Any], dataset: Dataset) -> dict[str, Any]:
     expires_s = call.settings.limits.upload_expires_s
-    return upload_document(call.vault, call.base_url, dataset, expires_s)
+    return uploads.upload_document(call.vault, call.base_url, dataset, expires_s)
 
 
 DATASETS = (
@@ -182,9 +180,9 @@ async def upload(request: Request) -> Response:
     expires, signature = (request.query_params.get(key, "") for key in ("expires", "signature"))
     number = _number(request.path_params["number"])
     vault = request.app.state.vault
-    upload_urls.check(vault, dataset_id, number, _number(expires), signature)
+    uploads.check(vault, dataset_id, number, _number(expires), signature)
     dataset = await run_in_threadpool(_find, request.app.state.database, dataset_id)
-    size = upload_urls.part_size(dataset, number)
+    size = uploads.part_size(dataset, number)
     if content_length(request) not in (None, size):
         raise _wrong_size(size)
     settings = request.app.state.settings
@@ -236,4 +234,4 @@ def _wrong_size(size: int) -> Refused:
     return Refused(400, "wrong_size", f"this part has {size:,} bytes", headers=CLOSE)
 
 
-UPLOADS = [Route(f"{upload_urls.PATH}/{{id}}/{{number}}", upload, methods=["PUT"])]
+UPLOADS = [Route(f"{uploads.PATH}/{{id}}/{{number}}", upload, methods=["PUT"])]

@@ -170,7 +170,7 @@ def test_a_url_serves_its_own_part_until_it_expires(
     owner: httpx.Client, platform_server: PlatformServer
 ) -> None:
     from osmosis_platform.database.models import Dataset
-    from osmosis_platform.datasets.upload_urls import upload_document
+    from osmosis_platform.datasets.uploads import upload_document
 
     dataset, other = create(owner, ROW), create(owner, ROW)
     url = dataset["upload"]["presigned_url"]
