@@ -14,9 +14,9 @@ MOST = {
     "osmosis_ai": 19_690,
     "osmosis_cli": 9_161,
     "osmosis_executors": 2_022,
-    "osmosis_platform": 11_495,
+    "osmosis_platform": 11_225,
     "pytest_osmosis": 28_129,
-    "tests": 59_457,
+    "tests": 59_428,
 }
 
 
