@@ -16,7 +16,7 @@ MOST = {
     "osmosis_executors": 2_022,
     "osmosis_platform": 11_225,
     "pytest_osmosis": 28_129,
-    "tests": 59_428,
+    "tests": 58_623,
 }
 
 

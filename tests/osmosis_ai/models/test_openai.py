@@ -17,7 +17,7 @@ from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.models.rate_limiter import RateLimiter
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
-from tests.support.endpoint_faults import wrong_key_in_a_500
+from tests.support.endpoint_faults import FAULTS
 from tests.support.endpoints import Ask, Endpoint, completion, reply
 
 KEY = "sk-proj-a+b/c=0123456789"
@@ -375,7 +375,7 @@ def test_a_500_is_otherwise_one_that_may_pass(shared: Endpoint) -> None:
     async def after_an_answer(endpoint: Endpoint) -> ProviderError:
         chat = opened(endpoint, "m")
         await chat.complete([])
-        endpoint.answers = lambda ask: wrong_key_in_a_500(ask)
+        endpoint.answers = FAULTS["500-wrong-key"]
         with pytest.raises(ProviderError) as caught:
             await chat.complete([])
         await chat.aclose()
@@ -528,6 +528,10 @@ NO_JSON = {
 }
 
 
+@pytest.mark.fault(
+    "a 200 is nested deeply, has endless numbers, or is not UTF-8",
+    "an answer has no choices or no message",
+)
 @pytest.mark.parametrize("model", NO_JSON)
 def test_a_200_that_is_no_answer_is_tried_once_more(shared: Endpoint, model: str) -> None:
     failure = error(shared, f"fault-{model}", "always")
@@ -556,7 +560,10 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.fault("the connection breaks before, within or behind the headers, or in the body")
+@pytest.mark.fault(
+    "the connection breaks before, within or behind the headers, or in the body",
+    "it has a passing trouble (408, 409, 429, 5xx)",
+)
 @pytest.mark.parametrize(("model", "content", "retries"), ANSWERS)
 def test_an_unusual_answer_is_read_and_what_passes_is_tried_again(
     shared: Endpoint, model: str, content: str | None, retries: int
@@ -607,7 +614,14 @@ FAILURES = [
 ]  # fmt: skip
 
 
-@pytest.mark.fault("it does not know the model (404)", "a 200 holds an error")
+@pytest.mark.fault(
+    "it does not know the model (404)",
+    "a 200 holds an error",
+    "it forbids another try (`x-should-retry: false`)",
+    "a 200 is JSON but no object",
+    "an answer is a number",
+    "a tool call is of an unknown tool, lacks an id or repeats one",
+)
 @pytest.mark.parametrize(("model", "kind", "tries", "said"), FAILURES)
 def test_what_does_not_pass_is_told_and_ends_the_session_where_no_row_can_succeed(
     shared: Endpoint, model: str, kind: str, tries: int, said: str

@@ -522,3 +522,4 @@ def test_an_errors_control_characters_are_escaped_in_the_short_summary_too(
     session = project.run("--tb=no", "-rfE")
     assert "ValueError: a\\x00\\x1b[31mb\\x9bc" in session.out
     assert not {"\0", "\x1b", "\x9b"} & set(session.out)
+    assert "ground truth" not in session.out  # no section

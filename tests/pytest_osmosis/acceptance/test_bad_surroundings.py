@@ -54,6 +54,7 @@ def test_the_report_is_the_same_without_parts_of_pytest_and_with_others(
     assert session.ret == 1, session.out + session.err
     assert [run["outcome"] for run in session.runs] == ["passed", "failed", "passed"]
     assert "INTERNALERROR" not in session.out
+    assert ("osmosis summary" in session.out) is not ({"-qq", "-pno:terminal"} & {*options})
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,7 @@ def slow(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize(
-    ("workers", "size"),
-    [(0, 5), (0, 24), pytest.param(2, 5, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize(("workers", "size"), [(0, 5), pytest.param(2, 5, marks=pytest.mark.slow)])
 def test_as_many_are_in_flight_and_never_more(slow: Project, workers: int, size: int) -> None:
     slow.endpoint.full_at = size
     session = slow.run(f"--batch-size={size}", workers=workers)
@@ -140,54 +137,3 @@ def test_late(rollout): ...
     session = project.run(workers=workers, agent=None, data=None, eval_fn=None)
     assert session.outcomes == {"passed": 5}
     assert project.endpoint.requests == 4
-
-
-def test_runs_overlap_behind_an_ordinary_test_that_another_plugin_runs(project: Project) -> None:
-    project.rows("one", name="early.jsonl")
-    project.rows("two", "three", name="late.jsonl")
-    project.write(
-        "conftest.py",
-        """
-import pytest
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item):
-    return True if item.name == "test_ordinary" else None
-""",
-    )
-    project.write(
-        "meeting.py",
-        """
-import asyncio
-from agent import Agent
-
-class Meeting(Agent):
-    began = 0
-    both = asyncio.Event()
-
-    async def run(self, ctx):
-        self.began += 1
-        if self.began == 2:
-            self.both.set()
-        await asyncio.wait_for(self.both.wait(), 30)
-        return await super().run(ctx)
-
-agent_loop = Meeting()
-""",
-    )
-    project.write(
-        "test_it.py",
-        """
-import pytest
-
-@pytest.mark.osmosis(agent="agent:agent_loop", data="early.jsonl")
-def test_early(rollout): ...
-
-def test_ordinary(): ...
-
-@pytest.mark.osmosis(agent="meeting:agent_loop", data="late.jsonl")
-def test_late(rollout): ...
-""",
-    )
-    session = project.run("--batch-size=2", agent=None, data=None, eval_fn=None)
-    assert session.outcomes == {"passed": 3}

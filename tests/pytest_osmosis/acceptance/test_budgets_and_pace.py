@@ -51,11 +51,11 @@ def test_a_spent_time_budget_finishes_what_is_in_flight(
     project: Project, endpoint: Endpoint, workers: int
 ) -> None:
     endpoint.latency_s = 0.1
-    project.rows(*(f"row {number}" for number in range(100)))
-    session = project.run("--osmosis-max-time=0.5", "--batch-size=2", workers=workers)
+    project.rows(*(f"row {number}" for number in range(50)))
+    session = project.run("--osmosis-max-time=0.25", "--batch-size=2", workers=workers)
     assert session.ret == 1
-    assert stopped(session) == "stopped: the time budget of 0.5 s is spent"
-    assert session.report["summary"]["total_runs"] == endpoint.requests < 100
+    assert stopped(session) == "stopped: the time budget of 0.25 s is spent"
+    assert session.report["summary"]["total_runs"] == endpoint.requests < 50
     assert all(run["outcome"] == "passed" for run in session.runs)
 
 

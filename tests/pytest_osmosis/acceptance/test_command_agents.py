@@ -98,35 +98,31 @@ def test_a_grader_judges_a_program_too(project: Project) -> None:
     assert run(project, ANSWER, eval_fn=None, grader="graders:Exact").outcomes == {"passed": 1}
 
 
-def test_a_program_that_gives_no_reward_says_how_it_could(project: Project) -> None:
-    project.rows("a")
-    session = run(project, ANSWER, eval_fn=None)
-    assert session.outcomes == {"errors": 1}
-    assert 'print {"messages": [...], "reward": ...}' in session.runs[0]["error"]
+FAILING = """
+wish = request["messages"][-1]["content"]
+if wish == "fail":
+    sys.stderr.write("no such tool: añadir\\n")
+    sys.exit(3)
+if wish == "kill":
+    os.kill(os.getpid(), 9)
+print(asked(request["messages"])["content"])
+"""
 
 
-def test_a_program_that_fails_is_quoted(project: Project) -> None:
-    project.rows("a")
-    session = run(project, 'sys.stderr.write("no such tool: añadir\\n")\nsys.exit(3)')
-    assert session.outcomes == {"failed": 1}
-    [found] = session.runs
-    assert found["error_type"] == "agent"
-    assert found["error"].endswith("ended with status 3:\nno such tool: añadir")
+def test_how_a_program_has_failed_is_told(project: Project) -> None:
+    project.endpoint.answers = lambda ask: (
+        [error_reply(400, "too long")] if ask.row == "refused" else ask.row
+    )
+    project.rows("fail", "kill", "refused", "unscored")
+    session = run(project, FAILING, eval_fn=None)
+    assert session.outcomes == {"failed": 2, "errors": 2}
+    failed, killed, refused, unscored = session.runs
+    assert failed["error_type"] == "agent"
+    assert failed["error"].endswith("ended with status 3:\nno such tool: añadir")
     assert "Captured stderr rollout" in session.out
-
-
-def test_a_program_that_is_killed_is_told_by_its_signal(project: Project) -> None:
-    project.rows("a")
-    session = run(project, "os.kill(os.getpid(), 9)")
-    assert "was ended by SIGKILL" in session.runs[0]["error"]
-
-
-def test_a_refusal_that_made_the_program_fail_is_the_providers(project: Project) -> None:
-    project.endpoint.answers = lambda ask: [error_reply(400, "too long")]
-    project.rows("a")
-    session = run(project, ANSWER)
-    assert session.outcomes == {"errors": 1}
-    assert session.runs[0]["error_type"] == "provider"
+    assert "was ended by SIGKILL" in killed["error"]
+    assert refused["error_type"] == "provider"
+    assert 'print {"messages": [...], "reward": ...}' in unscored["error"]
 
 
 @pytest.mark.slow

@@ -82,16 +82,6 @@ def test_a_turn_limit_ends_it_in_order(
         assert run["scores"] == dict(zip(EVAL_FNS, (0.0, 0.0, 0.5), strict=True))
 
 
-def test_events_of_the_agent_are_written_where_asked(
-    project: pytest.Pytester, endpoint: EmbeddedEndpoint
-) -> None:
-    project.runpytest_inprocess(*command(endpoint, "--osmosis-debug-dir=debug", "-n0"))
-    files = sorted((project.path / "debug").glob("*/*.jsonl"))
-    assert [file.stem for file in files] == [f"eval-{row}-run-0" for row in range(5)]
-    first = json.loads(files[0].read_text().splitlines()[0])
-    assert first["event"] == "pre_run"
-
-
 @pytest.mark.slow
 def test_the_documented_command_runs_it(
     project: pytest.Pytester, endpoint: EmbeddedEndpoint

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from osmosis_cli.main import cli
 from tests.support import report_page
 from tests.support.endpoints import Endpoint, error_reply, refusing_address
 from tests.support.modes import each_mode
@@ -86,13 +82,6 @@ def test_runs_with_one_and_the_same_error_have_one_section(project: Project) -> 
     assert session.section("short test summary info")[-1].startswith("FAILED test_unit.py")
 
 
-@pytest.fixture
-def nowhere() -> Iterator[str]:
-    """A base URL where nothing answers."""
-    with refusing_address() as netloc:
-        yield f"http://{netloc}/v1"
-
-
 def test_ten_sections_are_shown_of_errors_and_failures_together(wrong: Project) -> None:
     wrong.endpoint.answers = lambda ask: (
         error_reply(400, f"no {ask.row}") if ask.row in "abcdefg" else "wrong"
@@ -104,26 +93,13 @@ def test_ten_sections_are_shown_of_errors_and_failures_together(wrong: Project) 
     assert session.section("FAILURES")[-1].strip() != f"0 more rows: {where}"
 
 
-def gone(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is changed: another address is asked."""
-
-
-def refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.endpoint.api_key = "another"
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key-that-nobody-may-see")
-
-
 @each_mode
-@pytest.mark.parametrize("spoil", [gone, refused])
-def test_what_no_run_survives_is_said_once_in_few_lines(
-    wrong: Project, monkeypatch: pytest.MonkeyPatch, nowhere: str, spoil: Any, workers: int
-) -> None:
-    spoil(wrong, monkeypatch)
-    base_url = nowhere if spoil is gone else wrong.endpoint.base_url
-    gate = "--osmosis-gate=errors == 0"
-    session = wrong.run(
-        "--batch-size=16", gate, n="5", output=None, workers=workers, base_url=base_url
-    )
+def test_what_no_run_survives_is_said_once_in_few_lines(wrong: Project, workers: int) -> None:
+    options = ("--batch-size=16", "--osmosis-gate=errors == 0")
+    with refusing_address() as netloc:
+        session = wrong.run(
+            *options, n="5", output=None, workers=workers, base_url=f"http://{netloc}/v1"
+        )
     lines = after_header(session)
     assert len(lines) <= 12, "\n".join(lines)
     assert "ERROR at setup" not in session.out
@@ -133,7 +109,6 @@ def test_what_no_run_survives_is_said_once_in_few_lines(
     assert "none has a score." in said
     assert "run the same command again" in said
     assert "mean" not in said and "lowest rows" not in said
-    assert "sk-a-key" not in session.out
     assert session.ret == 1
 
 
@@ -204,14 +179,6 @@ def test_answer(rollout):
 
 
 @pytest.mark.slow
-def test_a_run_below_the_threshold_is_one_where_gates_decide(wrong: Project) -> None:
-    lines = wrong.run("--osmosis-gate=mean >= 0").lines
-    assert any(line.startswith("data.jsonl .-----------") for line in lines)
-    lines = wrong.run("--osmosis-gate=mean >= 0", "-v", "--osmosis-fresh").lines
-    assert any(line.startswith("data.jsonl::row-1[run-0] BELOW") for line in lines)
-
-
-@pytest.mark.slow
 def test_forty_columns_can_be_read(wrong: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     wrong.write("judges.py", "def how_far_it_is_from_the_truth(solution_str): return 0.25\n")
@@ -244,36 +211,6 @@ def test_where_the_terminal_has_ascii_alone_nothing_is_escaped(
     session = wrong.evaluate(*wrong.options("-n0"))
     assert "\\u" not in session.out
     assert any(line.startswith("  system ") and line.endswith(" ...") for line in session.lines)
-
-
-@pytest.mark.slow
-def test_no_key_is_in_what_is_shown_of_a_conversation(
-    wrong: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    key = "sk-" + "0123456789abcdef" * 3
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-    wrong.endpoint.api_key = key
-    wrong.endpoint.answers = f"{'x' * 780}{key}{'y' * 800}"  # where the text is cut
-    wrong.rows({"system_prompt": f"{'z' * 40} {key}", "user_prompt": "b", "ground_truth": "c"})
-    wrong.write(
-        "test_marked.py",
-        "import pytest\n\n"
-        '@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")\n'
-        "def test_answer(rollout):\n    assert rollout.ground_truth == 'd'\n",
-    )
-    shown = [wrong.run("--osmosis-gate=mean >= 0.9", "-vv").out]
-    usual = ("--osmosis-model=m", f"--osmosis-base-url={wrong.endpoint.base_url}")
-    shown.append(wrong.plain("test_marked.py", *usual, "-n0").out)
-    monkeypatch.chdir(wrong.path)
-    for words in (["runs", "show", KEPT, "row-0"], ["runs", "show", KEPT, "0", "--json"],
-                  ["report", "out.json", "--html=out.html"]):  # fmt: skip
-        done = CliRunner().invoke(cli, ["eval", *words])
-        assert done.exit_code == 0, done.output
-        shown.append(done.output)
-    shown.append(report_page.text_of(wrong.path / "out.html"))
-    for text in shown:
-        assert not any(key[at : at + 12] in text for at in range(len(key) - 12))
-    assert all("***" in text for text in shown[:4])
 
 
 KEY = "key-0123456789-abcdefghij-ABCDEFGHIJ-xyz"

@@ -53,24 +53,16 @@ def cases(session: Session) -> dict[str, Any]:
     return {case.attrib["name"]: case for case in found if case.attrib["classname"] == "gates"}
 
 
-@pytest.mark.parametrize(
-    ("gates", "status", "workers"),
-    [
-        ([PASSES], 0, 0),
-        ([BETWEEN, PASSES], 8, 0),
-        pytest.param([BETWEEN, PASSES], 8, 2, marks=pytest.mark.slow),
-        ([PASSES, BETWEEN, FAILS], 1, 0),
-    ],
-)
+@pytest.mark.parametrize(("gates", "status"), [([PASSES], 0), ([BETWEEN, PASSES], 8)])
 def test_the_exit_status_is_that_of_the_gates_alone(
-    partly_known: Project, workers: int, gates: list[str], status: int
+    partly_known: Project, gates: list[str], status: int
 ) -> None:
-    session = gated(partly_known, *gates, workers=workers)
+    session = gated(partly_known, *gates)
     assert session.ret == status
     assert session.outcomes["passed"] == 2
     assert session.outcomes["below"] == 1
     assert session.outcomes.get("error", session.outcomes.get("errors")) == 1
-    assert session.outcomes.get("failed", 0) == (FAILS in gates)
+    assert "failed" not in session.outcomes
 
 
 def test_a_session_of_passed_gates_does_not_end_in_red(partly_known: Project) -> None:
@@ -155,7 +147,9 @@ class TestAsTests:
         )
         shown = cases(session)
         names = [gate.replace("[", "(").replace("]", ")") for gate in gates]
-        assert list(shown) == names  # a bracket in a node id begins the parameters of a test
+        assert (session.ret, list(shown)) == (1, names)  # a bracket begins parameters of a test
+        if not workers:  # one is below, one has an error
+            assert any(line.startswith("data.jsonl ..-E") for line in session.lines)
         assert [child.tag for child in shown[PASSES]] == ["properties"]
         assert shown[FAILS].find("failure").attrib["message"].startswith("failed: mean is 0.5")
         assert shown[BETWEEN].find("failure").attrib["message"].startswith("inconclusive: ")
@@ -189,12 +183,6 @@ class TestAsTests:
         session = partly_known.run("-k", "row-2", f"--osmosis-gate={PASSES}", workers=workers)
         assert (session.ret, session.outcomes["failed"]) == (1, 1)
         assert session.report["gates"] == []
-
-
-def test_gates_may_stand_in_the_ini_file(partly_known: Project) -> None:
-    partly_known.pytester.makeini(f"[pytest]\nosmosis_gates =\n  {PASSES}\n  {BETWEEN}\n")
-    session = partly_known.run()
-    assert (session.ret, set(outcomes(session))) == (8, {PASSES, BETWEEN})
 
 
 def test_each_suite_has_its_own(project: Project) -> None:
@@ -239,23 +227,22 @@ def test_a_marked_functions_asserts_become_observations(
 
 
 @each_mode
-@pytest.mark.parametrize("where", ["functions", "both"])
-def test_gates_decide_on_data_files_else_on_marked_functions(
-    partly_known: Project, workers: int, where: str
+def test_gates_decide_on_data_files_and_functions_beside_them_for_themselves(
+    partly_known: Project, workers: int
 ) -> None:
     partly_known.write("test_it.py", MARKED)
-    paths = ["test_it.py", *(["data.jsonl"] if where == "both" else [])]
     partly_known.write("pytest.ini", "[pytest]\nosmosis_agent = agent:agent_loop\n")
-    gated = partly_known.options("--osmosis-gate=mean >= 0.1", f"-n{workers}", agent=None)
-    if where == "functions":
-        gated = [option for option in gated if not option.startswith("--osmosis-data")]
-    session = partly_known.plain(*gated, *paths)
+    session = partly_known.run(
+        "--osmosis-gate=mean >= 0.1", "test_it.py", "data.jsonl", "--osmosis-markdown=out.md",
+        workers=workers, agent=None,
+    )  # fmt: skip
     [gate] = session.report["gates"]
-    suites = {"functions": "test_it.py::test_it", "both": "data.jsonl"}
-    assert (gate["suite"], gate["outcome"]) == (suites[where], "passed")
-    # Beside data files the functions decide for themselves: one is wrong, one has an error.
-    assert session.ret == {"functions": 0, "both": 1}[where]
-    assert session.outcomes.get("failed", 0) == {"functions": 0, "both": 1}[where]
+    assert (gate["suite"], gate["outcome"]) == ("data.jsonl", "passed")
+    assert (session.ret, session.outcomes["failed"]) == (1, 1)  # one is wrong, one has an error
+    own = [suite["summary"]["verdict"] for suite in session.report["suites"]]
+    assert (sorted(own), session.report["summary"]["verdict"]) == (["failed", "passed"], "failed")
+    headline = (partly_known.path / "out.md").read_text().partition("\n")[0]
+    assert headline == "## ❌ Evaluation: 1 of 1 gate passed, 2 of 4 other runs passed"
 
 
 def runs(project: Project, *words: str) -> str:
@@ -329,32 +316,6 @@ def test_a_session_without_the_gates_of_the_one_that_it_extends_has_its_own(
     assert everywhere(project) == {"failed"}
 
 
-def test_functions_beside_a_gated_data_file_decide_too(project: Project) -> None:
-    project.write(
-        "test_it.py",
-        "import pytest\n\n@pytest.mark.osmosis(data='data.jsonl')\ndef test_it(rollout):\n"
-        "    assert rollout.text == 'a'\n",
-    )
-    project.rows("a", "b")
-    gate = "--osmosis-gate=mean >= 0.25"
-    session = project.run("data.jsonl", "test_it.py", gate, "--osmosis-markdown=out.md")
-    assert session.ret == 1
-    assert session.report["summary"]["verdict"] == "failed"
-    own = [suite["summary"]["verdict"] for suite in session.report["suites"]]
-    assert own == ["passed", "failed"]
-    headline = (project.path / "out.md").read_text().partition("\n")[0]
-    assert headline == "## ❌ Evaluation: 1 of 1 gate passed, 1 of 2 other runs passed"
-
-
-def test_a_run_that_ends_later_makes_the_kept_gates_void(project: Project) -> None:
-    project.rows("a", "b")
-    assert project.run("--osmosis-gate=mean >= 0.9").ret == 0
-    project.endpoint.answers = lambda ask: "no"
-    assert project.run("--osmosis-fresh").ret == 1
-    listed = json.loads(runs(project, "list", "--json"))["runs"]
-    assert [run["verdict"] for run in listed] == ["failed", "passed"]  # the newest first
-
-
 STOP = "--osmosis-stop-when-decided"
 
 
@@ -394,11 +355,6 @@ def test_what_is_not_needed_is_not_run_and_reported_as_not_run(easy: Project, wo
     summary = "\n".join(session.section("osmosis summary"))
     assert "stopped: every gate is decided" in summary
     assert f"{20 - ran} of 20 runs ({(20 - ran) / 20:.0%}) did not have to be run" in summary
-
-
-def test_a_gate_that_is_never_settled_early_lets_all_run(easy: Project) -> None:
-    session = easy.run(STOP, "--osmosis-gate=mean == 1")
-    assert (session.ret, len(session.runs), session.report["saved"]) == (0, 20, None)
 
 
 @pytest.mark.slow

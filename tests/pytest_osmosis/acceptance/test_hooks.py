@@ -41,11 +41,6 @@ def test_rows_come_from_a_format_of_ones_own(project: Project, workers: int) -> 
     assert "data.csv::one[run-0]" in session.out
 
 
-def test_other_formats_are_read_as_ever(project: Project) -> None:
-    project.rows("a")
-    assert run(project, CSV).ret == 0
-
-
 @pytest.mark.parametrize(
     ("rows", "mistake"),
     [

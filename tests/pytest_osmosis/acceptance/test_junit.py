@@ -22,7 +22,10 @@ def cases(junit: Element) -> dict[str, Element]:
 
 
 def test_each_case_and_the_suite_have_their_figures(project: Project) -> None:
-    project.rows("a", {"user_prompt": "b", "ground_truth": "x"}, "raise")
+    project.endpoint.answers = lambda ask: (
+        error_reply(400, "no") if ask.row == "refused" else completion(ask.row)
+    )
+    project.rows("a", {"user_prompt": "b", "ground_truth": "x"}, "raise", "refused")
     session = project.run(
         *("--junitxml=out.xml", "--eval-fn=rewards:length", "--pass-threshold=0.1"),
         n="2",
@@ -31,14 +34,16 @@ def test_each_case_and_the_suite_have_their_figures(project: Project) -> None:
     figures = session.report["summary"]["eval_fns"]
     told = dict(properties(suite))
     assert told["osmosis_model"] == "m"
-    assert told["osmosis_runs"] == "6"
+    assert told["osmosis_runs"] == "8"
     for name, summary in figures.items():
         for figure in ("mean", "std", "pass_at_1", "pass_at_2", "pass_hat_1", "pass_hat_2"):
             assert float(told[f"osmosis_{figure}[{name}]"]) == summary[figure]
-        assert told[f"osmosis_missing[{name}]"] == str(summary["missing"]) == "2"
+        assert told[f"osmosis_missing[{name}]"] == str(summary["missing"]) == "4"
+    counts = {name: suite.attrib[name] for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "8", "failures": "4", "errors": "2", "skipped": "0"}
 
     found = cases(session.junit)
-    names = [f"row-{row}[run-{run}]" for row in range(3) for run in range(2)]
+    names = [f"row-{row}[run-{run}]" for row in range(4) for run in range(2)]
     assert sorted(found) == names
     runs = dict(zip(names, session.runs, strict=True))
     for name, case in found.items():
@@ -58,25 +63,12 @@ def test_each_case_and_the_suite_have_their_figures(project: Project) -> None:
         assert of_case.get("osmosis_error_type") == run["error_type"]
         assert float(case.attrib["time"]) == pytest.approx(run["duration_ms"] / 1000, abs=0.002)
         assert case.attrib["classname"] == "data.jsonl"
-
-
-def test_failures_and_errors_are_told_apart_with_their_message(project: Project) -> None:
-    project.endpoint.answers = lambda ask: (
-        error_reply(400, "no") if ask.row == "refused" else completion(ask.row)
-    )
-    project.rows("right", {"user_prompt": "wrong", "ground_truth": "x"}, "refused")
-    session = project.run("--junitxml=out.xml")
-    [suite] = session.junit.iter("testsuite")
-    counts = {name: suite.attrib[name] for name in ("tests", "failures", "errors", "skipped")}
-    assert counts == {"tests": "3", "failures": "1", "errors": "1", "skipped": "0"}
-    right, wrong, refused = cases(session.junit).values()
+    right, wrong, refused = (found[f"row-{row}[run-0]"] for row in (0, 1, 3))
     assert [child.tag for child in right] == ["properties"]
-    failure = wrong.find("failure")
-    assert failure is not None
-    assert failure.attrib["message"] == "rewards:exact scored 0, below the threshold 1"
+    failure, error = wrong.find("failure"), refused.find("error")
+    assert failure is not None and error is not None
+    assert failure.attrib["message"] == "rewards:exact scored 0, below the threshold 0.1"
     assert "  ground truth  x" in (failure.text or "").splitlines()
-    error = refused.find("error")
-    assert error is not None
     assert f'400 from {project.endpoint.netloc} ("no")' in error.attrib["message"]
 
 
@@ -103,23 +95,12 @@ def test_answer(rollout):
     assert printed.count("said by the test") == 1
 
 
-@pytest.mark.parametrize("family", ["xunit1", "legacy"])
-def test_every_family_is_written_without_a_warning(project: Project, family: str) -> None:
+def test_every_family_is_written_without_a_warning(project: Project) -> None:
     project.rows("a")
-    session = project.run("--junitxml=out.xml", f"-ojunit_family={family}", "-Werror")
+    session = project.run("--junitxml=out.xml", "-ojunit_family=legacy", "-Werror")
     assert session.outcomes == {"passed": 1}
     [suite] = session.junit.iter("testsuite")
     assert "osmosis_model" in dict(properties(suite))
-
-
-def test_two_evaluations_have_properties_of_their_own(project: Project) -> None:
-    project.rows("a", name="one.jsonl")
-    project.rows({"user_prompt": "b", "ground_truth": "x"}, name="two.jsonl")
-    session = project.run("--junitxml=out.xml", "--osmosis-data=two.jsonl", data="one.jsonl")
-    [suite] = session.junit.iter("testsuite")
-    told = dict(properties(suite))
-    assert told["one.jsonl::osmosis_mean[rewards:exact]"] == "1.0"
-    assert told["two.jsonl::osmosis_mean[rewards:exact]"] == "0.0"
 
 
 KEY = "sk-a-key-that-nobody-may-see"

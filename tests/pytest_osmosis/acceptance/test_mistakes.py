@@ -155,6 +155,7 @@ WRONG: list[tuple[Given, str]] = [
         ({"eval_fn": None}, ["--eval-fn=rewards:exat"]),
         "--eval-fn 'rewards:exat': module 'rewards' has no 'exat'",
     ),
+    *(([f"{name}=x"], name) for name in ("--base-url", "--model", "--api-key")),  # are others'
     (["--osmosis-modle=x"], "--osmosis-modle: no such option; did you mean --osmosis-model?"),
     # Gates and baselines.
     (["--osmosis-gate=mean > 0 where levle = x"], "did you mean 'level'?"),
@@ -184,7 +185,18 @@ WRONG: list[tuple[Given, str]] = [
     ({"output": "r.json", "html": "r.json"}, "the file of --osmosis-output too"),
     (["--osmosis-html=r.xml", "--junitxml=./r.xml"], "the file of --osmosis-html too"),
     ({"debug_dir": "agent.py"}, "agent.py': cannot be made: File exists"),
-    ({"trajectories": "agent.py/below"}, "--osmosis-trajectories"),
+    *(
+        ({name: f"agent.py/{file}"}, f"--osmosis-{name.replace('_', '-')} ")
+        for name, file in [
+            ("output", "r.json"),
+            ("markdown", "r.md"),
+            ("html", "r.html"),
+            ("runs_table", "r.csv"),
+            ("trajectories", "below"),
+        ]
+    ),
+    ({"runs_table": "runs.xlsx"}, "expected a file name that ends in .csv or .parquet"),
+    ({"markdown": "-"}, "--osmosis-markdown '-': name a file, or /dev/stdout"),
     ({"run_dir": "agent.py/x"}, "the journal cannot be written: Not a directory"),
     (["--osmosis-record=data.jsonl"], "data.jsonl: calls cannot be recorded: File exists"),
     ([REPLAY], "--osmosis-replay 'taped': no call is recorded there: record them with"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.modes import each_mode
 from tests.support.project import Project
 
 IDS = [f"data.jsonl::row-{row}[run-0]" for row in range(4)]
@@ -50,58 +49,6 @@ def test_a_filter_of_one_item_holds_for_it_alone(four: Project) -> None:
     assert four.run("-Wdefault", "-Wignore:seen 3").outcomes["warnings"] == 2
     told = (four.path / "warned.txt").read_text().splitlines()
     assert told == [f"runtest {IDS[row]} seen {row}" for row in (0, 2)]
-
-
-def test_a_plugin_that_looks_at_single_items_sees_every_one(four: Project) -> None:
-    four.write(
-        "conftest.py",
-        "from pathlib import Path\n"
-        "import pytest\n"
-        "@pytest.hookimpl(wrapper=True)\n"
-        "def pytest_runtest_protocol(item, nextitem):\n"
-        "    with Path('seen.txt').open('a') as file:\n"
-        "        file.write(f'{item.nodeid} {nextitem and nextitem.nodeid}\\n')\n"
-        "    return (yield)\n",
-    )
-    assert four.run().outcomes == {"passed": 3, "failed": 1}
-    seen = (four.path / "seen.txt").read_text().splitlines()
-    assert seen == [f"{one} {other}" for one, other in zip(IDS, [*IDS[1:], None], strict=True)]
-
-
-OBSERVER = """
-import os
-
-def seen(hook, nodeid, when=""):
-    with open(f"seen-{hook}-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}", "a") as file:
-        print(nodeid, when, file=file)
-
-def pytest_runtest_protocol(item):
-    seen("protocol", item.nodeid)
-
-def pytest_runtest_logreport(report):
-    seen("logreport", report.nodeid, report.when)
-
-def pytest_report_teststatus(report):
-    seen("teststatus", report.nodeid, report.when)
-"""
-
-
-@each_mode
-def test_an_unknown_plugin_sees_every_item_once(four: Project, workers: int) -> None:
-    four.write("conftest.py", OBSERVER)
-    session = four.run("--batch-size=4", workers=workers)
-    assert session.outcomes == {"passed": 3, "failed": 1}
-
-    def seen(hook: str, where: str) -> list[str]:
-        files = sorted(four.path.glob(f"seen-{hook}-{where}"))
-        return sorted(line for file in files for line in file.read_text().splitlines())
-
-    phases = sorted(f"{nodeid} {when}" for nodeid in IDS for when in ("setup", "call", "teardown"))
-    assert seen("logreport", "main") == phases
-    assert sorted(set(seen("teststatus", "main"))) == phases  # failures again in the summary
-    runners = "gw*" if workers else "main"
-    assert seen("protocol", runners) == [f"{nodeid} " for nodeid in IDS]
-    assert seen("logreport", runners) == phases
 
 
 def test_a_loop_of_another_plugin_runs_the_items(four: Project) -> None:

@@ -210,10 +210,7 @@ class Judging(Grader):
 
 
 @pytest.mark.fault("the agent's source changed")
-@pytest.mark.parametrize(
-    ("file", "text"), [("agent.py", "# newer\n"), ("rewards.py", "# newer\n"), ("deep.py", "X = 2")]
-)
-def test_changed_source_starts_anew_and_is_named(project, model, file, text):
+def test_changed_source_starts_anew_and_is_named(project, model):
     project.write("deep.py", "X = 1")
     project.write("tools.py", "def use():\n    from deep import X\n")
     agent = project.path / "agent.py"
@@ -221,9 +218,9 @@ def test_changed_source_starts_anew_and_is_named(project, model, file, text):
     project.rows("a", "b")
     model.down = {"b"}
     project.run()
-    (project.path / file).write_text((project.path / file).read_text() + text + "\n")
+    project.write("deep.py", "X = 2")
     session = project.run()
-    assert f"starting anew: the source of {file} has changed" in session.out
+    assert "starting anew: the source of deep.py has changed" in session.out
     assert model.asked["a"] == 2
 
 
@@ -353,13 +350,6 @@ def test_resume_reports_a_complete_evaluation_without_any_call(project, model):
     assert "resuming: 6 of 6 runs done" in session.out
     assert set(model.asked.values()) == {1}
     assert session.outcomes == {"passed": 5, "failed": 1}
-
-
-def test_without_a_journal_nothing_is_kept(project, model):
-    project.rows("a")
-    session = project.run("--osmosis-no-journal")
-    assert not (project.path / ".osmosis").exists()
-    assert not [line for line in session.lines if line.startswith("osmosis: journal")]
 
 
 @pytest.mark.fault("others can read the files")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.modes import each_mode
 from tests.support.project import Project
 
@@ -126,35 +124,65 @@ def test_a_marker_alone_begins_an_evaluation_and_an_embedded_model(project: Proj
     assert "test_it.py::test_other" in session.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (
-            "agent=3, data=[{'user_prompt': 'a'}]",
-            "@pytest.mark.osmosis(agent=...): 'builtins:int': is an int; exp",
-        ),
-        (
-            "agent=str, data=3",
-            "@pytest.mark.osmosis(data=...): expected a path, rows (dicts), or a",
-        ),
-        ("agent=lambda q: q, data=[{'question': 1}]", "user_prompt"),
-        ("agent=str, data=[]", "returns rows, and at least one row"),
-        ("agent=str, data=lambda: [1 / 0]", "(data=...): the function raised\nTraceback (most"),
-        (
-            "agent=lambda a, b: a, data=[{'user_prompt': 'a'}]",
-            "takes (a, b); an agent takes one required parameter",
-        ),
-        ("agent=print, data=[{'user_prompt': 'a'}], model=3", "(model=...): expected text"),
-        ("agent=print, data=[{'user_prompt': 'a'}], m=3", "unexpected keyword argument 'm'"),
-    ],
-)
-def test_a_mistake_in_a_marker_is_one_sentence(project: Project, arguments: str, told: str) -> None:
-    project.write(
-        "test_it.py",
-        f"from pytest_osmosis import osmosis\n\n@osmosis({arguments})\ndef test_it(rollout): ...\n",
-    )
+MISTAKES = {
+    "osmosis(agent=3, data=[{'user_prompt': 'a'}])": (
+        "@pytest.mark.osmosis(agent=...): 'builtins:int': is an int; exp"
+    ),
+    "osmosis(agent=str, data=3)": (
+        "@pytest.mark.osmosis(data=...): expected a path, rows (dicts), or a"
+    ),
+    "osmosis(agent=lambda q: q, data=[{'question': 1}])": "user_prompt",
+    "osmosis(agent=str, data=[])": "returns rows, and at least one row",
+    "osmosis(agent=str, data=lambda: [1 / 0])": (
+        "(data=...): the function raised\nTraceback (most"
+    ),
+    "osmosis(agent=lambda a, b: a, data=[{'user_prompt': 'a'}])": (
+        "takes (a, b); an agent takes one required parameter"
+    ),
+    "osmosis(agent=print, data=[{'user_prompt': 'a'}], model=3)": "(model=...): expected text",
+    "osmosis(agent=print, data=[{'user_prompt': 'a'}], m=3)": "unexpected keyword argument 'm'",
+    "pytest.mark.osmosis(agent='agent:agent_loop', data='data.jsonl')": (
+        "::test_it: --osmosis-model is needed: a name at"
+    ),
+    "pytest.mark.osmosis(data='data.jsonl')": (
+        "@pytest.mark.osmosis needs agent=..., or --osmosis-agent"
+    ),
+    "pytest.mark.osmosis(agent='agent:agent_loop')": (
+        "@pytest.mark.osmosis needs data=..., or --osmosis-data"
+    ),
+    "pytest.mark.osmosis('agent:agent_loop')": (
+        "@pytest.mark.osmosis takes keyword arguments alone"
+    ),
+    "pytest.mark.osmosis(agnet=1)": (
+        "@pytest.mark.osmosis has no argument 'agnet'; it has agent, data, mo"
+    ),
+    "pytest.mark.osmosis(agent='agent:agent_loop', data='data.jsonl', n=0)": (
+        "expected a whole number of at"
+    ),
+    "pytest.mark.osmosis(agent=str, data='data.jsonl', pass_threshold='1')": (
+        "@pytest.mark.osmosis(pass_threshold='1'): expected a number"
+    ),
+    "pytest.mark.osmosis(agent='agent:agnt', data='data.jsonl')": (
+        "@pytest.mark.osmosis(agent=...): 'agent:agnt': module 'agent' has no 'agnt'"
+    ),
+    "pytest.mark.osmosis(agent=str, data='no.jsonl')": "@pytest.mark.osmosis(data=...): /",
+}
+
+
+def test_a_mistake_in_a_marker_is_one_sentence(project: Project) -> None:
+    project.rows("a")
+    for number, mark in enumerate(MISTAKES):
+        project.write(
+            f"test_{number}.py",
+            "import pytest\nfrom pytest_osmosis import osmosis\n\n"
+            f"@{mark}\ndef test_it(rollout): ...\n",
+        )
     session = project.plain()
-    assert session.ret == 2 and told in session.out, session.out
+    assert session.ret == 2
+    for told in MISTAKES.values():
+        assert told in session.out
+    assert "pytest_osmosis/" not in session.out and "During handling" not in session.out
+    assert project.endpoint.requests == 0
 
 
 JUDGED = """
@@ -183,17 +211,6 @@ def test_what_a_test_calls_of_ours_raises_at_its_own_line(project: Project) -> N
     assert session.outcomes == {"failed": 1}, session.out
     assert ">       await judge(rollout.text, None, rollout.row)" in session.out
     assert "MissingAPIKeyError: " in session.out and "osmosis_ai/" not in session.out
-
-
-@pytest.mark.slow
-def test_the_decorator_is_seen_where_workers_run_it(project: Project) -> None:
-    project.write("pytest.ini", "[pytest]\nosmosis_model = embedded\n")
-    project.write(
-        "test_it.py",
-        JUDGED.replace("await judge(rollout.text, None, rollout.row)", "assert rollout.text"),
-    )
-    session = project.plain("-n2")
-    assert session.outcomes == {"passed": 1}, session.out
 
 
 def test_an_unrecorded_function_has_unknown_tokens_and_no_budget(project: Project) -> None:

@@ -49,12 +49,14 @@ def exported(folder: Path, *messages: dict) -> dict:
 
 @each_mode
 def test_a_session_writes_every_conversation_beside_the_report(project: Project, workers: int):
-    project.rows("one", "two", "raise", {"user_prompt": "four", "ground_truth": "vier"})
+    project.endpoint.answers = lambda ask: error_reply(400, "no") if ask.row == "long" else ask.row
+    project.rows("one", "two", "raise", {"user_prompt": "four", "ground_truth": "vier"}, "long")
     project.run(workers=workers)
     path = project.path / "out.trajectories.jsonl"
     assert path.stat().st_mode & 0o777 == 0o600
     found = {record["row_index"]: record for record in read(path)}
-    assert sorted(found) == [0, 1, 2, 3]
+    assert sorted(found) == [0, 1, 2, 3, 4]
+    assert [message["role"] for message in found[4]["messages"]] == ["system", "user"]
     assert [m["content"] for m in found[1]["messages"]] == ["Answer.", "two", "two"]
     assert found[3]["ground_truth"] == "vier"
     assert found[3]["outcome"] == "failed"
@@ -93,17 +95,6 @@ def test_without_a_journal_conversations_are_there_and_nothing_else_stays(
     assert path.stat().st_mode & 0o777 == 0o600
     assert [found["row_index"] for found in read(path)] == [0, 1]
     assert not list(tmp_path.glob("osmosis-*"))
-
-
-@pytest.mark.slow
-def test_a_session_begins_anew_unless_it_resumes(project: Project):
-    project.rows("one", "two")
-    project.run("-k", "row-0")
-    project.run()
-    path = project.path / "out.trajectories.jsonl"
-    assert sorted(record["row_index"] for record in read(path)) == [0, 1]
-    project.run("--osmosis-fresh")
-    assert sorted(record["row_index"] for record in read(path)) == [0, 1]
 
 
 def test_what_was_said_before_an_error_is_there_and_in_the_items_section(project: Project):
@@ -240,30 +231,3 @@ def pytest_runtest_logreport(report):
     assert session.ret == 1
     assert sum(line.startswith("ERROR: cannot write ") for line in session.lines) == 1
     assert session.outcomes["passed"] == 2
-
-
-def test_an_endpoint_that_refuses_leaves_what_was_asked(project: Project):
-    project.endpoint.answers = lambda ask: error_reply(400, "too long")
-    project.rows("one")
-    project.run()
-    [record] = read(project.path / "out.trajectories.jsonl")
-    assert [message["role"] for message in record["messages"]] == ["system", "user"]
-    assert record["error_type"] == "provider"
-
-
-def test_what_a_judge_said_is_in_the_section_and_in_the_line(project: Project):
-    project.write(
-        "judged.py",
-        """
-from osmosis_ai.rubric.reasons import add_reason
-
-def judge(solution_str, ground_truth, extra_info):
-    add_reason("It is polite,\\nbut wrong.")
-    return 0.25
-""",
-    )
-    project.rows("one")
-    session = project.run(eval_fn="judged:judge")
-    assert "  reason        judged:judge: It is polite, but wrong." in session.lines
-    [record] = read(project.path / "out.trajectories.jsonl")
-    assert record["reasons"] == {"judged:judge": ["It is polite,\nbut wrong."]}

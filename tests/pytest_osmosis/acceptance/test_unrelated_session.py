@@ -38,6 +38,7 @@ def test_with_a_fixture(tmp_path):
 def plain(pytester: pytest.Pytester) -> pytest.Pytester:
     """A directory of ordinary tests."""
     pytester.makepyfile(test_it=TEST)
+    pytester.path.joinpath("data.jsonl").write_text("not even JSON")
     return pytester
 
 
@@ -63,7 +64,13 @@ def test_nothing_heavy_is_imported_and_no_more_than_the_plugin(plain: pytest.Pyt
 @pytest.mark.fault("ordinary tests, and no evaluation")
 @pytest.mark.parametrize(
     "args",
-    [[], ["-Werror"], pytest.param(["-n2"], marks=pytest.mark.slow), ["-p", "no:xdist"]],
+    [
+        [],
+        ["-Werror"],
+        ["-p", "no:osmosis"],
+        pytest.param(["-n2"], marks=pytest.mark.slow),
+        ["-p", "no:xdist"],
+    ],
     ids=str,
 )
 def test_ordinary_tests_are_left_alone(plain: pytest.Pytester, args: list[str]) -> None:
@@ -72,15 +79,6 @@ def test_ordinary_tests_are_left_alone(plain: pytest.Pytester, args: list[str]) 
     assert result.ret == 0
     assert "osmosis: " not in result.stdout.str()
     assert "osmosis summary" not in result.stdout.str()
-
-
-def test_data_files_are_left_alone(plain: pytest.Pytester) -> None:
-    plain.path.joinpath("data.jsonl").write_text("not even JSON")
-    plain.runpytest_inprocess().assert_outcomes(passed=2)
-
-
-def test_it_can_be_switched_off(plain: pytest.Pytester) -> None:
-    plain.runpytest_inprocess("-p", "no:osmosis").assert_outcomes(passed=2)
 
 
 @pytest.mark.fault(

@@ -61,18 +61,6 @@ def test_every_file_that_was_asked_for_is_written_and_named(project: Project):
     assert (project.path / "r.json").exists()
 
 
-@pytest.mark.parametrize("option", [*FILES, "trajectories"])
-def test_a_file_that_cannot_be_written_is_told_before_any_request(project: Project, option: str):
-    project.rows("one")
-    project.write("file", "")
-    name = FILES.get(option, "directory")
-    session = project.run(**{option: f"file/{name}"})
-    assert session.ret == 4
-    assert f"--osmosis-{option.replace('_', '-')} " in session.mistake
-    assert "cannot be " in session.mistake
-    assert project.endpoint.requests == 0
-
-
 def test_a_file_that_cannot_be_written_any_more_fails_the_session(project: Project):
     (project.path / "gone").mkdir()
     agent = (project.path / "agent.py").read_text()
@@ -98,20 +86,6 @@ def test_reports_of_the_ini_file_lie_below_it(project: Project):
     assert project.run().ret == 0
     assert (project.path / "page.html").exists()
     assert (project.path / "r.csv").read_text().startswith("suite,row_index,")
-
-
-def test_a_table_is_csv_or_parquet(project: Project):
-    project.rows("one")
-    session = project.run(runs_table="runs.xlsx")
-    assert session.ret == 4
-    assert "expected a file name that ends in .csv or .parquet" in session.mistake
-
-
-def test_a_file_is_not_named_a_hyphen(project: Project):
-    project.rows("one")
-    session = project.run(markdown="-")
-    assert session.ret == 4
-    assert session.mistake == "--osmosis-markdown '-': name a file, or /dev/stdout"
 
 
 def test_the_quietest_session_writes_them_too(project: Project):
