@@ -100,7 +100,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """What is evaluated, and how."""
     evaluation = evaluation_of(config)
-    return [] if evaluation is None else evaluation.header()
+    lines = [] if evaluation is None else evaluation.header()
+    if reader.names_env_file(config):
+        from .session import env_file
+
+        lines = [*env_file.header(config), *lines]
+    return lines
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # after a plugin has made the item its own

@@ -64,7 +64,7 @@ class Loaded:
         if self.ignored:
             parts.append(
                 f"ignores {_listed(self.ignored)}, which only a file that is named sets "
-                f"(--env-file {_path_text(self.path)})"
+                f"(--osmosis-env-file {_path_text(self.path)})"
             )
         if self.wrong_lines:
             lines = ", ".join(map(str, self.wrong_lines[:_SHOWN]))

@@ -34,8 +34,9 @@ _USUAL = (
 _TERMINAL = "the terminal"
 _NOT_OFFERED = ("only", "run")
 """Options of the plugin that the command has no use for: it runs the evaluation alone."""
-_DECIDED = ("api-key", *_NOT_OFFERED)
-"""Options of the plugin whose value the command decides itself."""
+_DECIDED = ("api-key", "env-file", *_NOT_OFFERED)
+"""Options of the plugin whose value the command decides itself; files of variables are read by the
+root of all commands."""
 
 
 def own_spellings(option: Option) -> tuple[str, ...]:

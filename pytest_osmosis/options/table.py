@@ -217,6 +217,11 @@ _MODEL = (
         repeatable=True,
         fills="session.pass_env",
     ),
+    Option(
+        "env-file",
+        "read variables from this file of NAME=value lines (.env) where they are not set",
+        metavar="FILE",
+    ),
 )
 
 _SAMPLING = (

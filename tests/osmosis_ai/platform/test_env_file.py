@@ -76,7 +76,8 @@ def test_a_file_that_was_found_sets_nothing_that_moves_logins_traffic_or_code(
     told = str(load(file, environment, named=False))
     assert environment == {"OTHER": SECRET}
     assert told == (
-        f".env sets OTHER, ignores {name}, which only a file that is named sets (--env-file .env)"
+        f".env sets OTHER, ignores {name}, which only a file that is named sets "
+        "(--osmosis-env-file .env)"
     )
     assert str(load(file, environment, named=False)).startswith(f".env ignores {name}")
     named: dict[str, str] = {}
