@@ -13,7 +13,6 @@ import click
 
 from .errors import CommandError
 from .option_words import own_words
-from .shared_options import complete_files
 
 OPTION = "--env-file"
 NO_OPTION = "--no-env-file"
@@ -24,7 +23,6 @@ env_file_options: tuple[click.Parameter, ...] = (
         [OPTION],
         metavar="FILE",
         type=click.Path(path_type=Path),
-        shell_complete=complete_files,
         help="Read variables from this file of NAME=value lines, instead of the nearest .env.",
     ),
     click.Option([NO_OPTION], is_flag=True, help="Read no .env file."),

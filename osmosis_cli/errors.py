@@ -67,13 +67,17 @@ def wrong_use(message: str) -> CommandError:
 
 @contextlib.contextmanager
 def command_errors(
-    *kinds: type[Exception], code: str, status: int = 1, where: str = ""
+    *kinds: type[Exception], code: str = "", status: int = 1, where: str = ""
 ) -> Iterator[None]:
-    """Make errors of these kinds the command's; `where` comes before what they say."""
+    """Make errors of these kinds the command's; `where` comes before what they say.
+
+    Without a `code` it is the error's own.
+    """
     try:
         yield
     except kinds as error:
-        raise CommandError(f"{where}{error}", code=code, status=status) from None
+        named = code or getattr(error, "code", "failed")
+        raise CommandError(f"{where}{error}", code=named, status=status) from None
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -160,7 +160,7 @@ def _validation_problems(
             yield Problem(hint, key, line)
         else:
             rule = f"must be {broken_rule(found) or 'of another type'}"
-            yield Problem(_wrong(rule, path, _value(source.data, path)), key, line)
+            yield Problem(_wrong(rule, path, found["input"]), key, line)
     for path, problem in missing.items():
         if path not in meant:  # an unknown key has been told what it is meant for
             yield problem
@@ -230,17 +230,6 @@ def section_fields(kind: type[RunConfig], name: str) -> Mapping[str, FieldInfo]:
         if isinstance(part, type(Section)):
             return part.model_fields
     return {}
-
-
-def _value(data: Any, path: KeyPath) -> object:
-    for part in path:
-        if isinstance(data, Mapping) and part in data:
-            data = data[part]
-        elif isinstance(data, list) and part.isdecimal() and int(part) < len(data):
-            data = data[int(part)]
-        else:
-            return data
-    return data
 
 
 # ---- names of variables and secrets

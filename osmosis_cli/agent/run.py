@@ -78,7 +78,6 @@ def _parameters() -> list[click.Parameter]:
             ["-o", "--output"],
             type=click.Path(path_type=Path, dir_okay=False),
             metavar="FILE",
-            shell_complete=COMPLETIONS["FILE"],
             help="Write the results to this file, as JSON.",
         ),
         click.Option(["-q", "--quiet"], is_flag=True, help="Print rows in error, and the sum."),

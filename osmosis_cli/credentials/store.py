@@ -44,28 +44,21 @@ def is_keyring_installed() -> bool:
         return False
 
 
-def _put(platform: str, workspace: str, token: Secret) -> None:
-    """Keep a token; raise KeyringProblem."""
+def _keyring(verb: str, platform: str, workspace: str, *value: str) -> Any:
+    """Set, get or delete a token; raise KeyringProblem."""
     name = f"{platform} {workspace}"
-    _within_limit(lambda: _backend().set_password(SERVICE, name, token.reveal()))
+    return _within_limit(lambda: getattr(_backend(), f"{verb}_password")(SERVICE, name, *value))
 
 
 def _get(platform: str, workspace: str) -> Secret:
     """Return a token; raise KeyringProblem."""
-    name = f"{platform} {workspace}"
-    value = _within_limit(lambda: _backend().get_password(SERVICE, name))
+    value = _keyring("get", platform, workspace)
     if not isinstance(value, str):
         raise KeyringProblem("it has no such token")
     try:
         return check_token(value, "the token in the keyring")
     except ValueError as error:
         raise KeyringProblem(str(error)) from None
-
-
-def _delete(platform: str, workspace: str) -> None:
-    """Remove a token; raise KeyringProblem."""
-    name = f"{platform} {workspace}"
-    _within_limit(lambda: _backend().delete_password(SERVICE, name))
 
 
 def _backend() -> Any:
@@ -176,7 +169,7 @@ def forget(environ: Mapping[str, str], platform: str, workspace: str, tell: Tell
     if login is None or login.token is not None:
         return
     try:
-        _delete(platform, workspace)
+        _keyring("delete", platform, workspace)
     except KeyringProblem as problem:
         tell(f"the token was not removed from the keyring: {problem}")
 
@@ -194,7 +187,7 @@ def _in_keyring(
     if login.token is None or not is_keyring_installed():
         return login
     try:
-        _put(platform, workspace, login.token)
+        _keyring("set", platform, workspace, login.token.reveal())
     except KeyringProblem as problem:
         tell(f"the keyring cannot be used ({problem}): the token is in {path}, mode 0600")
         return login

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -44,7 +43,15 @@ def whoami_command(as_json: bool) -> None:
         identity = verify(client)
     source = "environment" if login.workspace is None else "login"
     if as_json:
-        click.echo(json.dumps({**document(login.platform_url, identity), "source": source}))
+        click.echo(
+            json.dumps(
+                {
+                    "platform": login.platform_url,
+                    **document(identity.workspace, identity),
+                    "source": source,
+                }
+            )
+        )
         return
     say(render_user(identity.user))
     expiry = render_expiry(parse_moment(identity.expires_at), time.time())
@@ -142,20 +149,15 @@ def _show(ended: list[dict[str, Any]]) -> None:
             )
 
 
-def document(platform: str, identity: Identity) -> dict[str, Any]:
+def document(workspace: str, login: Identity | KeptLogin) -> dict[str, Any]:
     """Return what programs get of a login."""
+    user = {name: getattr(login.user, name) or None for name in ("id", "name", "email")}
     return {
-        "platform": platform,
-        "workspace": identity.workspace or None,
-        "role": identity.role or None,
-        "user": user_document(identity.user),
-        "expires_at": identity.expires_at,
+        "workspace": workspace or None,
+        "role": login.role or None,
+        "user": user,
+        "expires_at": login.expires_at,
     }
-
-
-def user_document(user: User) -> dict[str, str | None]:
-    """Return a user for programs."""
-    return {name: getattr(user, name) or None for name in ("id", "name", "email")}
 
 
 def render_user(user: User) -> str:
@@ -210,7 +212,9 @@ def workspace_current(as_json: bool) -> None:
     """Print the name of the active workspace, of which the login is used."""
     platform, here = _here()
     if here.active is None:
-        then = "run `osmosis login`" if not here.workspaces else _choose(here.workspaces)
+        names = ", ".join(map(repr, here.workspaces))
+        choose = f"choose one with `osmosis workspace switch NAME` ({names})"
+        then = choose if here.workspaces else "run `osmosis login`"
         raise CommandError(f"no workspace at {platform} is active: {then}", code="login")
     if as_json:
         found = _document(here.active, here.workspaces[here.active], here.active)
@@ -249,19 +253,8 @@ def _here() -> tuple[str, PlatformLogins]:
 
 
 def _document(name: str, login: KeptLogin, active: str | None) -> dict[str, Any]:
-    return {
-        "workspace": name or None,
-        "is_active": name == active,
-        "role": login.role or None,
-        "user": user_document(login.user),
-        "expires_at": login.expires_at,
-        "is_expired": login.is_expired(time.time()),
-    }
-
-
-def _choose(workspaces: Mapping[str, KeptLogin]) -> str:
-    names = ", ".join(map(repr, workspaces))
-    return f"choose one with `osmosis workspace switch NAME` ({names})"
+    expired = {"is_active": name == active, "is_expired": login.is_expired(time.time())}
+    return {**document(name, login), **expired}
 
 
 def _warn_of_variable() -> None:

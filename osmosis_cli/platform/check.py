@@ -16,7 +16,6 @@ from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import CommandError
 from ..eval.lines import say, tell
-from ..shared_options import complete_files
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.config_file import ConfigError, ConfigFile
@@ -47,7 +46,6 @@ def _check_command(kind: RunKind) -> click.Command:
         nargs=-1,
         required=True,
         type=click.Path(path_type=Path),
-        shell_complete=complete_files,
     )
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
     def command(paths: tuple[Path, ...], as_json: bool) -> None:

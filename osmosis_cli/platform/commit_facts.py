@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..errors import CommandError
+from ..errors import command_errors
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.config_models import Experiment
@@ -53,8 +52,9 @@ class CommitFacts:
 def read_work_tree(start: Path) -> GitFacts:
     """Return what git tells of the work tree around a directory; raise CommandError."""
     from osmosis_ai.platform.git import read_facts
+    from osmosis_ai.platform.workspace import WorkspaceError
 
-    with _git_errors():
+    with command_errors(WorkspaceError):
         return read_facts(start)
 
 
@@ -64,9 +64,10 @@ def commit_facts(facts: GitFacts, experiment: Experiment, *, is_cloned_here: boo
     `is_cloned_here`: the platform clones the work tree itself, so nothing has to be pushed.
     """
     from osmosis_ai.platform.git import find_here, newest_known
+    from osmosis_ai.platform.workspace import WorkspaceError
 
     pinned, branch = experiment.commit_sha, experiment.branch
-    with _git_errors():
+    with command_errors(WorkspaceError):
         if is_cloned_here:
             newest = find_here(facts.root, f"refs/heads/{branch}") if branch else facts.head
             what = f"the newest on {branch}" if branch else "checked out"
@@ -85,16 +86,6 @@ def commit_facts(facts: GitFacts, experiment: Experiment, *, is_cloned_here: boo
         described=f"{pinned}, pinned" if pinned else described,
         findings=(*findings, *_dirty_findings(facts, is_cloned_here=is_cloned_here)),
     )
-
-
-@contextmanager
-def _git_errors() -> Iterator[None]:
-    from osmosis_ai.platform.workspace import WorkspaceError
-
-    try:
-        yield
-    except WorkspaceError as error:
-        raise CommandError(str(error), code=error.code) from None
 
 
 def _named(branch: str | None) -> str:

@@ -74,7 +74,5 @@ def workspace_repository() -> str:
     from osmosis_ai.platform.git import read_repository
     from osmosis_ai.platform.workspace import WorkspaceError
 
-    try:
+    with command_errors(WorkspaceError):
         return read_repository(Path.cwd())
-    except WorkspaceError as error:
-        raise CommandError(str(error), code=error.code) from None

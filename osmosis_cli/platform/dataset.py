@@ -22,7 +22,6 @@ from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
 from ..errors import INTERRUPTED, CommandError, command_errors
 from ..eval.lines import LiveLine, progress_bar, say, size_text, tell
 from ..lazy_group import Entry, LazyGroup
-from ..shared_options import complete_files
 from .run_commands import list_options, show_list
 
 if TYPE_CHECKING:
@@ -135,7 +134,6 @@ Examples:
     "path",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True),
-    shell_complete=complete_files,
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def dataset_upload(path: Path, *, as_json: bool) -> None:

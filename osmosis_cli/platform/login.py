@@ -16,7 +16,7 @@ from osmosis_ai.platform.address import is_private
 from ..buffered_output import BufferedStreams
 from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem, platform_url
-from ..errors import CommandError, usage_errors
+from ..errors import command_errors, usage_errors
 from ..eval.lines import LiveLine, say, tell
 from .account import document, render_user, render_workspace
 from .connection import client_of, login_problems
@@ -130,12 +130,9 @@ def _confirmed_token(ctx: click.Context, client: PlatformClient, *, no_browser: 
     _show_code(client.origin, code)
     if not no_browser:
         _open_browser(code.complete_url)
-    try:
-        with LiveLine() as line:
-            line.show("waiting for you to confirm the code in the browser", topic="code")
-            return wait_for_token(client, code)
-    except DeviceFlowEnded as ended:
-        raise CommandError(str(ended), code=ended.code) from None
+    with command_errors(DeviceFlowEnded), LiveLine() as line:
+        line.show("waiting for you to confirm the code in the browser", topic="code")
+        return wait_for_token(client, code)
 
 
 def _show_code(origin: str, code: DeviceCode) -> None:
@@ -162,7 +159,11 @@ def _open_browser(url: str) -> None:
 
 def _show(platform: str, identity: Identity, *, as_json: bool, is_new: bool) -> None:
     if as_json:
-        click.echo(json.dumps({**document(platform, identity), "is_new": is_new}))
+        click.echo(
+            json.dumps(
+                {"platform": platform, **document(identity.workspace, identity), "is_new": is_new}
+            )
+        )
         return
     begin = "logged in" if is_new else "already logged in"
     where = render_workspace(identity.workspace, identity.role)

@@ -16,7 +16,6 @@ from osmosis_ai.platform.run_kinds import EVALUATION
 
 from ..errors import CommandError
 from ..eval.lines import say
-from ..shared_options import complete_files
 from .run_commands import json_option, run_argument, runs_of
 
 EPILOG = """\b
@@ -36,7 +35,6 @@ _ODD = re.compile(r"[^\w.-]+", re.ASCII)
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    shell_complete=complete_files,
     help="Where to (default: the run's name with .json, which must not be there).",
 )
 @click.option(

@@ -15,7 +15,6 @@ import click
 from osmosis_ai.secret import Secret
 
 from ..lazy_group import Entry, LazyGroup
-from ..shared_options import complete_files
 
 LIMIT = 128 * 1024
 """What one environment variable may hold."""
@@ -147,7 +146,6 @@ name_argument = click.argument("name", metavar="NAME", callback=_checked_name)
     "--value-file",
     metavar="FILE",
     type=click.Path(path_type=Path, allow_dash=True),
-    shell_complete=complete_files,
     help="Read the value from a file; with - from standard input.",
 )
 @scope_option

@@ -17,7 +17,6 @@ import click
 from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import INTERRUPTED, CommandError
-from ..shared_options import complete_files
 from .commit_facts import Finding, commit_facts, read_work_tree, refusal, warning
 from .run_commands import json_option, may_ask, yes_option
 
@@ -53,9 +52,7 @@ def _submit_command(kind: RunKind) -> click.Command:
         epilog=f"\b\nExamples:\n  osmosis {group} submit {folder}/my-rollout.toml\n"
         f"  osmosis {group} submit {folder}/my-rollout.toml --yes --json",
     )
-    @click.argument(
-        "path", metavar="CONFIG", type=click.Path(path_type=Path), shell_complete=complete_files
-    )
+    @click.argument("path", metavar="CONFIG", type=click.Path(path_type=Path))
     @yes_option
     @json_option
     def command(path: Path, yes: bool, as_json: bool) -> None:

@@ -19,7 +19,7 @@ from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN
 
 from ..errors import CommandError, command_errors, wrong_use
 from ..eval.lines import progress_bar
-from ..shared_options import check_output, complete_files, write_json
+from ..shared_options import check_output, write_json
 
 if TYPE_CHECKING:
     from .config import RubricConfig
@@ -90,7 +90,6 @@ Examples:
     "baseline_path",
     metavar="RESULT",
     type=click.Path(path_type=Path),
-    shell_complete=complete_files,
     help="Compare with this earlier result file.",
 )
 @click.option(

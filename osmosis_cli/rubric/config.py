@@ -16,8 +16,6 @@ from osmosis_ai.providers import parse_model_name
 from osmosis_ai.rubric.errors import MissingAPIKeyError
 from osmosis_ai.rubric.settings import JudgeSettings, Overrides, judge_settings
 
-from ..masking import mask_secrets
-
 _TOP_KEYS: Mapping[str, type] = {
     "version": object,
     "default_score_min": object,
@@ -41,6 +39,14 @@ _OF_PROVIDER = ("api_key", "api_key_env", "api_base")
 """Of a judge: what another provider must not get."""
 _LISTED = re.compile(r"rubrics\[\d+\]")
 _MAX_BYTES = 1_000_000
+
+
+MASK = "***"
+_HOLDS_KEY = re.compile(r"(?:api[_-]?key|authorization)$", re.IGNORECASE)
+_NAMES_VARIABLE = "api_key_env"
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+_USERINFO = re.compile(r"(?<=://)[^/?#@\s]*@")
+_QUERY = re.compile(r"(?<=\?).*", re.DOTALL)
 
 
 class RubricFileError(Exception):
@@ -241,3 +247,25 @@ def _config(place: str, entry: dict[str, Any], document: dict[str, Any]) -> Rubr
         except (TypeError, ValueError, MissingAPIKeyError) as error:
             raise _Unusable(f" {place}: {error}") from None
     return config
+
+
+def mask_secrets(value: Any, name: str = "") -> Any:
+    """Return `value`, called `name`, with `***` for each key anywhere in it."""
+    if isinstance(value, Mapping):
+        return {key: mask_secrets(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [mask_secrets(item, name) for item in value]
+    if value is None or value == "":
+        return value
+    if _HOLDS_KEY.search(name) or _is_misplaced(name, value):
+        return MASK
+    if name in ("api_base", "base_url") and isinstance(value, str):
+        return _QUERY.sub(MASK, _USERINFO.sub(f"{MASK}@", value))
+    return value
+
+
+def _is_misplaced(name: str, value: Any) -> bool:
+    """Return whether a key seems to stand where the name of its variable belongs."""
+    if name != _NAMES_VARIABLE:
+        return False
+    return not (isinstance(value, str) and _VARIABLE.fullmatch(value))

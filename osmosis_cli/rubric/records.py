@@ -19,7 +19,7 @@ from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, DatasetFormat,
 from pytest_osmosis.dataset.opening import open_dataset
 from pytest_osmosis.rollouts.failure_text import conversation
 
-from ..masking import mask_secrets
+from .config import mask_secrets
 
 __all__ = ["DatasetError", "EmptyDataset", "Record", "load_records"]
 

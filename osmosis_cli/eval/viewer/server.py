@@ -100,7 +100,7 @@ class Viewer(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request: a page (GET, HEAD), or what is said of an evaluation or deleted (POST)."""
+    """One request: a page (GET), or what is said of an evaluation or deleted (POST)."""
 
     server: Viewer
     protocol_version = "HTTP/1.1"
@@ -111,8 +111,6 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer with a page, with JSON, or with events."""
         self._guarded(self._answer)
-
-    do_HEAD = do_GET
 
     def do_POST(self) -> None:
         """Keep what is said of an evaluation or a run, or delete an evaluation."""
@@ -265,8 +263,6 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
-        if self.command == "HEAD":
-            return
         for event in watch(entry, self.server.closing.wait):
             self.wfile.write(event)
             self.wfile.flush()
@@ -276,8 +272,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", f"{content_type}; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.wfile.write(body)
 
     def end_headers(self) -> None:
         """Send the headers of every answer as well."""
