@@ -15,7 +15,7 @@ MOST = {
     "osmosis_cli": 9_111,
     "osmosis_executors": 2_022,
     "osmosis_platform": 11_225,
-    "pytest_osmosis": 28_198,
+    "pytest_osmosis": 28_202,
     "tests": 58_672,
 }
 

@@ -44,9 +44,13 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(
-    parser: pytest.Parser, args: list[str]
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, None, None]:
-    """Short spellings, and mistyped names, once every plugin has been loaded."""
+    """The file of variables before any conftest.py; short spellings, and mistyped names, last."""
+    if reader.names_env_file(early_config):
+        from .session import env_file
+
+        env_file.load(early_config)
     for at, word in enumerate(args[1:]):
         if args[at] == "--osmosis-rows" and str(word).startswith("@"):  # else a file of options
             args[at : at + 2] = [f"--osmosis-rows={word}"]
