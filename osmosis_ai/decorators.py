@@ -13,7 +13,6 @@ import math
 import types
 import typing
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 from .secret import Secret
@@ -31,7 +30,7 @@ def osmosis_reward(func: F) -> F:
     Further parameters with a default may follow; `async def`, methods and partials work too.
     TypeError when the signature differs, and at the call when what is returned is not a float.
     """
-    decorated: F = _decorate(func, _REWARD)
+    decorated: F = _decorate(func, "@osmosis_reward", _REWARD)
     return decorated
 
 
@@ -42,67 +41,40 @@ def osmosis_rubric(func: F) -> F:
     `extra_info`, once it names any of them, has a provider, a model, a rubric, and an api_key or
     api_key_env; one that names none is the function's affair.
     """
-    decorated: F = _decorate(func, _RUBRIC)
+    decorated: F = _decorate(func, "@osmosis_rubric", _RUBRIC)
     return decorated
 
 
 # What a signature must be.
 
 
-@dataclass(frozen=True, slots=True)
-class _Parameter:
-    name: str
-    types: tuple[frozenset[type], ...]
-    """The unions that its annotation may be; dict stands for any dict[...]."""
-    expected: str
-    default_is_none: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Contract:
-    decorator: str
-    parameters: tuple[_Parameter, ...]
-    checks_call: bool = False
-
-
-_Types = frozenset[type]
-
-_STR: _Types = frozenset({str})
-_STR_OR_NONE: _Types = frozenset({str, _NONE})
-_DICT: _Types = frozenset({dict})
-_DICT_OR_NONE: _Types = frozenset({dict, _NONE})
-
-_REWARD = _Contract(
-    "@osmosis_reward",
-    (
-        _Parameter("solution_str", (_STR,), "solution_str: str"),
-        _Parameter("ground_truth", (_STR,), "ground_truth: str"),
-        _Parameter("extra_info", (_DICT, _DICT_OR_NONE), "extra_info: dict = None", True),
-    ),
-)
-_RUBRIC = _Contract(
-    "@osmosis_rubric",
-    (
-        _Parameter("solution_str", (_STR,), "solution_str: str"),
-        _Parameter("ground_truth", (_STR, _STR_OR_NONE), "ground_truth: str | None"),
-        _Parameter("extra_info", (_DICT,), "extra_info: dict"),
-    ),
-    checks_call=True,
-)
+_Union = frozenset[type]
+"""The types that an annotation may be; dict stands for any dict[...]."""
+_STR, _DICT = frozenset({str}), frozenset({dict})
+_EXPECTED: dict[str, tuple[_Union, ...]] = {
+    "solution_str: str": (_STR,),
+    "ground_truth: str": (_STR,),
+    "ground_truth: str | None": (_STR, _STR | {_NONE}),
+    "extra_info: dict = None": (_DICT, _DICT | {_NONE}),
+    "extra_info: dict": (_DICT,),
+}
+"""What a parameter must be, and which annotations are that."""
+_REWARD = ("solution_str: str", "ground_truth: str", "extra_info: dict = None")
+_RUBRIC = ("solution_str: str", "ground_truth: str | None", "extra_info: dict")
 
 
 # Decorating.
 
 
-def _decorate(func: Any, contract: _Contract) -> Any:
+def _decorate(func: Any, decorator: str, contract: tuple[str, ...]) -> Any:
     if isinstance(func, (staticmethod, classmethod)):
-        return type(func)(_decorate(func.__func__, contract))
-    title = f"{contract.decorator} {_name(func)}"
+        return type(func)(_decorate(func.__func__, decorator, contract))
+    title = f"{decorator} {_name(func)}"
     if not callable(func) or isinstance(func, type):
         raise TypeError(f"{title}: expected a function, found {type(func).__name__}")
     signature = inspect.signature(func)
     _check_signature(func, signature, contract, title)
-    check = _rubric_check(signature, title) if contract.checks_call else None
+    check = _rubric_check(signature, title) if contract is _RUBRIC else None
     wrapper = _async_wrapper if _is_async(func) else _sync_wrapper
     return wrapper(func, check, title)
 
@@ -155,24 +127,21 @@ def _is_async(func: Any) -> bool:
 
 
 def _check_signature(
-    func: Any, signature: inspect.Signature, contract: _Contract, title: str
+    func: Any, signature: inspect.Signature, contract: tuple[str, ...], title: str
 ) -> None:
     if inspect.isgeneratorfunction(func) or inspect.isasyncgenfunction(func):
         raise TypeError(f"{title}: must return a float, is a generator")
     found = _without_self(list(signature.parameters.values()))
-    for position, rule in enumerate(contract.parameters):
+    names = [rule.partition(":")[0] for rule in contract]
+    for position, rule in enumerate(contract):
+        name = names[position]
         if position >= len(found):
-            raise TypeError(
-                f"{title}: parameter {rule.name!r} is missing; expected `{rule.expected}`"
-            )
-        problem = _parameter_problem(func, found[position], rule)
-        if problem:
-            raise TypeError(
-                f"{title}: parameter {position + 1} must be `{rule.expected}`, {problem}"
-            )
-    for further in found[len(contract.parameters) :]:
+            raise TypeError(f"{title}: parameter {name!r} is missing; expected `{rule}`")
+        if problem := _parameter_problem(func, found[position], name, rule):
+            raise TypeError(f"{title}: parameter {position + 1} must be `{rule}`, {problem}")
+    for further in found[len(contract) :]:
         if further.default is _MISSING and further.kind not in _OF_ANY_NUMBER:
-            given = ", ".join(rule.name for rule in contract.parameters)
+            given = ", ".join(names)
             raise TypeError(
                 f"{title}: parameter {further.name!r} must have a default; expected a function "
                 f"that can be called with {given} alone"
@@ -192,21 +161,22 @@ def _without_self(parameters: list[inspect.Parameter]) -> list[inspect.Parameter
     return parameters
 
 
-def _parameter_problem(func: Any, found: inspect.Parameter, rule: _Parameter) -> str | None:
+def _parameter_problem(func: Any, found: inspect.Parameter, name: str, rule: str) -> str | None:
     """What is wrong with one parameter, as the end of a sentence."""
-    if found.name != rule.name:
+    needs_none = rule.endswith("= None")
+    if found.name != name:
         return f"found {found.name!r}"
     if found.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
-        return f"found {rule.name!r} as {found.kind.description}"
+        return f"found {name!r} as {found.kind.description}"
     if found.annotation is _MISSING:
-        return f"{rule.name!r} has no annotation"
-    if not _matches(func, found.annotation, rule.types):
-        return f"{rule.name!r} is annotated {_annotation_text(found.annotation)}"
-    if rule.default_is_none and found.default is not None:
+        return f"{name!r} has no annotation"
+    if not _matches(func, found.annotation, _EXPECTED[rule]):
+        return f"{name!r} is annotated {_annotation_text(found.annotation)}"
+    if needs_none and found.default is not None:
         what = "no default" if found.default is _MISSING else f"the default {found.default!r}"
-        return f"{rule.name!r} has {what}"
-    if not rule.default_is_none and found.default is not _MISSING:
-        return f"{rule.name!r} must not have a default"
+        return f"{name!r} has {what}"
+    if not needs_none and found.default is not _MISSING:
+        return f"{name!r} must not have a default"
     return None
 
 

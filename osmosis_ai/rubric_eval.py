@@ -9,7 +9,7 @@ from .providers import key_variables
 from .rubric.errors import MissingAPIKeyError
 from .rubric.evaluation import aevaluate_rubric, evaluate_rubric
 from .rubric.judge import RewardRubricRunResult
-from .rubric.settings import DEFAULT_TIMEOUT_S, ModelInfo, Overrides, judge_settings
+from .rubric.settings import DEFAULT_TIMEOUT_S, ModelInfo, judge_settings
 
 __all__ = [
     "DEFAULT_API_KEY_ENV",
@@ -32,4 +32,4 @@ DEFAULT_API_KEY_ENV: Mapping[str, str] = {
 
 def ensure_api_key_available(model_info: Mapping[str, Any]) -> None:
     """Raise MissingAPIKeyError unless there is a key for the judge; sends nothing."""
-    judge_settings(model_info, Overrides())
+    judge_settings(model_info)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 from ..blocking import run_blocking
 from .prompt import Case
 from .reasons import add_reason
-from .settings import MAX_VOTES, JudgeSettings, Overrides, judge_settings
+from .settings import MAX_VOTES, JudgeSettings, judge_settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -114,7 +114,13 @@ async def aevaluate_rubric(  # noqa: PLR0913  # the contract has this many
     ProviderRequestError when no verdict could be had, ModelNotFoundError for an unknown model.
     """
     __tracebackhide__ = True
-    settings = judge_settings(model_info, Overrides(original_input, score_min, score_max, timeout))
+    settings = judge_settings(
+        model_info,
+        original_input=original_input,
+        score_min=score_min,
+        score_max=score_max,
+        timeout=timeout,
+    )
     case = case_of(settings, rubric, solution_str, ground_truth=ground_truth, metadata=metadata)
     _check_votes(votes)
     from .judge import Judge  # brings the model side, which a mere import must not cost

@@ -57,24 +57,23 @@ class JudgeSettings:
     params: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Overrides:
-    """The arguments of a call that win over `model_info`; None leaves `model_info` its say."""
+def judge_settings(model_info: Mapping[str, Any], **arguments: Any) -> JudgeSettings:
+    """Return the settings in `model_info`; raise TypeError, ValueError or MissingAPIKeyError.
 
-    original_input: str | None = None
-    score_min: float | None = None
-    score_max: float | None = None
-    timeout: float | None = None
-
-
-def judge_settings(model_info: Mapping[str, Any], overrides: Overrides) -> JudgeSettings:
-    """Return the settings in `model_info`; raise TypeError, ValueError or MissingAPIKeyError."""
+    `arguments` are those of a call: each that is not None wins over that of `model_info`.
+    """
     if not isinstance(model_info, Mapping):
         raise TypeError(f"model_info must be a mapping, not {type(model_info).__name__}")
-    model_info = _overridden(model_info)
+    given = {name: value for name, value in arguments.items() if value is not None}
+    model_info = {**_overridden(model_info), **given}
     name = _name(model_info)
-    low, high = _bounds(model_info, overrides)
-    timeout_s = _timeout_s(_pick(overrides.timeout, model_info, "timeout"))
+    low = _number("score_min", model_info, 0.0)
+    high = _number("score_max", model_info, 1.0)
+    if low >= high:
+        raise ValueError(f"score_min ({low:g}) must be below score_max ({high:g})")
+    timeout_s = _number("timeout", model_info, DEFAULT_TIMEOUT_S)
+    if timeout_s <= 0:
+        raise ValueError(f"timeout must be above 0 seconds, not {timeout_s:g}")
     return JudgeSettings(
         name=name,
         api_key=_key(name, model_info),
@@ -83,7 +82,7 @@ def judge_settings(model_info: Mapping[str, Any], overrides: Overrides) -> Judge
         score_max=high,
         timeout_s=timeout_s,
         system_prompt=_text(model_info, "system_prompt"),
-        original_input=_original_input(model_info, overrides),
+        original_input=_text(model_info, "original_input"),
         params={k: model_info[k] for k in PARAMS if model_info.get(k) is not None},
     )
 
@@ -131,31 +130,11 @@ def _text(model_info: Mapping[str, Any], key: str) -> str | None:
     value = model_info.get(key)
     if value is None or isinstance(value, str):
         return value or None
-    raise TypeError(f"model_info[{key!r}] must be a string, not {type(value).__name__}")
+    raise TypeError(f"{key} must be a string, not {type(value).__name__}")
 
 
-def _original_input(model_info: Mapping[str, Any], overrides: Overrides) -> str | None:
-    given = overrides.original_input
-    if given is None:
-        return _text(model_info, "original_input")
-    if not isinstance(given, str):
-        raise TypeError(f"original_input must be a string, not {type(given).__name__}")
-    return given
-
-
-def _bounds(model_info: Mapping[str, Any], overrides: Overrides) -> tuple[float, float]:
-    low = _number("score_min", _pick(overrides.score_min, model_info, "score_min"), 0.0)
-    high = _number("score_max", _pick(overrides.score_max, model_info, "score_max"), 1.0)
-    if low >= high:
-        raise ValueError(f"score_min ({low:g}) must be below score_max ({high:g})")
-    return low, high
-
-
-def _pick(given: object, model_info: Mapping[str, Any], key: str) -> object:
-    return model_info.get(key) if given is None else given
-
-
-def _number(name: str, value: object, default: float) -> float:
+def _number(name: str, model_info: Mapping[str, Any], default: float) -> float:
+    value = model_info.get(name)
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -167,13 +146,6 @@ def _number(name: str, value: object, default: float) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, not {number}")
     return number
-
-
-def _timeout_s(given: object) -> float:
-    seconds = _number("timeout", given, DEFAULT_TIMEOUT_S)
-    if seconds <= 0:
-        raise ValueError(f"timeout must be above 0 seconds, not {seconds:g}")
-    return seconds
 
 
 def _key(name: ModelName, model_info: Mapping[str, Any]) -> Secret | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from osmosis_ai.providers import parse_model_name
 from osmosis_ai.rubric.errors import MissingAPIKeyError
-from osmosis_ai.rubric.settings import JudgeSettings, Overrides, judge_settings
+from osmosis_ai.rubric.settings import JudgeSettings, judge_settings
 
 _TOP_KEYS: Mapping[str, type] = {
     "version": object,
@@ -72,7 +72,7 @@ class RubricConfig:
     def settings(self, *, needs_key: bool = True) -> JudgeSettings:
         """Return whom to ask; raise MissingAPIKeyError, TypeError or ValueError."""
         try:
-            return judge_settings(self.model_info, Overrides())
+            return judge_settings(self.model_info)
         except MissingAPIKeyError:
             if needs_key:
                 raise
@@ -80,7 +80,7 @@ class RubricConfig:
 
     def without_key(self) -> JudgeSettings:
         """As `settings`, but for the key."""
-        return judge_settings({**self.model_info, "api_key": "checked-without-it"}, Overrides())
+        return judge_settings({**self.model_info, "api_key": "checked-without-it"})
 
     def with_judge(self, model: str) -> RubricConfig:
         """The same rubric with another judge: `provider/model`, or a model of its provider."""

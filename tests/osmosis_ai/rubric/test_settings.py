@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from osmosis_ai.rubric.errors import MissingAPIKeyError
-from osmosis_ai.rubric.settings import JudgeSettings, Overrides, judge_settings
+from osmosis_ai.rubric.settings import JudgeSettings, judge_settings
 from osmosis_ai.secret import Redactor
 
 KEY = "sk-inline-0123456789"
 
 
-def settings_of(overrides: Overrides | None = None, **info: Any) -> JudgeSettings:
+def settings_of(arguments: dict[str, Any] | None = None, **info: Any) -> JudgeSettings:
     whole = {"provider": "openai", "model": "gpt-5", "api_key": KEY, **info}
-    return judge_settings(whole, overrides or Overrides())
+    return judge_settings(whole, **arguments or {})
 
 
 def key_of(settings: JudgeSettings) -> str:
@@ -31,8 +31,8 @@ def test_the_defaults_are_bounds_of_0_and_1_and_a_minute() -> None:
 
 
 def test_arguments_of_the_call_win_over_model_info() -> None:
-    overrides = Overrides(original_input="given", score_min=-1, score_max=1, timeout=5)
-    found = settings_of(overrides, original_input="info", score_min=2, score_max=3, timeout=7)
+    arguments = {"original_input": "given", "score_min": -1, "score_max": 1, "timeout": 5}
+    found = settings_of(arguments, original_input="info", score_min=2, score_max=3, timeout=7)
     assert (found.original_input, found.score_min, found.score_max) == ("given", -1.0, 1.0)
     assert found.timeout_s == 5.0
 
@@ -90,7 +90,7 @@ def test_wrong_values_are_named(info: dict[str, Any], error: type[Exception], sa
 
 def test_model_info_must_be_a_mapping() -> None:
     with pytest.raises(TypeError, match="mapping, not str"):
-        judge_settings("openai/gpt-5", Overrides())  # type: ignore[arg-type]
+        judge_settings("openai/gpt-5")  # type: ignore[arg-type]
 
 
 def test_a_judges_key_is_masked_wherever_it_stands() -> None:
