@@ -240,11 +240,6 @@ class RolloutContext:
             sample = sample.model_copy(update={"id": self._source_name})
         return sample
 
-    @property
-    def sample_source(self) -> SampleSource | None:
-        """The registered source; None when there is none."""
-        return self._source
-
     def register_sample_source(self, name: str, source: SampleSource) -> None:
         """Deprecated: call `set_sample_source`."""
         told = "a rollout has one sample, call set_sample_source(source)"

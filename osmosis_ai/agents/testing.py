@@ -37,7 +37,6 @@ __all__ = [
     "SeenRequest",
     "ToolCall",
     "Turn",
-    "arollout",
     "call",
     "context",
     "request",
@@ -143,22 +142,14 @@ def context(
     return RolloutContext(asked, tools, ModelLLM(model, tools=tools), debug_dir=debug_dir)
 
 
-async def arollout(
+def rollout(
     agent: RolloutAgentLoop | AgentFunction, model: ChatModel, **request_fields: Any
 ) -> RolloutResult:
     """Run the agent once against `model`; keywords are those of `request`."""
     asked = request(**request_fields)
     loop = as_agent(agent)
-    tools: Any = loop.get_tools(asked)
     llm = ModelLLM(model, tools=tool_schemas(loop, asked))
-    return await run_rollout(loop, asked, llm, tools=tools)
-
-
-def rollout(
-    agent: RolloutAgentLoop | AgentFunction, model: ChatModel, **request_fields: Any
-) -> RolloutResult:
-    """`arollout`, for tests and notebooks that do not await it."""
-    return run_blocking(arollout(agent, model, **request_fields))
+    return run_blocking(run_rollout(loop, asked, llm))
 
 
 def _in_order(turns: Iterable[Turn]) -> Callable[[list[dict[str, Any]]], Turn]:

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from ..agents.base import RolloutAgentLoop
 from ..agents.event_log import session_folder
@@ -33,28 +33,15 @@ from .settings import (
     settings_from,
 )
 
-if TYPE_CHECKING:
-    from .http.routes import Routes as AgentRoutes
-
 __all__ = ["RolloutApp", "create_app"]
 
 
-class Routes(Protocol):
-    """What answers the requests of an application."""
-
-    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, whatever happens."""
-
-
-R = TypeVar("R", bound=Routes)
-
-
-class ServedApp(ABC, Generic[R]):
+class ServedApp(ABC):
     """An ASGI application with a life cycle; hand it to uvicorn or to any other server."""
 
     def __init__(self, key: Secret | None) -> None:
         self._key = key
-        self._routes: R | None = None
+        self._routes: Any = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the life cycle."""
@@ -75,10 +62,10 @@ class ServedApp(ABC, Generic[R]):
         """
 
     @abstractmethod
-    def _made(self) -> R:
+    def _made(self) -> Any:
         """Import and return what answers requests."""
 
-    def _served(self) -> R:
+    def _served(self) -> Any:
         if self._routes is None:
             self._routes = self._made()
         return self._routes
@@ -98,7 +85,7 @@ class ServedApp(ABC, Generic[R]):
         await send({"type": "lifespan.shutdown.complete"})
 
 
-class RolloutApp(ServedApp["AgentRoutes"]):
+class RolloutApp(ServedApp):
     """The application of an agent loop."""
 
     def __init__(self, options: AppOptions) -> None:
@@ -119,7 +106,7 @@ class RolloutApp(ServedApp["AgentRoutes"]):
         finally:
             await service.stop()
 
-    def _made(self) -> AgentRoutes:
+    def _made(self) -> Any:
         from .http.routes import Routes  # brings asyncio, pydantic and httptools
 
         return Routes(self.options)

@@ -12,7 +12,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote
 
 from ..agents.message_fields import get_message_content, is_tool_message
@@ -183,23 +183,10 @@ async def _body(receive: Receive) -> bytes:
     return b"".join(chunks)
 
 
-class HTTPTestClient(Protocol):
-    """What is needed of Starlette's TestClient: `post`."""
-
-    def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Any:
-        """Return the response."""
-
-
-class Patcher(Protocol):
-    """What is needed of pytest's monkeypatch."""
-
-    def setattr(self, target: Any, name: str, value: Any) -> None:
-        """Replace an attribute until the test ends."""
-
-
-def patch_httpx_for_mock_trainer(client: HTTPTestClient, monkeypatch: Patcher) -> None:
+def patch_httpx_for_mock_trainer(client: Any, monkeypatch: Any) -> None:
     """Have every call to a trainer go to the mock trainer behind `client`, whatever its address.
 
+    `client` is Starlette's TestClient, or another with its `post`, and `monkeypatch` pytest's.
     Those of a server and of `ctx.chat`, and those that code makes by an `httpx.AsyncClient` of its
     own; its other requests are sent as they are.
     """

@@ -11,15 +11,12 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..rollout_server.app import ServedApp
 from ..rollout_server.settings import ServerSettings, key_from, settings_from
 from ..secret import Secret
 from .backend import LocalBackend
-
-if TYPE_CHECKING:
-    from .routes import Routes as WorkflowRoutes
 
 __all__ = ["ControllerAuth", "RolloutServer", "create_rollout_server"]
 
@@ -63,7 +60,7 @@ def create_rollout_server(
     return RolloutServer(backend, chosen, key_from(api_key), lifespan)
 
 
-class RolloutServer(ServedApp["WorkflowRoutes"]):
+class RolloutServer(ServedApp):
     """The application of a backend."""
 
     def __init__(
@@ -89,7 +86,7 @@ class RolloutServer(ServedApp["WorkflowRoutes"]):
         async with self._served().rollouts.entered(own):
             yield
 
-    def _made(self) -> WorkflowRoutes:
+    def _made(self) -> Any:
         from .routes import Routes  # brings asyncio and httptools
 
         return Routes(self.backend, self._settings, self._key)

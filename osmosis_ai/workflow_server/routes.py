@@ -6,20 +6,25 @@ The key is checked before a body is read. Knows no workflow.
 from __future__ import annotations
 
 import json
-import logging
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from ..rollout_server.http.auth import Access
-from ..rollout_server.http.messages import Body, ByteBudget, Refused, Reply, json_reply
+from ..rollout_server.http.messages import (
+    Body,
+    ByteBudget,
+    Refused,
+    Reply,
+    answer,
+    json_reply,
+    path_of,
+)
 from ..rollout_server.settings import Receive, Scope, Send, ServerSettings
 from ..secret import Secret
 from .backend import LocalBackend
 from .protocol import CancelRolloutsRequest, RolloutInitRequest
 from .rollouts import Rollouts
-
-logger = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -35,17 +40,10 @@ class Routes:
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, whatever happens."""
-        try:
-            reply = await self._reply(scope, receive)
-        except Refused as refused:
-            reply = refused.reply()
-        except Exception:
-            logger.exception("a request to %s failed", scope["path"])
-            reply = Refused(500, "internal", "the server failed; its log says why").reply()
-        await reply.send(send)
+        await answer(self._reply(scope, receive), scope["path"], send)
 
     async def _reply(self, scope: Scope, receive: Receive) -> Reply:
-        path = scope["path"].removeprefix(scope.get("root_path", "").rstrip("/"))
+        path = path_of(scope)
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if path == "/health" and method == "GET":
             return json_reply(200, self.rollouts.health())

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..events import event
 from ..settings import Receive, Send
 
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
@@ -75,6 +77,26 @@ class Refused(Exception):
             document["details"] = self.details
         body = _encode(document).encode("ascii")
         return Reply(self.status, body, headers=self.headers)
+
+
+async def answer(work: Awaitable[Reply], path: str, send: Send) -> int:
+    """Send what a handler returns, whatever happens in it; return the status."""
+    try:
+        reply = await work
+    except Refused as refused:
+        reply = refused.reply()
+    except Exception as error:  # noqa: BLE001  the boundary: a request gets an answer
+        event("request_failed", logging.ERROR, path=path, error=f"{type(error).__name__}: {error}")
+        message = "the server failed; its log says why"
+        reply = Refused(500, "internal", message, hang_up=True).reply()
+    await reply.send(send)
+    return reply.status
+
+
+def path_of(scope: Mapping[str, Any]) -> str:
+    """Return the path below the place where another application has mounted this one."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", "").rstrip("/"))
 
 
 def busy(code: str, message: str, *, retry_after_s: float) -> Refused:

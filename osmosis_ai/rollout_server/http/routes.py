@@ -15,11 +15,10 @@ from ..service import RolloutService
 from ..settings import AppOptions, Receive, Send
 from .auth import Access
 from .init_body import read_init
-from .messages import Body, Refused, Reply, Turns, json_reply
+from .messages import Body, Refused, Reply, Turns, answer, json_reply, path_of
 
 Handler = Callable[[Mapping[str, Any], Receive], Awaitable[Reply]]
 
-_INTERNAL = Refused(500, "internal", "the server failed; its log says why", hang_up=True)
 _UNKNOWN_PATH = Refused(404, "not_found", "there is nothing at this path", hang_up=True)
 _ROLLOUT = "/rollout/"
 INITS_A_PASS = 8
@@ -41,19 +40,11 @@ class Routes:
 
     async def respond(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request, whatever happens."""
-        try:
-            reply = await self._reply(scope, receive)
-        except Refused as refused:
-            reply = refused.reply()
-        except Exception as error:  # noqa: BLE001  the boundary: a request gets an answer
-            message = f"{type(error).__name__}: {error}"
-            event("request_failed", logging.ERROR, path=scope["path"], error=message)
-            reply = _INTERNAL.reply()
-        event("request", logging.DEBUG, path=scope["path"], status=reply.status)
-        await reply.send(send)
+        status = await answer(self._reply(scope, receive), scope["path"], send)
+        event("request", logging.DEBUG, path=scope["path"], status=status)
 
     async def _reply(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
-        path = _path(scope)
+        path = path_of(scope)
         if path not in self._open or not self._access.has_key:
             self._access.check(scope)
         method, handler = self._route(path)
@@ -104,16 +95,10 @@ class Routes:
         return await self._health(scope, receive)
 
     async def _rollout(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
-        rollout = self.service.registry.get(_path(scope)[len(_ROLLOUT) :])
+        rollout = self.service.registry.get(path_of(scope)[len(_ROLLOUT) :])
         if rollout is None:
             raise Refused(404, "not_found", "no rollout of that id is remembered")
         return _record(rollout)
-
-
-def _path(scope: Mapping[str, Any]) -> str:
-    """Return the path below the place where another application has mounted this one."""
-    path: str = scope["path"]
-    return path.removeprefix(scope.get("root_path", "").rstrip("/"))
 
 
 def _record(rollout: ServedRollout) -> Reply:

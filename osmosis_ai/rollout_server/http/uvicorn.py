@@ -34,12 +34,6 @@ RESERVED_FILES = 256
 GRACE_S = 5
 """How long a shutdown waits for requests that are being answered."""
 _LOG = logging.getLogger(__name__)
-_OF_CLIENTS = (
-    "Invalid HTTP request received.",
-    "Unsupported upgrade request.",
-    "No supported WebSocket library detected.",
-)
-"""How warnings of uvicorn begin that are about a client's mistake: the operator can do nothing."""
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -149,7 +143,6 @@ def listen(host: str, port: int) -> socket.socket:
 
 def configure(app: Callable[..., Any] | str, **options: Any) -> uvicorn.Config:
     """uvicorn's configuration for an application, or for the name of a function that makes one."""
-    logging.getLogger("uvicorn.error").addFilter(_is_for_operators)
     return uvicorn.Config(
         app,
         http=GuardedProtocol,
@@ -165,10 +158,6 @@ def configure(app: Callable[..., Any] | str, **options: Any) -> uvicorn.Config:
         timeout_graceful_shutdown=GRACE_S,
         **options,
     )
-
-
-def _is_for_operators(record: logging.LogRecord) -> bool:
-    return not record.getMessage().startswith(_OF_CLIENTS)
 
 
 def _connection_limit() -> int:

@@ -62,7 +62,7 @@ CONTRACT = {
     ),
     "osmosis_ai.rollout.grader": "Grader GraderConfig GraderContext",
     "osmosis_ai.rollout.testing": (
-        "ScriptedModel arollout rollout context request call Turn create_mock_trainer_app "
+        "ScriptedModel rollout context request call Turn create_mock_trainer_app "
         "RolloutCompletionTracker patch_httpx_for_mock_trainer fake_token_ids fake_prompt_token_ids"
     ),
     "osmosis_ai.rollout.server": (

@@ -113,22 +113,6 @@ def test_a_head_without_end_ends_the_connection(serve: Callable[..., Served]):
         raise AssertionError("the server read on")
 
 
-def test_the_mistakes_of_clients_are_no_warnings_with_advice_for_the_operator(
-    serve: Callable[..., Served], caplog: pytest.LogCaptureFixture
-):
-    caplog.set_level("INFO")
-    served = serve()
-    upgrade = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
-    for sent, status in (
-        (f"{upgrade}Upgrade: websocket\r\n\r\n", b"HTTP/1.1 200 "),
-        ("\x16\x03 x\r\n\r\n", b"HTTP/1.1 400 "),
-    ):
-        with connected(served) as connection:
-            connection.sendall(sent.encode())
-            assert connection.recv(len(status)) == status
-    assert "WARNING" not in {record.levelname for record in caplog.records}
-
-
 def test_bodies_share_a_budget(serve: Callable[..., Served]):
     served = serve(max_held_bytes=1000)
     for size, status in ((1500, 429), (900, 422), (900, 422)):  # what was held is given back
