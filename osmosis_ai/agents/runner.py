@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..error_text import error_text
 from ..secret import redact
+from .base import AgentFunction, as_agent, owner_of_run
 from .context import RolloutContext
 from .errors import OsmosisValidationError
-from .function import AgentFunction, as_agent, owner_of_run
 from .results import RolloutResult, finite_number
 
 if TYPE_CHECKING:

@@ -23,10 +23,9 @@ from typing import Any
 
 from ..blocking import run_blocking
 from ..models.base import ChatCompletion, ChatModel, Usage
-from .base import RolloutAgentLoop
+from .base import AgentFunction, RolloutAgentLoop, as_agent
 from .client import ModelLLM
 from .context import RolloutContext
-from .function import AgentFunction, as_agent
 from .request import RolloutRequest
 from .results import RolloutResult
 from .runner import run_rollout

@@ -14,9 +14,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from ..agents.base import RolloutAgentLoop
+from ..agents.base import AgentFunction, RolloutAgentLoop, as_agent, is_agent_function
 from ..agents.event_log import session_folder
-from ..agents.function import AgentFunction, as_agent, is_agent_function
 from ..error_text import named_error
 from ..rollout_settings import RolloutSettings
 from ..secret import Secret

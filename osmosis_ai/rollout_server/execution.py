@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..agents.context import RolloutContext, get_rollout_context
+from ..agents.context import RolloutContext
 from ..agents.errors import OsmosisRolloutError
 from ..agents.request import RolloutMetrics, RolloutRequest
-from ..agents.results import CompletionsResult, RolloutResult
+from ..agents.results import RolloutResult
 from ..agents.runner import begin, checked
 from ..agents.tools import dump_tools
 from ..error_text import named_error
@@ -36,7 +35,6 @@ from .trainer.wire import TrainerClient
 if TYPE_CHECKING:
     import asyncio
 
-    from ..agents.client import LLMClient
 
 T = TypeVar("T")
 
@@ -69,36 +67,6 @@ class Tools:
     given: list[Any]
     schemas: list[dict[str, Any]]
     """The same for the wire."""
-
-
-class TracedLLM:
-    """`LLMClient` that records each call in the rollout's trace."""
-
-    def __init__(self, llm: LLMClient) -> None:
-        self._llm = llm
-
-    async def chat_completions(
-        self, messages: list[dict[str, Any]], **params: Any
-    ) -> CompletionsResult:
-        """Ask, and record request and answer."""
-        started = time.monotonic()
-        fields: dict[str, Any] = {"messages": len(messages), "params": params}
-        try:
-            answer = await self._llm.chat_completions(messages, **params)
-            fields |= {"message": answer.message, "finish_reason": answer.finish_reason}
-            fields |= {"usage": answer.usage}
-        except Exception as error:
-            fields |= {"error": type(error).__name__}
-            raise
-        finally:
-            fields["latency_ms"] = round((time.monotonic() - started) * 1000.0, 1)
-            if ctx := get_rollout_context():
-                ctx.log_event("model_call", **fields)
-        return answer
-
-    def get_metrics(self) -> RolloutMetrics:
-        """Return the totals of all calls so far."""
-        return self._llm.get_metrics()
 
 
 class Runner:
@@ -149,8 +117,7 @@ class Runner:
                 request.server_url, request.rollout_id, settings=settings.client, channel=channel
             )
             folder = self._options.debug_dir
-            client = llm if folder is None else TracedLLM(llm)
-            ctx = RolloutContext(request, tools.given, client, debug_dir=folder, redact=redact)
+            ctx = RolloutContext(request, tools.given, llm, debug_dir=folder, redact=redact)
             begun.append(ctx)
             ctx.log_event("rollout_started", messages=request.messages, metadata=request.metadata)
             try:
@@ -165,8 +132,8 @@ class Runner:
             self._agent, "the rollout", limit_s, job=request.rollout_id, clean_up_s=grace_s
         )
         outcome = await self._ended(section, execute, redact, begun)
-        for ctx in begun:
-            ctx.log_event("rollout_ended", status=outcome.status, error=outcome.error)
+        if begun and begun[0].debug_enabled:
+            begun[0].log_event("rollout_ended", **json.loads(outcome.body))
         return outcome
 
     async def _ended(

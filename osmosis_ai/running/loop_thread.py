@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import sys
 import threading
 import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, TimeoutError
+from types import FrameType
 from typing import Any
-
-from .thread_frames import frame_of
 
 CANCEL_TIMEOUT_S = 2.0
 """How long cancelled code may take to clean up; afterwards nothing waits for it."""
+
+_one_at_a_time = threading.Lock()
 
 
 class LoopInterrupted(BaseException):
@@ -100,3 +103,21 @@ def raise_in_thread(thread: int) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread), ctypes.py_object(LoopInterrupted)
     )
+
+
+def frame_of(thread: int) -> FrameType | None:
+    """Return the frame of the thread with this ident; None where there is no such thread.
+
+    `sys._current_frames` holds the interpreter's lock over threads while it makes objects. Before
+    Python 3.13 a garbage collection in there can run Python code and change threads, and a thread
+    that is just being started then never gets that lock
+    (https://github.com/python/cpython/issues/106883). So nothing is collected meanwhile.
+    """
+    with _one_at_a_time:
+        is_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return sys._current_frames().get(thread)
+        finally:
+            if is_enabled:
+                gc.enable()

@@ -20,9 +20,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from .loop_call import INTERRUPT_RETRY_S
-from .loop_thread import raise_in_thread
+from .loop_thread import frame_of, raise_in_thread
 from .section import Section, excuse
-from .thread_frames import frame_of
 
 if TYPE_CHECKING:
     from .guards import Guards

@@ -63,7 +63,7 @@ def workflow_told(agent: object) -> str:
 
 
 def _of_function(function: Any, *, spec: str, option: str) -> RolloutAgentLoop:
-    from osmosis_ai.agents.function import FunctionAgent
+    from osmosis_ai.agents.base import FunctionAgent
     from osmosis_ai.agents.plain_callable import CallableAgent, input_kind
 
     try:

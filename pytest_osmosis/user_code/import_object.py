@@ -220,7 +220,7 @@ class _Watch(threading.Thread):
 
     def __init__(self, module: str, deadline_s: float, grace_s: float) -> None:
         # Not in the thread: what is watched may hold the locks of imports.
-        from osmosis_ai.running.thread_frames import frame_of
+        from osmosis_ai.running.loop_thread import frame_of
 
         super().__init__(name=f"osmosis-import-{module}", daemon=True)
         self._frame_of = frame_of

@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from osmosis_ai.agents.function import FunctionAgent
+from osmosis_ai.agents.base import FunctionAgent
 from osmosis_ai.rollout import OsmosisValidationError, create_app
 from osmosis_ai.rollout.testing import ScriptedModel, context, rollout
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import pytest
 
-from osmosis_ai.agents.function import FunctionAgent
+from osmosis_ai.agents.base import FunctionAgent
 from osmosis_ai.agents.plain_callable import CallableAgent, input_kind
 from osmosis_ai.rollout import OsmosisValidationError, RolloutContext, RolloutResult
 from osmosis_ai.rollout.testing import ScriptedModel, rollout

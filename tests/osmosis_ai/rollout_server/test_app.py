@@ -128,7 +128,7 @@ def test_a_hook_that_fails_keeps_the_server_from_starting(monkeypatch: pytest.Mo
     assert sent == [{"type": "lifespan.startup.failed", "message": told}]
 
 
-def test_traces_hold_the_calls_and_no_key(
+def test_traces_hold_the_conversation_and_no_key(
     serve: Callable[..., Served], trainer: Trainer, tmp_path: Path
 ):
     served = serve(Asking(), debug_dir=tmp_path)
@@ -137,12 +137,8 @@ def test_traces_hold_the_calls_and_no_key(
     [path] = tmp_path.glob("*/r.jsonl")
     assert abs(int(path.parent.name) - time.time()) < 3600
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [line["event"] for line in lines] == [
-        "rollout_started",
-        "model_call",
-        "rollout_ended",
-    ]
-    assert lines[1]["message"]["content"] == "hello"
+    assert [line["event"] for line in lines] == ["rollout_started", "rollout_ended"]
+    assert lines[1]["final_messages"][-1]["content"] == "hello"
     assert "the-trainers-own-key-99" not in path.read_text()
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.running import thread_frames
+from osmosis_ai.running import loop_thread
 from pytest_osmosis.user_code.classify_agent import as_agent_loop, classify_agent, instantiated
 from pytest_osmosis.user_code.import_object import (
     ImportDeadline,
@@ -56,7 +56,7 @@ def look_once(
     is_inside: Callable[[int], bool], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[int], FrameType | None]:
     """Look where a thread is no earlier than it is there, however late that is."""
-    frame_of = thread_frames.frame_of
+    frame_of = loop_thread.frame_of
 
     def patient(thread: int) -> FrameType | None:
         give_up = time.monotonic() + 60.0
@@ -64,7 +64,7 @@ def look_once(
             time.sleep(0.001)
         return frame_of(thread)
 
-    monkeypatch.setattr(thread_frames, "frame_of", patient)
+    monkeypatch.setattr(loop_thread, "frame_of", patient)
     return frame_of
 
 

@@ -6,7 +6,7 @@ import gc
 import sys
 import threading
 
-from osmosis_ai.running.thread_frames import frame_of
+from osmosis_ai.running.loop_thread import frame_of
 
 
 def test_the_frame_is_that_of_the_thread() -> None:
