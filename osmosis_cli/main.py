@@ -41,7 +41,6 @@ COMMANDS = {
     "dataset": on_platform("dataset:dataset_group", "List datasets on the platform, upload one."),
     "secret": on_platform("secret:secret_group", "Set and delete secrets of submitted runs."),
     "train": on_platform("run_commands:train_group", "Submit training runs, and follow them."),
-    "completion": Entry("main:completion_command", "Print a shell completion script."),
 }
 
 JSON = "--json"
@@ -53,16 +52,10 @@ EXAMPLES = {
     TRY_OUT: "osmosis test -m server:agent_loop -d test_data.jsonl --model embedded",
     TRAIN: "osmosis serve -m server:agent_loop --local",
     ON_PLATFORM: "osmosis eval submit configs/eval/my-rollout.toml",
-    MORE: "osmosis completion bash",
+    MORE: "osmosis platform try",
 }
 """A command line for each heading of the help."""
 EPILOG = "More examples: osmosis COMMAND --help"
-COMPLETION_EPILOG = """\b
-Examples:
-  osmosis completion bash > ~/.local/share/bash-completion/completions/osmosis
-  osmosis completion zsh > "${fpath[1]}/_osmosis"
-  osmosis completion fish > ~/.config/fish/completions/osmosis.fish
-"""
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
@@ -116,25 +109,6 @@ def cli(ctx: click.Context, env_file: Path | None, no_env_file: bool) -> None:
 
 
 cli.params += env_file_options
-
-
-@click.command("completion", epilog=COMPLETION_EPILOG)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.option("--json", "as_json", is_flag=True, help="Print the script as a JSON document.")
-def completion_command(shell: str, as_json: bool) -> None:
-    """Print the script that lets SHELL complete commands and options of osmosis."""
-    from click.shell_completion import get_completion_class
-
-    kind = get_completion_class(shell)
-    assert kind is not None, "click completes the three shells that the argument admits"
-    # The template, not `source()`: that runs a bash to look at its version.
-    kit = kind(cli, {}, PROGRAM, COMPLETION_VARIABLE)
-    script = kit.source_template % kit.source_vars()
-    if as_json:
-        import json
-
-        script = json.dumps({"shell": shell, "script": script})
-    click.echo(script)
 
 
 def main(args: Sequence[str] | None = None) -> None:

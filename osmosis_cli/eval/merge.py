@@ -337,22 +337,17 @@ def _refusal(code: str, message: str) -> CommandError:
 
 
 def _unite_gates(shards: Sequence[Sequence[GateReport]]) -> list[GateReport]:
-    """Return the gates, the same in every shard, each with its rows of all shards."""
-    return [
-        same[0].model_copy(
-            update={
-                "confidence": _confidence_of(same),
-                "row_indices": _united([gate.row_indices for gate in same]),
-            }
-        )
-        for same in zip(*shards, strict=True)
-    ]
+    """Return the gates, the same in every shard, each with its rows of all shards.
 
-
-def _united(slices: Sequence[Sequence[int] | None]) -> list[int] | None:
-    """The rows of a slice; None when a shard does not say which are its own."""
-    known = [rows for rows in slices if rows is not None]
-    return sorted(set().union(*known)) if len(known) == len(slices) else None
+    It has none when a shard does not say which are its own.
+    """
+    united = []
+    for same in zip(*shards, strict=True):
+        slices = [gate.row_indices for gate in same if gate.row_indices is not None]
+        rows = sorted(set().union(*slices)) if len(slices) == len(same) else None
+        found = {"confidence": _confidence_of(same), "row_indices": rows}
+        united.append(same[0].model_copy(update=found))
+    return united
 
 
 def _confidence_of(asked: Sequence[GateReport]) -> float | None:
@@ -360,38 +355,29 @@ def _confidence_of(asked: Sequence[GateReport]) -> float | None:
     return next((gate.confidence for gate in asked if gate.confidence is not None), None)
 
 
-def _evaluate(merged: EvalResult, asked: Sequence[GateReport], baseline: Path | None) -> EvalResult:
+def _evaluate(merged: EvalResult, asked: Sequence[GateReport], path: Path | None) -> EvalResult:
     """Return the whole with what changed, and with a result for each gate."""
-    alone = len(merged.suites) == 1
-    baselines = _baselines(merged, baseline, alone=alone)
-    return replace(
-        merged,
-        suites=tuple(
-            _evaluate_suite(
-                suite,
-                [gate for gate in asked if alone or gate.suite == suite.info.name],
-                *baselines.get(suite.info.name, (1, None)),
-            )
-            for suite in merged.suites
-        ),
-    )
-
-
-def _evaluate_suite(
-    suite: SuiteResult, asked: Sequence[GateReport], pairs: int, baseline: Baseline | None
-) -> SuiteResult:
     from pytest_osmosis.analysis.gates.parser import GateError
     from pytest_osmosis.analysis.gates.session_gates import evaluate_suite
     from pytest_osmosis.analysis.planned_rows import ran
 
-    if not asked and baseline is None:
-        return suite
-    with command_errors(GateError, code="invalid"):
-        gates = [_whole(gate, baseline) for gate in asked]
-        level = _confidence_of(asked)
-        return evaluate_suite(
-            suite, gates, ran(suite), baseline=baseline, confidence=level, pairs=pairs
-        )
+    alone = len(merged.suites) == 1
+    baselines = _baselines(merged, path, alone=alone)
+    suites = []
+    for suite in merged.suites:
+        pairs, baseline = baselines.get(suite.info.name, (1, None))
+        own = [gate for gate in asked if alone or gate.suite == suite.info.name]
+        with command_errors(GateError, code="invalid"):
+            gates = [_whole(gate, baseline) for gate in own]
+            if not own and baseline is None:
+                suites.append(suite)
+                continue
+            level, rows = _confidence_of(own), ran(suite)
+            whole = evaluate_suite(
+                suite, gates, rows, baseline=baseline, confidence=level, pairs=pairs
+            )
+            suites.append(whole)
+    return replace(merged, suites=tuple(suites))
 
 
 def _whole(asked: GateReport, baseline: Baseline | None) -> AskedGate:

@@ -137,7 +137,7 @@ def test_a_mistyped_option_is_answered_with_the_nearest_one():
 
 def test_every_command_has_an_example_and_a_summary():
     found = dict(every_command(cli))
-    assert set(COMMANDS) & {path[0] for path in found} >= {"eval", "validate", "completion"}
+    assert set(COMMANDS) & {path[0] for path in found} >= {"eval", "validate", "init"}
     for path, command in found.items():
         shown = CliRunner().invoke(cli, [*path, "--help"])
         assert shown.exit_code == 0, path
@@ -327,11 +327,10 @@ def _through_run(error: BaseException) -> click.Command:
     return outer
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_prints_the_shells_script(shell: str):
-    done = CliRunner().invoke(cli, ["completion", shell])
-    assert done.exit_code == 0
-    assert "_OSMOSIS_COMPLETE" in done.output
+def test_the_installed_command_prints_the_shells_script():
+    done = osmosis(env={"_OSMOSIS_COMPLETE": "zsh_source"})
+    assert done.returncode == 0
+    assert "_OSMOSIS_COMPLETE=zsh_complete osmosis" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -394,7 +393,7 @@ def test_other_packages_add_commands_that_replace_none_of_ours(
     points = [
         importlib.metadata.EntryPoint(name, value, "osmosis.commands")
         for name, value in {
-            "added": "osmosis_cli.main:completion_command",
+            "added": "osmosis_cli.init:init_command",
             "eval": "not_to_be:imported",
             "broken": "not_there:command",
         }.items()
@@ -408,7 +407,7 @@ def test_other_packages_add_commands_that_replace_none_of_ours(
     finally:
         entry_points_of.cache_clear()
     assert "added " in out
-    assert "broken      (cannot be loaded)" in out
+    assert "broken  (cannot be loaded)" in out
     assert out.count("  eval  ") == 1
 
 
@@ -420,5 +419,5 @@ def test_a_command_of_the_table_is_found_without_asking_other_packages(
 
     monkeypatch.setattr(importlib.metadata, "entry_points", asked)
     entry_points_of.cache_clear()
-    assert run(cli, ["completion", "--help"]) == 0
-    assert "osmosis completion" in capsys.readouterr().out
+    assert run(cli, ["init", "--help"]) == 0
+    assert "osmosis init" in capsys.readouterr().out
