@@ -74,10 +74,6 @@ class CallFailed(Exception):
         self.elapsed_s = elapsed_s
 
 
-Pause = Callable[[float, CallFault], Awaitable[None]]
-"""Waits so long after a fault, before the next try."""
-
-
 class Retrier:
     """Repeats calls to one endpoint as its policy says."""
 
@@ -88,7 +84,6 @@ class Retrier:
         *,
         request_timeout_s: float,
         total_timeout_s: float | None = None,
-        pause: Pause | None = None,
     ) -> None:
         self.replied = False
         """The endpoint has answered something; set by the functions that `run` calls."""
@@ -97,7 +92,6 @@ class Retrier:
         self._policy = policy
         self._rate_limit = rate_limit
         self._total_timeout_s = total_timeout_s
-        self._pause = _sleep if pause is None else pause
 
     async def run(
         self,
@@ -133,10 +127,9 @@ class Retrier:
                 pause_s = self._pause_s(fault, tries, elapsed_s)
                 if pause_s is None:
                     raise CallFailed(fault, tries, elapsed_s) from None
-                failed = fault
             else:
                 return value, tries - 1, (time.perf_counter() - started) * 1000.0
-            await self._pause(pause_s, failed)
+            await _sleep(pause_s)
 
     def _without_doubt(self, fault: CallFault) -> CallFault:
         """Return the fault of a refused key, unless any request has succeeded."""
@@ -197,7 +190,7 @@ class Retrier:
         return None if left_s is not None and pause_s >= left_s else pause_s
 
 
-async def _sleep(seconds: float, fault: CallFault) -> None:
+async def _sleep(seconds: float) -> None:
     import asyncio  # is loaded where this runs; commands that only need the policy do without
 
     await asyncio.sleep(seconds)

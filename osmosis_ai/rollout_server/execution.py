@@ -33,7 +33,7 @@ from .trainer.client import OsmosisLLMClient, TrainerChannel
 from .trainer.wire import TrainerClient
 
 if TYPE_CHECKING:
-    import asyncio
+    pass
 
 
 T = TypeVar("T")
@@ -72,9 +72,8 @@ class Tools:
 class Runner:
     """The agent of one server."""
 
-    def __init__(self, options: AppOptions, stopping: asyncio.Event) -> None:
-        """To be made in the server's event loop; `stopping`: see `TrainerChannel`."""
-        self._stopping = stopping
+    def __init__(self, options: AppOptions) -> None:
+        """To be made in the server's event loop."""
         self._agent = options.agent
         self._options = options
         self._settings = options.settings
@@ -110,7 +109,6 @@ class Runner:
                 trainer,
                 key=key,
                 request_timeout_s=settings.request_timeout_s,
-                stopping=self._stopping,
                 run_in_main_loop=main_loop,
             )
             llm = OsmosisLLMClient(

@@ -13,7 +13,6 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-from ..agents.errors import OsmosisValidationError
 from ..error_text import named_error
 from ..secret_variables import masking
 from .events import event
@@ -47,12 +46,11 @@ class RolloutService:
         self.ended = 0
         """Rollouts that have ended since the start, well or not."""
         self._rules = TrainerRules(self.settings.allowed_trainers, anywhere=self.settings.local)
-        self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._starting: asyncio.Task[None] | None = None
         self._idle = asyncio.Event()
         self._runner: Runner
-        self.deliveries = Deliveries(self.settings, self._stopping)
+        self.deliveries = Deliveries(self.settings)
 
     # Life cycle.
 
@@ -63,7 +61,7 @@ class RolloutService:
         await asyncio.shield(self._starting)
 
     async def _start(self) -> None:
-        self._runner = Runner(self._options, self._stopping)
+        self._runner = Runner(self._options)
         if self._options.on_startup is not None:
             try:
                 await self._runner.thread.call(self._options.on_startup)
@@ -76,15 +74,11 @@ class RolloutService:
         event("started", agent_loop=name, max_concurrent=places)
 
     async def stop(self) -> None:
-        """Refuse new rollouts, wait for the others, cancel the rest and deliver every result.
-
-        A trainer that cannot be reached is tried as often as ever, without a pause in between.
-        """
+        """Refuse new rollouts, wait for the others, cancel the rest and deliver every result."""
         self.draining = True
         if self._starting is None:
             return
         event("draining", active=self.active)
-        self._stopping.set()
         await self._wait_until_idle(self.settings.drain_s)
         self._runner.thread.cancel()
         await self._wait_until_idle(self.settings.cancel_grace_s + 1.0)
@@ -149,11 +143,8 @@ class RolloutService:
             self._check_capacity()
             trainer = await self._locate(init.request.server_url)
             known = self.registry.find(init) or self._added(init, trainer)
-        if init.key is not None and init.key != known.key:
-            known.key = init.key
-            if known.delivery == "refused" and known.kept_bytes:
-                self.registry.note_delivery(known, "pending")
-                self._deliver(known)
+        if init.key is not None:
+            known.key = init.key  # for the result, where that has not been sent yet
         return known.answer if known.admitted is None else await asyncio.shield(known.admitted)
 
     def _added(self, init: Init, trainer: Trainer) -> ServedRollout:
@@ -228,19 +219,12 @@ class RolloutService:
 
     def _deliver(self, rollout: ServedRollout) -> None:
         async def send() -> None:
-            while True:
-                assert rollout.outcome is not None
-                key, body = rollout.key, rollout.outcome.body
-                trainer = await self._rules.locate(rollout.server_url)
-                name = rollout.rollout_id
-                try:
-                    await self.deliveries.post(
-                        trainer, COMPLETED_PATH, body, key, idempotency_key=name
-                    )
-                    return
-                except OsmosisValidationError:
-                    if rollout.key == key:  # else a new one has come meanwhile
-                        raise
+            assert rollout.outcome is not None
+            trainer = await self._rules.locate(rollout.server_url)
+            body, name = rollout.outcome.body, rollout.rollout_id
+            await self.deliveries.post(
+                trainer, COMPLETED_PATH, body, rollout.key, idempotency_key=name
+            )
 
         def end(task: asyncio.Task[Delivery]) -> None:
             if not task.cancelled() and (delivery := task.result()) != "pending":

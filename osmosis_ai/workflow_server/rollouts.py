@@ -125,8 +125,8 @@ class Rollouts:
         self._settings = settings
         self._rules = TrainerRules(settings.allowed_trainers, anywhere=settings.local)
         self._known: dict[str, _Rollout] = {}
-        self._stopping = asyncio.Event()
-        self._deliveries = Deliveries(settings, self._stopping)
+        self._is_closing = False
+        self._deliveries = Deliveries(settings)
         self._thread = AgentThread(backend.max_concurrency)
 
     @asynccontextmanager
@@ -186,7 +186,7 @@ class Rollouts:
         return False  # another attempt; its URLs tell it apart
 
     def _check_capacity(self) -> None:
-        if self._stopping.is_set():
+        if self._is_closing:
             raise Refused(503, "draining", SHUT_DOWN, headers={"retry-after": "10"}, hang_up=True)
         if len(self._begun()) >= 2 * self._backend.max_concurrency:
             message = "as many rollouts run or wait as this server takes"
@@ -238,7 +238,7 @@ class Rollouts:
 
     async def _close(self) -> None:
         """Wait for rollouts to end, cancel the rest, and report each of these."""
-        self._stopping.set()
+        self._is_closing = True
         if tasks := {each.task for each in self._begun() if each.task}:
             _, late = await asyncio.wait(tasks, timeout=self._settings.drain_s)
             for rollout in self._begun():

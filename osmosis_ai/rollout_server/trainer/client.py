@@ -6,10 +6,8 @@ that remains is an exception of the SDK. Knows no agent and no server.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
@@ -82,15 +80,10 @@ class TrainerChannel:
         *,
         key: Secret | None = None,
         request_timeout_s: float = 300.0,
-        stopping: asyncio.Event | None = None,
         run_in_main_loop: RunInMainLoop = run_directly,
     ) -> None:
-        """`stopping`: once it is set there are no pauses for a trainer that cannot be reached.
-
-        `run_in_main_loop` runs requests in the client's event loop.
-        """
+        """`run_in_main_loop` runs requests in the client's event loop."""
         self.key = key
-        self._stopping = stopping
         self._run_in_main_loop = run_in_main_loop
         self._client = client
         self._trainer = trainer
@@ -122,20 +115,11 @@ class TrainerChannel:
                 fault.retried = False  # the trainer has counted this call as answered
                 raise
 
-        retrier = Retrier(
-            policy, RateLimiter(), request_timeout_s=self._request_timeout_s, pause=self._pause
-        )
+        retrier = Retrier(policy, RateLimiter(), request_timeout_s=self._request_timeout_s)
         try:
             return await self._run_in_main_loop(retrier.run(send, accept))
         except CallFailed as call_failed:
             raise self._error(call_failed) from None
-
-    async def _pause(self, seconds: float, fault: CallFault) -> None:
-        if self._stopping is None or fault.reason != "unreachable":
-            await asyncio.sleep(seconds)
-            return
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
 
     def _headers(self, idempotency_key: str | None) -> dict[str, str]:
         headers = {}

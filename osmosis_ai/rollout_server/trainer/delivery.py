@@ -33,10 +33,9 @@ _jitter = Random()
 class Deliveries:
     """The results of one server that are not delivered yet."""
 
-    def __init__(self, settings: ServerSettings, stopping: asyncio.Event) -> None:
-        """To be made in the server's event loop; `stopping`: see `TrainerChannel`."""
+    def __init__(self, settings: ServerSettings) -> None:
+        """To be made in the server's event loop."""
         self._settings = settings
-        self._stopping = stopping
         self._client: TrainerClient | None = None
         self._tasks: set[asyncio.Task[Delivery]] = set()
         self._last_round = asyncio.Event()
@@ -62,7 +61,6 @@ class Deliveries:
             trainer,
             key=key,
             request_timeout_s=self._settings.request_timeout_s,
-            stopping=self._stopping,
         )
         policy = callback_retries(self._settings.client)
         await channel.ask(

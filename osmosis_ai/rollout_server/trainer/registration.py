@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import secrets
 import socket
 import time
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 20.0
 TRIES = 3
-PAUSE_S = 1.0
 _LIMIT = 64 * 1024
 
 
@@ -78,32 +79,17 @@ async def _register(
         "agent_loop_name": options.agent.name,
         "api_key": options.api_key.reveal() if options.api_key else None,
     }
-    for attempt in range(1, TRIES + 1):
-        try:
-            return await in_daemon_thread(_send, login, document)
-        except PlatformError as error:
-            passing = error.is_passing or (error.status or 0) >= 500
-            if attempt == TRIES or not passing:
-                raise
-            await asyncio.sleep(PAUSE_S * attempt)  # not in the thread: a shutdown ends it
-    raise AssertionError("unreachable")
+    return await in_daemon_thread(_send, login, document)
 
 
 def _send(login: PlatformLogin, document: Mapping[str, Any]) -> Mapping[str, Any]:
-    limits = Limits(answer_s=TIMEOUT_S, answer_bytes=_LIMIT, tries=1)
+    limits = Limits(answer_s=TIMEOUT_S, answer_bytes=_LIMIT, tries=TRIES)
+    own = version("pytest-osmosis")
     with PlatformClient(
-        login.platform_url, token=login.token, version=_own_version(), limits=limits
+        login.platform_url, token=login.token, version=own, limits=limits
     ) as client:
-        return client.post(cli_path("rollout-server", "register"), document)
-
-
-def _own_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("pytest-osmosis")
-    except PackageNotFoundError:  # run from a source tree
-        return "unknown"
+        path = cli_path("rollout-server", "register")
+        return client.post(path, document, idempotency_key=secrets.token_urlsafe(16))
 
 
 def _reachable(host: str) -> str:

@@ -124,20 +124,6 @@ def test_a_trainer_that_cannot_be_trusted_yet_is_tried_again(
     assert served.record("r")["delivery"] == "pending"
 
 
-def test_a_result_refused_for_its_key_is_delivered_with_the_next_one(
-    serve: Callable[..., Served], trainer: Trainer
-):
-    trainer.take = lambda body, count: Reply(401 if count == 1 else 200)
-    served = serve(Asking())
-    first = served.init("r", trainer, api_key="the-trainers-own-key-99")
-    served.wait_for_delivery("r", "refused")
-    again = served.init("r", trainer, api_key="its-newer-key-98")
-    assert (again.status, again.body) == (202, first.body)
-    trainer.result("r")
-    assert trainer.headers[-1][1]["authorization"] == "Bearer its-newer-key-98"
-    assert len(trainer.calls) == 1
-
-
 def test_no_result_is_lost_over_an_error_that_nobody_foresaw(
     serve: Callable[..., Served], trainer: Trainer, monkeypatch: pytest.MonkeyPatch
 ):
@@ -187,23 +173,6 @@ def test_undelivered_results_hold_up_new_rollouts_and_nothing_else(
     served.wait_for_delivery("r2", "delivered")
     # The oldest delivered result made room; that it was delivered is still known.
     assert served.record("r0")["result"] is None
-
-
-def test_a_new_key_that_comes_while_the_old_one_is_refused_delivers_the_result(
-    serve: Callable[..., Served], trainer: Trainer
-):
-    def take(body: dict[str, Any], count: int) -> Reply:
-        if count > 1:
-            return Reply()
-        assert served.init("r", trainer, api_key="its-newer-key-98").status == 202
-        return Reply(401)
-
-    trainer.take = take
-    served = serve(Asking())
-    served.init("r", trainer, api_key="the-trainers-own-key-99")
-    trainer.result("r")
-    served.wait_for_delivery("r", "delivered")
-    assert trainer.headers[-1][1]["authorization"] == "Bearer its-newer-key-98"
 
 
 def test_the_metrics_of_a_rollout_that_failed_are_those_until_then(

@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,8 @@ from starlette.routing import Mount
 
 from osmosis_ai.rollout import create_app
 from osmosis_ai.rollout_server.settings import ServerSettings
-from osmosis_ai.rollout_server.trainer import client
 from tests.osmosis_ai.rollout_server.agents import Asking, Behaving
 from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, init_body, served
-from tests.support.endpoints import refusing_address
 
 AGENTS = Path(__file__).with_name("agents.py")
 
@@ -141,20 +138,6 @@ def test_a_rollout_that_does_not_heed_the_shutdown_is_told_of_all_the_same(train
         running.init("waiting", trainer)
     for name in ("stubborn", "waiting"):
         assert "shut down" in trainer.result(name)["error_message"], name
-
-
-def test_a_trainer_that_cannot_be_reached_does_not_delay_the_shutdown(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
-    quick = client.retries
-    hours = {"base_s": 3600.0, "cap_s": 3600.0}
-    monkeypatch.setattr(client, "retries", lambda *known: replace(quick(*known), **hours))
-    settings = ServerSettings(local=True, drain_s=3600.0, flush_s=3600.0)
-    app = create_app(Asking(), settings=settings, api_key=KEY)
-    with refusing_address() as netloc, served(app) as running:
-        assert running.init("waiting", f"http://{netloc}").status == 202
-    # Every try was made, of the model call and of the callback, without a pause.
-    assert "cannot be reached after 3 tries" in caplog.text
 
 
 @pytest.mark.slow
