@@ -44,8 +44,6 @@ class GitFacts:
     Neither what is ignored nor Python's caches."""
     unpushed: int
     """Commits of HEAD that no branch of the origin had at the last fetch or push."""
-    is_known_there: bool
-    """Whether the origin has a branch, as far as is known here."""
 
     @property
     def is_pushed(self) -> bool:
@@ -72,7 +70,6 @@ def read_facts(start: Path) -> GitFacts:
         default_branch=_default_branch(root),
         changed=changed,
         unpushed=_unpushed(root) if head else 0,
-        is_known_there=bool(ask(root, "for-each-ref", "--count=1", ORIGIN).out.strip()),
     )
 
 

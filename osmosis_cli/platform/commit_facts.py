@@ -139,12 +139,8 @@ def _unpushed_findings(facts: GitFacts) -> Iterator[Finding]:
     if not facts.unpushed:
         return
     commits = "1 commit is" if facts.unpushed == 1 else f"{facts.unpushed} commits are"
-    what, cure = f"{commits} not pushed, and what is not pushed does not run", "`git push`"
-    if not facts.is_known_there:
-        what = "nothing was ever pushed to the origin, as far as is known here, so there is no "
-        what += "commit that could run"
-        cure += ", or `git fetch` where it was pushed from elsewhere"
-    yield warning("unpushed", what, cure)
+    what = f"{commits} not pushed, and what is not pushed does not run"
+    yield warning("unpushed", what, "`git push`")
 
 
 def _dirty_findings(facts: GitFacts, *, is_cloned_here: bool) -> Iterator[Finding]:

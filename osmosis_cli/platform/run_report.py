@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -60,7 +58,7 @@ def eval_download_command(
         if taken.exists():
             raise click.UsageError(f"{taken} is there already: name another file with -o")
     with tempfile.TemporaryFile() as file, tempfile.TemporaryFile() as said:
-        with runs_of(EVALUATION) as runs, _explain_missing(name):
+        with runs_of(EVALUATION) as runs:
             sizes = {path: runs.report(name, file)}
             if with_conversations:
                 sizes[beside(path)] = runs.conversations(name, said)
@@ -74,23 +72,6 @@ def eval_download_command(
     for target, size in sizes.items():
         then = f"; show it: osmosis eval report {path}" if target == path else ""
         say(f"{target}: {size:,} bytes{then}")
-
-
-@contextmanager
-def _explain_missing(name: str) -> Iterator[None]:
-    """Say why something is not there: in the platform's words where it has an API for it."""
-    from osmosis_ai.platform.client import PlatformError
-
-    try:
-        yield
-    except PlatformError as error:
-        if error.status != 404:
-            raise
-        why = error.said if error.server_code else str(error)
-        message = f"{why}; what is known of it: osmosis eval info {name}"
-        if error.server_code == "not_found":
-            message = str(error)
-        raise CommandError(message, code=error.code, details=error.document()) from None
 
 
 def _check(file: IO[bytes]) -> None:

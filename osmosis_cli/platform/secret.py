@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,34 +37,24 @@ def read_value(what: GivenValue, file: Path | None) -> str:
     A terminal is asked without showing what is typed. Says when a newline was removed; raises a
     usage error that has nothing of the value.
     """
-    if file is not None:
-        try:
-            with file.open("rb") as stream:
-                text = _decoded(stream.read(LIMIT + 1), what)
-        except OSError as error:
-            # The name is not shown: it may be the value.
-            raise click.UsageError(
-                f"{what.option} names no file to read: {error.strerror}"
-            ) from None
-    elif sys.stdin.isatty():
+    if file is None and sys.stdin.isatty():
         return str(click.prompt(what.noun.capitalize(), hide_input=True, err=True))
-    else:
-        text = _decoded(sys.stdin.buffer.read(LIMIT + 1), what)
+    try:
+        with nullcontext(sys.stdin.buffer) if file is None else file.open("rb") as stream:
+            text = stream.read(LIMIT + 1).decode("utf-8")
+    except OSError as error:
+        # The name is not shown: it may be the value.
+        raise click.UsageError(f"{what.option} names no file to read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise click.UsageError(f"the {what.noun} is not UTF-8") from None
+    if len(text) > LIMIT:
+        raise click.UsageError(f"the {what.noun} is longer than {LIMIT // 1024} kB")
     value = text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
     if not value:
         raise click.UsageError(f"the {what.noun} is empty: {what.instead}")
     if value != text:
         click.echo(f"one newline at the end of the {what.noun} was removed", err=True)
     return value
-
-
-def _decoded(content: bytes, what: GivenValue) -> str:
-    if len(content) > LIMIT:
-        raise click.UsageError(f"the {what.noun} is longer than {LIMIT // 1024} kB")
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        raise click.UsageError(f"the {what.noun} is not UTF-8") from None
 
 
 EPILOG = """\b

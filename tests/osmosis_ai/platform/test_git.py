@@ -123,7 +123,7 @@ def test_a_pushed_work_tree_differs_in_nothing(pushed: Path):
     (pushed / "deep" / "er").mkdir(parents=True)
     facts = read_facts(pushed / "deep" / "er")
     head = git(pushed, "rev-parse", "HEAD")
-    assert facts == GitFacts(pushed, "acme/agents", head, "main", "main", (), 0, True)
+    assert facts == GitFacts(pushed, "acme/agents", head, "main", "main", (), 0)
     assert read_repository(pushed) == "acme/agents"
 
 
