@@ -11,12 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 19_464,
-    "osmosis_cli": 9_071,
+    "osmosis_ai": 19_461,
+    "osmosis_cli": 8_976,
     "osmosis_executors": 2_022,
     "osmosis_platform": 11_225,
     "pytest_osmosis": 28_202,
-    "tests": 58_602,
+    "tests": 58_586,
 }
 
 
