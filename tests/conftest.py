@@ -15,6 +15,7 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from pathlib import Path
 from pkgutil import walk_packages
 from types import FrameType
 from typing import Any
@@ -32,6 +33,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # under nohup
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+BYTECODE = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+"""What tests and sessions under test import in common, compiled, where Python should write none."""
+
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # until all is imported, also by workers
+    sys.dont_write_bytecode, sys.pycache_prefix = False, BYTECODE
+    os.environ["PYTHONPYCACHEPREFIX"] = BYTECODE
 
 pytest_plugins = [
     "pytester",
@@ -129,7 +137,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
 
 
 def pytest_collection_finish() -> None:
-    """Take all that was imported for the tests out of every later garbage collection."""
+    """Take all that was imported for the tests out of every later garbage collection.
+
+    Bytecode is written no more: a test may change a module twice within a second.
+    """
+    if os.environ.get("PYTHONPYCACHEPREFIX") == BYTECODE:
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     gc.collect()
     gc.freeze()
     gc.enable()
