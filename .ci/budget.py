@@ -16,7 +16,7 @@ MOST = {
     "osmosis_executors": 2_022,
     "osmosis_platform": 11_225,
     "pytest_osmosis": 28_202,
-    "tests": 58_586,
+    "tests": 58_360,
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -100,22 +99,6 @@ def test_a_fall_fails_a_gate_and_the_bound_is_that_of_the_difference(compared: P
     assert session.ret == 1
     told = session.report["gates"][1]
     assert (told["metric"], told["figure"]["value"]) == ("pass@2 - baseline", 0.0)
-
-
-@pytest.mark.slow
-def test_a_report_that_knows_no_rows_content_is_compared_and_that_is_told(
-    compared: Project,
-) -> None:
-    path = compared.path / "base.json"
-    report = json.loads(path.read_text())
-    for row in report["rows"]:
-        del row["digest"]
-    path.write_text(json.dumps(report))
-    compared.rows(*NAMES[:5], "new")
-    session = compared.run(COMPARE, n="2")
-    assert exact(session.report)["rows"] == 6
-    [note] = session.report["baseline"]["notes"]
-    assert note.startswith("the data differ, and the baseline does not say in which rows")
 
 
 class TestLast:

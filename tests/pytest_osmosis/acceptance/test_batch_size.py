@@ -53,14 +53,6 @@ def test_a_scheduler_of_the_project_is_not_used_and_this_is_said(slow: Project) 
     assert len(session.runs) == 24
 
 
-@pytest.mark.slow
-def test_few_runs_are_divided_so_that_all_are_in_flight(slow: Project) -> None:
-    slow.endpoint.full_at = 24
-    session = slow.run("--batch-size=24", workers=2)
-    assert session.outcomes == {"passed": 24}
-    assert slow.endpoint.max_in_flight == 24
-
-
 def test_one_at_a_time_is_one_after_the_other(slow: Project) -> None:
     slow.endpoint.latency_s = 0.005
     session = slow.run(n="2", limit="6")

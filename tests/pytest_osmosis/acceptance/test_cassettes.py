@@ -160,19 +160,6 @@ def test_what_is_missing_is_asked_and_recorded(project: Project, workers: int) -
 
 
 @pytest.mark.slow
-def test_recording_again_replaces_the_runs_that_it_runs(project: Project) -> None:
-    project.endpoint.answers = counting()
-    project.rows("a", "b")
-    project.run(RECORD)
-    before = taped(project).splitlines()
-    second = answers(project.run(RECORD, "--osmosis-rows=1", "--osmosis-fresh"))
-    after = taped(project).splitlines()
-    assert len(after) == len(before) and len({*after} - {*before}) == 1
-    assert answers(project.run(REPLAY, "--osmosis-rows=1")) == second
-    assert after == taped(project).splitlines()
-
-
-@pytest.mark.slow
 def test_tries_that_failed_are_not_replayed_and_refusals_of_a_request_are(project: Project) -> None:
     project.endpoint.answers = lambda ask: (
         error_reply(400, "too long") if ask.row == "long"
@@ -359,16 +346,3 @@ def test_two_sessions_do_not_record_into_one_folder_at_once(project: Project) ->
     assert "another session records into it" in project.run(RECORD).mistake
     other.close()
     assert project.run(RECORD).ret == 0
-
-
-@pytest.mark.slow
-@each_mode
-def test_two_thousand_rollouts_are_replayed_run_by_run(project: Project, workers: int) -> None:
-    project.endpoint.answers = counting()
-    project.rows(*[f"question {index}" for index in range(500)])
-    options = ["--n=4", "--batch-size=64", "--tb=no", "-q"]
-    first = project.run(RECORD, *options, workers=workers).runs
-    again = project.run(REPLAY, *options, workers=workers).runs
-    assert project.endpoint.requests == len({run["answer"] for run in first}) == 2000
-    assert [run["answer"] for run in again] == [run["answer"] for run in first]
-    assert [run["scores"] for run in again] == [run["scores"] for run in first]

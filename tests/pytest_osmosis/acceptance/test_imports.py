@@ -36,39 +36,19 @@ LIBRARIES = {
 CLIENT = {"aiohttp", "http.client", "urllib.request"}
 """aiohttp and what it imports itself: for the processes that call the model, and no others."""
 ELSEWHERE = {
-    *(
-        "osmosis_ai.bridge",
-        "osmosis_ai.embedded",
-        "osmosis_ai.models.litellm.client",
-        "osmosis_ai.rubric.evaluation",
-    ),
-    "osmosis_ai.rollout_server",
+    "osmosis_ai.bridge", "osmosis_ai.embedded", "osmosis_ai.models.litellm.client",
+    "osmosis_ai.rubric.evaluation", "osmosis_ai.rollout_server",
     *(
         f"pytest_osmosis.{name}"
         for name in (
-            *(
-                "user_code.command",
-                "user_code.child_process",
-                "analysis.baseline",
-                "analysis.comparison",
-                "dataset.parquet",
-            ),
-            *(
-                "analysis.gates.early_stopping",
-                "analysis.gates.evaluate",
-                "analysis.gates.open_gates",
-                "analysis.gates.parser",
-                "reports.html",
-                "reports.json_writer",
-            ),
-            *(
-                "reports.markdown",
-                "rollouts.rescore",
-                "analysis.gates.result",
-            ),
+            "user_code.command", "user_code.child_process", "analysis.baseline",
+            "analysis.comparison", "analysis.gates.early_stopping", "analysis.gates.evaluate",
+            "analysis.gates.open_gates", "analysis.gates.parser", "analysis.gates.result",
+            "dataset.parquet", "reports.html", "reports.json_writer", "reports.markdown",
+            "rollouts.rescore",
         )
     ),
-}
+}  # fmt: skip
 """What belongs to other kinds of agents, models, data, reports, or to gates."""
 
 REPORTING = {

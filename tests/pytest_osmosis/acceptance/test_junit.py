@@ -103,28 +103,13 @@ def test_every_family_is_written_without_a_warning(project: Project) -> None:
     assert "osmosis_model" in dict(properties(suite))
 
 
-KEY = "sk-a-key-that-nobody-may-see"
-
-
 @pytest.mark.slow
 @each_mode
-def test_summary_and_reports_have_a_table_by_the_column(
-    project: Project, workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+def test_summary_and_reports_have_a_table_by_the_column(project: Project, workers: int) -> None:
     project.write("pytest.ini", "[pytest]\nosmosis_by = Level\n")
-    told = [("a", 2, KEY), ("b", 1, "x"), ("wrong", 2, "x")]
+    told = [("a", 2), ("b", 1), ("wrong", 2)]
     project.rows(
-        *(
-            {
-                "user_prompt": row,
-                "ground_truth": row[:1],
-                "level": level,
-                "secret": secret,
-                "system_prompt": f"Answer {secret}",
-            }
-            for row, level, secret in told
-        )
+        *({"user_prompt": row, "ground_truth": row[:1], "level": level} for row, level in told)
     )
     reports = ("--osmosis-markdown=out.md", "--osmosis-html=out.html")
     session = project.run(*reports, n="2", workers=workers)
@@ -141,8 +126,3 @@ def test_summary_and_reports_have_a_table_by_the_column(
     assert (one.split()[:3], two.split()[:3]) == (["1", "1", "1.000"], ["2", "2", "0.500"])
     assert "#### By level" in (project.path / "out.md").read_text()
     assert "<h4>by level</h4>" in (project.path / "out.html").read_text()
-    if not workers:
-        both = ("--osmosis-by=secret", "--osmosis-by=system_prompt")
-        session = project.run(*reports, *both, "--osmosis-fresh")
-        for found in session.report["by"]:
-            assert [value["row_indices"] for value in found["values"]] == [[0], [1, 2]]

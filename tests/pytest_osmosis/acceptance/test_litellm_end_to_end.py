@@ -148,20 +148,6 @@ def test_a_warning_of_litellm_is_no_error_of_a_session_that_asks_an_endpoint_fir
     assert session.outcomes == {"passed": 4}, session.out + session.err
 
 
-@pytest.mark.slow
-def test_a_key_that_is_missing_is_a_usage_error(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project.rows("a")
-    for model, name in {"gpt-4o": "OPENAI_API_KEY", "anthropic/x": "ANTHROPIC_API_KEY"}.items():
-        monkeypatch.delenv(name, raising=False)
-        session = project.run(model=model, base_url=None)
-        assert session.ret == 4
-        assert session.mistake.startswith(f"API key: {name} is not set: export it")
-    assert project.run(model="a b", base_url=None).mistake.startswith("--osmosis-model: 'a b'")
-    assert project.endpoint.requests == 0
-
-
 @pytest.mark.usefixtures("litellm")
 def test_a_baseline_model_of_a_provider_is_asked_there_and_each_key_goes_to_its_own_endpoint(
     provider: Project, monkeypatch: pytest.MonkeyPatch

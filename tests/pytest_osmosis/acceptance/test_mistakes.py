@@ -109,6 +109,9 @@ WRONG: list[tuple[Given, str]] = [
         "NOT_SET is not set: export it, or name another variable with "
         "--osmosis-baseline-api-key-env",
     ),
+    ({"model": "gpt-4o", "base_url": None}, "API key: OPENAI_API_KEY is not set: export it"),
+    ({"model": "anthropic/x", "base_url": None}, "ANTHROPIC_API_KEY is not set: export it"),
+    ({"model": "a b", "base_url": None}, "--osmosis-model: 'a b'"),
     ((CLAUDE, ["--osmosis-baseline-model=openai/gpt-5"]), "OPENAI_API_KEY is not set"),
     ((CLAUDE, ["--osmosis-model=openai/gpt-5"]), "OPENAI_API_KEY is not set"),
     ({"api_key_env": KEY}, "--osmosis-api-key-env must be the name of an environment variable"),

@@ -89,7 +89,6 @@ def test_every_process_of_an_evaluation_collects_rarely(observed: Project, worke
     [
         ("gc.set_threshold(500, 20, 5)", "10000 20 5"),
         ("gc.set_threshold(50_000, 20, 5)", "50000 20 5"),
-        ("gc.set_threshold(0)", "0 10 10"),
         ("gc.disable()", "700 10 10"),
     ],
 )

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from osmosis_cli.main import cli
 from pytest_osmosis.dataset.dataset import load_dataset
 from pytest_osmosis.dataset.sampling import parse_shard
 from tests.support.endpoints import Endpoint
@@ -43,28 +39,6 @@ def test_rows_of_a_shard_can_be_named_by_a_hook(project: Project):
     )
     session = project.run("--osmosis-no-journal", shard="2/2")
     assert [row["row_id"] for row in session.report["rows"]] == ["named-1", "named-3"]
-
-
-@pytest.mark.slow
-def test_sessions_over_shards_merge_into_the_session_over_all(project: Project):
-    project.rows(*"abcde", {"user_prompt": "f", "ground_truth": "no"})
-    project.run("--osmosis-no-journal", n="2", output="all.json")
-    names = []
-    for number in (1, 2, 3):
-        session = project.run("--osmosis-no-journal", n="2", shard=f"{number}/3")
-        assert {row["row_index"] for row in session.report["rows"]} == {number - 1, number + 2}
-        assert session.report["config"]["settings"]["shard"] == f"{number}/3"
-        (project.path / "out.json").rename(project.path / f"s{number}.json")
-        names.append(str(project.path / f"s{number}.json"))
-    whole_path = str(project.path / "whole.json")
-    done = CliRunner().invoke(cli, ["eval", "merge", *names, "-o", whole_path])
-    assert done.exit_code == 1, done.output  # as of the session over all: a run failed
-    merged = json.loads(Path(whole_path).read_text())
-    whole = json.loads((project.path / "all.json").read_text())
-    for document in (merged, whole):
-        document["summary"].pop("total_duration_ms")
-    assert merged["summary"] == whole["summary"]
-    assert merged["config"] == whole["config"]
 
 
 @pytest.mark.fault("two sessions have one report or one evaluation")

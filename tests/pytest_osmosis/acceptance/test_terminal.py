@@ -111,21 +111,6 @@ class TestQuiet:
         ]  # fmt: skip
 
 
-@pytest.mark.slow
-def test_no_line_of_the_summary_is_wider_than_80_columns(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    project.endpoint.answers = "a long answer " * 30
-    project.rows(*(f"question {number}" for number in range(6)))
-    project.write("measures.py", "def how_close_it_came(solution_str): return 0.25\n")
-    session = project.run("--eval-fn=measures:how_close_it_came", n="10")
-    lines = session.section("osmosis summary")
-    assert [line for line in lines if len(line) > 80] == []
-    header = [line for line in session.lines if line.startswith("osmosis: ")]
-    assert [line for line in header if len(line) > 100] == []
-
-
 @pytest.mark.parametrize("variable", ["NO_COLOR", "TERM"])
 def test_no_escape_is_written_where_colour_is_not_wanted(
     ten: Project, monkeypatch: pytest.MonkeyPatch, variable: str

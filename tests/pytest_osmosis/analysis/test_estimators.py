@@ -6,7 +6,6 @@ import math
 import random
 import statistics
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -68,43 +67,16 @@ def test_pass_at_k_and_pass_hat_k_equal_the_exact_fractions(cases):
         assert is_close(pass_hat_k(n, c, k), exact_pass_hat_k(n, c, k)), (n, c, k)
 
 
-def test_pass_at_k_is_the_share_of_subsets_with_a_pass():
-    for n, c, k in small_cases():
-        if n <= 8:
-            subsets = list(combinations([True] * c + [False] * (n - c), k))
-            assert pass_at_k(n, c, k) == sum(map(any, subsets)) / len(subsets)
-            assert pass_hat_k(n, c, k) == sum(map(all, subsets)) / len(subsets)
-
-
 def test_pass_at_1_is_the_plain_share_of_passes_to_the_last_bit():
     for n in range(1, 60):
         for c in range(n + 1):
             assert pass_at_k(n, c, 1) == pass_hat_k(n, c, 1) == c / n
 
 
-def test_pass_at_k_agrees_with_the_program_published_with_humaneval():
-    def published(n: int, c: int, k: int) -> float:
-        if n - c < k:
-            return 1.0
-        return 1.0 - math.prod(1.0 - k / i for i in range(n - c + 1, n + 1))
-
-    for c in (0, 1, 7, 57, 144, 199, 200):
-        for k in (1, 10, 100):
-            assert pass_at_k(200, c, k) == pytest.approx(published(200, c, k), rel=1e-11)
-
-
 @pytest.mark.parametrize("c", [0, 1, 999, 500_000, 999_999, MILLION])
 @pytest.mark.parametrize("k", [1, 999, 500_000, 999_999, MILLION])
 def test_a_million_runs_neither_overflow_nor_leave_the_unit_interval(c, k):
     assert 0.0 <= pass_hat_k(MILLION, c, k) <= c / MILLION <= pass_at_k(MILLION, c, k) <= 1.0
-
-
-def test_both_grow_with_the_passes():
-    for k in (1, 2, 7, 20):
-        at = [pass_at_k(20, c, k) for c in range(21)]
-        hat = [pass_hat_k(20, c, k) for c in range(21)]
-        assert at == sorted(at)
-        assert hat == sorted(hat)
 
 
 @pytest.mark.parametrize("function", [pass_at_k, pass_hat_k])

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from pytest_osmosis.dataset.json_copy import json_copy
 
 ATOMS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
-JSON = st.recursive(ATOMS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+JSON = st.recursive(
+    ATOMS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8
+)
 
 
 @given(JSON)

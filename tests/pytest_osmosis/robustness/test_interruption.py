@@ -279,31 +279,6 @@ def test_a_second_ctrl_c_ends_at_once_without_a_traceback(project: Project, endp
     assert "Traceback" not in out
 
 
-LOSING = """
-import signal
-
-class Finalized:
-    def __del__(self):
-        signal.raise_signal(signal.SIGINT)
-
-def pytest_sessionfinish():
-    Finalized()
-"""
-
-
-@SLOW
-def test_a_second_ctrl_c_that_meets_a_finalizer_is_not_lost(project: Project, endpoint: Endpoint):
-    project.write("stubborn.py", STUBBORN)
-    project.write("conftest.py", LOSING)
-    project.rows(*["wait"] * 3)
-    process = started(project, 0, agent="stubborn:agent_loop")
-    assert endpoint.wait_until(lambda e: e.in_flight == 3, timeout_s=60)
-    os.kill(process.pid, signal.SIGINT)
-    out = ended(process)
-    assert process.returncode == 2, out
-    assert "Exit: interrupted again\n" in out
-
-
 EARLY = """
 import signal
 from pytest_osmosis.rollouts.pool import RolloutPool

@@ -132,24 +132,21 @@ def test_a_budget_of_what_is_not_known_ends_the_session(budget, reason):
     assert runs.reasons == [reason]
 
 
-def test_a_spent_budget_of_tokens_ends_the_session():
-    runs = Runs(Budget(tokens=100))
-    runs.supervisor.ended(run(1, llm_calls=1, tokens=99))
-    assert runs.reasons == []
-    runs.supervisor.ended(run(2, llm_calls=1, tokens=1))
-    assert runs.reasons == ["the budget of 100 tokens is spent"]
-    assert runs.spent is not None
-    assert runs.spent() == "the budget of 100 tokens is spent (100 used)"
-
-
-def test_a_spent_budget_of_money_ends_the_session():
-    runs = Runs(Budget(cost_usd=0.5))
-    runs.supervisor.ended(run(0, llm_calls=1, cost_usd=0.25))
-    runs.supervisor.ended(run(1, llm_calls=1, cost_usd=0.25))
-    runs.supervisor.ended(run(2, llm_calls=1, cost_usd=0.125))  # was in flight
-    assert runs.reasons == ["the budget of $0.5 is spent"]
-    assert runs.spent is not None
-    assert runs.spent() == "the budget of $0.5 is spent ($0.6250 used)"
+@pytest.mark.parametrize(
+    ("budget", "name", "reason", "used"),
+    [
+        (Budget(tokens=100), "tokens", "the budget of 100 tokens is spent", "125 used"),
+        (Budget(cost_usd=1.0), "cost_usd", "the budget of $1 is spent", "$1.2500 used"),
+    ],
+)
+def test_a_spent_budget_of_tokens_or_money_ends_the_session(budget, name, reason, used):
+    runs = Runs(budget)
+    whole = getattr(budget, name)
+    for index, share in enumerate((0.75, 0.25, 0.25)):  # the last one was in flight
+        assert runs.reasons == ([] if index < 2 else [reason])
+        runs.supervisor.ended(run(index, llm_calls=1, **{name: type(whole)(whole * share)}))
+    assert runs.reasons == [reason]
+    assert runs.spent is not None and runs.spent() == f"{reason} ({used})"
 
 
 def test_a_spent_budget_of_time_ends_the_session():

@@ -93,13 +93,6 @@ class TestWhatIsGiven:
 
         assert seen_by(make) == {"m": MESSAGES, "g": "5", "e": METADATA}
 
-    @pytest.mark.parametrize(
-        ("function", "mode"),
-        [(lambda solution_str: 1, "simple"), (lambda messages: 1, "full")],
-    )
-    def test_the_first_parameter_decides_the_mode(self, function, mode):
-        assert built(function).mode == mode
-
     def test_only_the_named_parameters_are_passed(self):
         assert score(lambda solution_str, extra_info: extra_info["level"]) == 3.0
         assert score(lambda messages: len(messages)) == 3.0

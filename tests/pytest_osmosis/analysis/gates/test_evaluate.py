@@ -250,23 +250,23 @@ OPERATORS = {
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-@pytest.mark.parametrize("unknown", range(4))
-@pytest.mark.parametrize("known", range(5))
+@pytest.mark.parametrize("unknown", range(3))
+@pytest.mark.parametrize("known", range(3))
 def test_the_verdict_table_around_every_threshold(operator, known, unknown):
-    """8 rows of one run: `known` pass, `unknown` have no score, the others fail."""
-    tally = tally_of([[1.0]] * known + [[UNKNOWN]] * unknown + [[0.0]] * (8 - known - unknown))
-    for threshold in (Fraction(eighths, 8) for eighths in range(9)):
-        at_worst = OPERATORS[operator](Fraction(known, 8), threshold)
-        at_best = OPERATORS[operator](Fraction(known + unknown, 8), threshold)
-        lies_between = Fraction(known, 8) < threshold < Fraction(known + unknown, 8)
+    """5 rows of one run: `known` pass, `unknown` have no score, the others fail."""
+    tally = tally_of([[1.0]] * known + [[UNKNOWN]] * unknown + [[0.0]] * (5 - known - unknown))
+    for threshold in (Fraction(fifths, 5) for fifths in range(6)):
+        at_worst = OPERATORS[operator](Fraction(known, 5), threshold)
+        at_best = OPERATORS[operator](Fraction(known + unknown, 5), threshold)
+        lies_between = Fraction(known, 5) < threshold < Fraction(known + unknown, 5)
         expected = {2: "passed", 1: "inconclusive", 0: "failed"}[at_worst + at_best]
         if operator == "==" and lies_between:
             expected = "inconclusive"
         for metric in ("mean", "pass@1", "pass^1"):
             verdict = evaluate(gate_of(metric, operator, float(threshold)), tally)
             assert verdict.outcome == expected
-            assert verdict.figure == known / 8
-            assert (verdict.low, verdict.high) == (known / 8, (known + unknown) / 8)
+            assert verdict.figure == known / 5
+            assert (verdict.low, verdict.high) == (known / 5, (known + unknown) / 5)
             assert verdict.unknown == unknown
 
 
@@ -617,14 +617,6 @@ def test_a_confidence_widens_a_paired_difference():
         evaluate(tie, tally_of(there), baseline=tally_of(there), confidence=0.95).outcome
         == "passed"
     )
-
-
-def test_gates_are_evaluated_in_their_order():
-    gates = [parse_gate(text) for text in ("mean >= 1", "mean >= 0", "errors == 0")]
-    tally = tally_of([[0.5], [UNKNOWN]])
-    verdicts = [evaluate(gate, tally) for gate in gates]
-    assert [verdict.outcome for verdict in verdicts] == ["failed", "passed", "failed"]
-    assert [verdict.gate for verdict in verdicts] == [gate.text for gate in gates]
 
 
 def test_pass_intervals_of_a_verdict_are_those_of_the_summary():
