@@ -5,9 +5,6 @@ One decorator gathers them in one value, `Executing`.
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,10 +85,9 @@ def _trainer(command: str | None, origins: tuple[str, ...]) -> TrainerCommand | 
 
 
 def _builds(given: dict[str, Any], user: RunAs | None) -> BuildSettings:
-    from ..environments.recipe import BuildSettings
+    from ..environments.recipe import BuildSettings, find_uv
 
-    beside = os.path.dirname(sys.executable)
-    uv = shutil.which("uv", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
+    uv = find_uv()
     if uv and user and not confinement_options.can_run(user, [uv, "--version"]):
         raise click.UsageError(f"--run-as: {user.name} cannot run {uv}")
     return BuildSettings(

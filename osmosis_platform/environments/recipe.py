@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +25,12 @@ _WRITE_LINE = """\
 import pathlib, sys, sysconfig
 pathlib.Path(sysconfig.get_path("purelib"), sys.argv[1]).write_text(sys.argv[2], "utf-8")
 """
+
+
+def find_uv() -> str | None:
+    """Return the program that is beside our Python, else on the PATH."""
+    beside = os.path.dirname(sys.executable)
+    return shutil.which("uv", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
 
 
 @dataclass(frozen=True, slots=True)

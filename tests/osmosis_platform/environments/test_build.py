@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -19,11 +18,11 @@ from osmosis_executors.job import EvaluationJob, Job, Running
 from osmosis_executors.local import LocalExecutor
 from osmosis_platform.environments.build import BuildPlace, Environments, PythonEnvironment
 from osmosis_platform.environments.project import EnvironmentProblem
-from osmosis_platform.environments.recipe import BuildSettings
+from osmosis_platform.environments.recipe import BuildSettings, find_uv
 from osmosis_platform.environments.store import COMPLETE
 from tests.support.tiny_wheels import write_sdist_that_runs, write_wheel
 
-UV = shutil.which("uv")
+UV = find_uv()
 PATIENCE_S = 120.0
 needs_uv = pytest.mark.skipif(UV is None, reason="uv is not installed")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -29,7 +28,7 @@ from osmosis_platform.database.models import Workspace, now
 from osmosis_platform.database.schema import upgrade
 from osmosis_platform.datasets.files import DatasetFiles
 from osmosis_platform.environments.build import Environments
-from osmosis_platform.environments.recipe import BuildSettings
+from osmosis_platform.environments.recipe import BuildSettings, find_uv
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.execution.scheduler import Scheduler
@@ -130,7 +129,7 @@ def executing(platform: PlatformServer, executor: Executor | None = None) -> Ite
     kinds = ("evaluation", "training")
     claims = Claims(platform.database, "scheduler", lease_s=600, kinds=kinds)
     data = platform.settings.data
-    builds = BuildSettings((data.parent / "wheels",), use_index=False, uv=shutil.which("uv"))
+    builds = BuildSettings((data.parent / "wheels",), use_index=False, uv=find_uv())
     services = Services(
         data,
         claims,
