@@ -1,4 +1,4 @@
-"""Users, workspaces and members: adding, changing, finding and listing them.
+"""Users, workspaces and members: adding, changing, finding, listing and removing them.
 
 Raises `AccountError`, a sentence for the operator.
 """
@@ -15,8 +15,21 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from ..database.connection import count
-from ..database.models import Member, Run, Token, User, Workspace, now
+from ..database.models import (
+    Dataset,
+    DeviceGrant,
+    LogLine,
+    Member,
+    RolloutServer,
+    Run,
+    StoredSecret,
+    Token,
+    User,
+    Workspace,
+    now,
+)
 from ..identifiers import timestamp
+from . import browsers
 from .passwords import hash_password, problem
 from .roles import ROLES
 
@@ -159,6 +172,53 @@ def choose_workspace(session: Session, user: User, name: str | None) -> Workspac
     if len(mine) > 1:
         raise AccountError(f"{user.name} is in {', '.join(mine)}; choose one with --workspace")
     return next(iter(mine.values()))
+
+
+def remove_user(session: Session, user: User) -> None:
+    """Remove a user with what is theirs alone: logins, tokens, memberships and own secrets.
+
+    One who has created something is still named there, so the row stays: without a password, and
+    under a name that a new user may have again.
+    """
+    session.refresh(user, with_for_update=True)
+    browsers.end_all(session, user.id)
+    for table, owner in (
+        (Token, Token.user_id),
+        (DeviceGrant, DeviceGrant.user_id),
+        (Member, Member.user_id),
+        (RolloutServer, RolloutServer.user_id),
+        (StoredSecret, StoredSecret.owner),
+    ):
+        session.execute(delete(table).where(owner == user.id))
+    user.name = _free_name(session, user.name)
+    user.email = user.password_hash = None
+    user.removed_at = now()
+
+
+def _free_name(session: Session, name: str) -> str:
+    """Return a name that no user can be given: it has a bracket."""
+    count, found = 1, f"{name} (removed)"
+    while session.scalar(select(User.id).where(User.name == found)) is not None:
+        count += 1
+        found = f"{name} (removed {count})"
+    return found
+
+
+def remove_workspace(session: Session, workspace_id: str) -> None:
+    """Remove a workspace with all that it has."""
+    ours = select(Run.id).where(Run.workspace_id == workspace_id)
+    session.execute(delete(LogLine).where(LogLine.run_id.in_(ours)))
+    for table, place in (
+        (Token, Token.workspace_id),
+        (DeviceGrant, DeviceGrant.workspace_id),
+        (Member, Member.workspace_id),
+        (Run, Run.workspace_id),
+        (Dataset, Dataset.workspace_id),
+        (StoredSecret, StoredSecret.workspace_id),
+        (RolloutServer, RolloutServer.workspace_id),
+        (Workspace, Workspace.id),
+    ):
+        session.execute(delete(table).where(place == workspace_id))
 
 
 def is_repository(text: str) -> bool:

@@ -153,7 +153,7 @@ def remove_user(name: str, yes: bool, place: DataPlace, as_json: bool) -> None:
     Example:
       osmosis platform user remove ann
     """
-    from ..accounts import registry, removal
+    from ..accounts import registry
     from ..accounts.tokens import revoke_all
     from ..runs import records
 
@@ -163,7 +163,7 @@ def remove_user(name: str, yes: bool, place: DataPlace, as_json: bool) -> None:
         user = registry.find_user(session, name)
         tokens = revoke_all(session, user.id)
         runs = records.stop_all(session, user.id)
-        removal.remove_user(session, user)
+        registry.remove_user(session, user)
     document = {"name": name, "removed": True, "tokens_revoked": tokens, "runs_stopped": runs}
     show(document, f"Removed the user {name}.", as_json=as_json)
 

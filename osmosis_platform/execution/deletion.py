@@ -19,8 +19,7 @@ from sqlalchemy.orm import Session
 from osmosis_ai.platform.answers import ENDED
 from pytest_osmosis.escaping import counted
 
-from ..accounts import removal
-from ..accounts.registry import AccountError, find_workspace
+from ..accounts import registry
 from ..database.connection import Database, lock
 from ..database.models import Dataset, LogLine, Run, Workspace, now
 from ..datasets.records import DELETED, abandoned
@@ -86,7 +85,7 @@ def remove_workspace(database: Database, data: Path, name: str) -> int:
         AccountError: where there is none, or runs of it are under way.
     """
     with database.writing() as session:
-        workspace = find_workspace(session, name)
+        workspace = registry.find_workspace(session, name)
         session.refresh(workspace, with_for_update=True)  # it gets no run any more
         check_ended(session, workspace)
         ids = {
@@ -96,7 +95,7 @@ def remove_workspace(database: Database, data: Path, name: str) -> int:
         for kind, found in ids.items():
             for row_id in found:
                 _remove_later(session, data / kind / row_id)
-        removal.remove_workspace(session, workspace.id)
+        registry.remove_workspace(session, workspace.id)
     if (downloads := data / FOLDER / DOWNLOADS / workspace.id).exists():
         shutil.rmtree(downloads, ignore_errors=True)
     return len(ids["runs"])
@@ -106,12 +105,12 @@ def check_ended(session: Session, workspace: Workspace) -> None:
     """Refuse a workspace with runs under way, or with processes that are ending."""
     ours = Run.workspace_id == workspace.id
     if going := records.going_on(session, ours):
-        raise AccountError(
+        raise registry.AccountError(
             f"{workspace.name} has {counted(len(going), 'run')} under way ({_names(going)}); stop "
             "them on its page or with `osmosis eval stop`, then remove it"
         )
     if session.scalar(select(Run.id).where(ours, Run.lease_until > now()).limit(1)) is not None:
-        raise AccountError(
+        raise registry.AccountError(
             f"processes of a run of {workspace.name} are ending: try again in some seconds"
         )
 
