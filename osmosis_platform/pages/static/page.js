@@ -2,7 +2,7 @@
 import { compared } from "./diff.js";
 
 const KEPT_LINES = 2000;
-const EVERY_MS = 2000;
+const EVERY_S = 2;
 /** What the platform has sent of each part of the page, by its id. */
 const sent = new Map();
 const UNITS = [
@@ -89,6 +89,7 @@ setInterval(() => {
 class Follower {
   constructor(root) {
     this.url = root.dataset.live;
+    this.everyS = root.dataset.every ?? EVERY_S;
     this.state = document.querySelector("[data-live-state]");
     this.log = root.querySelector("[data-log]");
     this.isOver = false;
@@ -102,7 +103,7 @@ class Follower {
   turn() {
     clearTimeout(this.timer);
     if (document.hidden || this.isOver) return;
-    this.timer = setTimeout(() => this.turn(), EVERY_MS);
+    this.timer = setTimeout(() => this.turn(), 1000 * this.everyS);
     if (!this.isAsking) this.look();
   }
 
@@ -127,8 +128,10 @@ class Follower {
     for (const part of page.querySelectorAll("[data-part]")) fill(part);
     const log = page.querySelector("[data-log]");
     if (this.log && log) append(this.log, log);
-    if (page.querySelector("[data-live]")) this.tell("live", true);
-    else this.end("");
+    const root = page.querySelector("[data-live]");
+    if (!root) return this.end("");
+    this.everyS = root.dataset.every ?? EVERY_S;
+    this.tell("live", true);
   }
 
   end(words) {

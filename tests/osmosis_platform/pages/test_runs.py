@@ -260,9 +260,11 @@ def test_rows_are_shown_while_they_come(browser: Browser, platform_server: Platf
     assert page.index("<code>row-3</code>") < page.index("<code>row-1</code>")
     assert '<span class="figure">3/3</span>' in page
     assert 'data-counts="84.0" data-by="-1">1 min 24 s<' in page
+    assert 'data-every="15"' not in browser.get("runs").text
     ended = {"status": "finished", "completed_at": now() - timedelta(minutes=1)}
     platform_server.set_run(run_id, **ended)
     assert "data-live=" not in browser.get("runs/live-run").text
+    assert 'data-every="15"' in browser.get("runs").text
 
 
 def test_a_log_is_folded_by_step(browser: Browser, platform_server: PlatformServer) -> None:
