@@ -18,7 +18,6 @@ from ..database.connection import count
 from ..database.models import (
     Dataset,
     DeviceGrant,
-    LogLine,
     Member,
     RolloutServer,
     Run,
@@ -204,15 +203,20 @@ def _free_name(session: Session, name: str) -> str:
     return found
 
 
-def remove_workspace(session: Session, workspace_id: str) -> None:
-    """Remove a workspace with all that it has."""
-    ours = select(Run.id).where(Run.workspace_id == workspace_id)
-    session.execute(delete(LogLine).where(LogLine.run_id.in_(ours)))
+def close_workspace(session: Session, workspace_id: str) -> None:
+    """Let no one reach a workspace; until the transaction ends, it gets no run either."""
+    session.get(Workspace, workspace_id, with_for_update=True)
     for table, place in (
         (Token, Token.workspace_id),
         (DeviceGrant, DeviceGrant.workspace_id),
         (Member, Member.workspace_id),
-        (Run, Run.workspace_id),
+    ):
+        session.execute(delete(table).where(place == workspace_id))
+
+
+def remove_workspace(session: Session, workspace_id: str) -> None:
+    """Remove a closed workspace without runs, with its datasets and secrets."""
+    for table, place in (
         (Dataset, Dataset.workspace_id),
         (StoredSecret, StoredSecret.workspace_id),
         (RolloutServer, RolloutServer.workspace_id),

@@ -137,7 +137,8 @@ def remove_workspace(name: str, yes: bool, place: DataPlace, as_json: bool) -> N
     """Remove a workspace with all that it has.
 
     Its runs, reports, datasets, secrets, tokens and files go, and what trainers have left of its
-    runs. The repository stays as it is, and so do the users. Refused while it has active runs.
+    runs. The repository stays as it is, and so do the users. Refused while it has active runs. One
+    that was ended half-way is begun again.
 
     \b
     Example:

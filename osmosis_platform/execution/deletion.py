@@ -33,6 +33,10 @@ _TABLES: dict[str, type[Dataset | Run]] = {"datasets": Dataset, "runs": Run}
 """By the folder that has the files, each in one named by the id of its row."""
 _UNDECIDED_S = 3600.0
 """How long a marker is kept whose row is still there: its transaction may continue."""
+RUNS_AT_ONCE = 50
+"""In one transaction, where a workspace is removed."""
+_PAUSE_S = 0.05
+"""Then: SQLite lets a writer that waits try again only now and then."""
 _log = logging.getLogger(__name__)
 
 
@@ -86,19 +90,30 @@ def remove_workspace(database: Database, data: Path, name: str) -> int:
     """
     with database.writing() as session:
         workspace = registry.find_workspace(session, name)
-        session.refresh(workspace, with_for_update=True)  # it gets no run any more
-        check_ended(session, workspace)
-        ids = {
-            kind: session.scalars(select(table.id).where(table.workspace_id == workspace.id)).all()
-            for kind, table in _TABLES.items()
-        }
-        for kind, found in ids.items():
-            for row_id in found:
-                _remove_later(session, data / kind / row_id)
-        registry.remove_workspace(session, workspace.id)
-    if (downloads := data / FOLDER / DOWNLOADS / workspace.id).exists():
+        _close(session, workspace)
+        home = workspace.id
+        runs = session.scalars(select(Run.id).where(Run.workspace_id == home)).all()
+    for start in range(0, len(runs), RUNS_AT_ONCE):  # others write in between
+        some = runs[start : start + RUNS_AT_ONCE]
+        with database.writing() as session:
+            for run_id in some:
+                _remove_later(session, data / "runs" / run_id)
+            session.execute(delete(LogLine).where(LogLine.run_id.in_(some)))
+            session.execute(delete(Run).where(Run.id.in_(some)))
+        time.sleep(_PAUSE_S)
+    with database.writing() as session:
+        _close(session, workspace)  # a request may have been on its way
+        for dataset in session.scalars(select(Dataset.id).where(Dataset.workspace_id == home)):
+            _remove_later(session, data / "datasets" / dataset)
+        registry.remove_workspace(session, home)
+    if (downloads := data / FOLDER / DOWNLOADS / home).exists():
         shutil.rmtree(downloads, ignore_errors=True)
-    return len(ids["runs"])
+    return len(runs)
+
+
+def _close(session: Session, workspace: Workspace) -> None:
+    registry.close_workspace(session, workspace.id)
+    check_ended(session, workspace)
 
 
 def check_ended(session: Session, workspace: Workspace) -> None:

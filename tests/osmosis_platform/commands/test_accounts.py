@@ -324,7 +324,7 @@ def test_a_workspace_goes_with_all_it_holds_once_its_runs_have_ended(
     assert account.user in {each["name"] for each in documents(operator, "user", "list")}
 
 
-def test_files_of_a_workspace_that_cannot_be_removed_go_at_the_next_sweep(
+def test_the_removal_of_a_workspace_lets_others_write_and_files_in_its_way_go_at_the_next_sweep(
     platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account = platform_server.add_workspace()
@@ -339,9 +339,19 @@ def test_files_of_a_workspace_that_cannot_be_removed_go_at_the_next_sweep(
         with database.writing(wait_ms=0):  # no transaction waits for files
             raise OSError(errno.EIO, "Input/output error", str(folder))
 
+    left: list[int] = []
+
+    def pause(seconds: float) -> None:
+        with database.writing(wait_ms=0) as session:
+            is_ours = LogLine.run_id.in_(runs)
+            left.append(session.scalar(select(func.count()).where(is_ours)) or 0)
+
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "rmtree", refuse)
+        patch.setattr(deletion, "RUNS_AT_ONCE", 1)
+        patch.setattr(deletion.time, "sleep", pause)
         assert deletion.remove_workspace(database, data, account.workspace) == 2
+    assert left == [1, 0]
     with database.reading() as session:
         assert not session.scalar(select(func.count()).where(LogLine.run_id.in_(runs)))
     assert all(folder.exists() for folder in folders)
