@@ -52,21 +52,18 @@ def log_request(scope: Scope, status: int, duration_s: float) -> None:
 class Text(logging.Formatter):
     """A line with a UTC time and a level; the frames of an exception below."""
 
+    converter = staticmethod(time.gmtime)
+
     def __init__(self) -> None:
         super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
-        self.converter = time.gmtime
 
     def formatException(self, ei: Any) -> str:
         """Return the frames without the texts of exceptions."""
         return "\n".join(_frames(ei))
 
 
-class JsonLines(logging.Formatter):
+class JsonLines(Text):
     """One JSON document a line."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.converter = time.gmtime
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
