@@ -14,9 +14,9 @@ MOST = {
     "osmosis_ai": 19_461,
     "osmosis_cli": 8_976,
     "osmosis_executors": 2_022,
-    "osmosis_platform": 11_225,
+    "osmosis_platform": 11_223,
     "pytest_osmosis": 28_202,
-    "tests": 58_360,
+    "tests": 58_337,
 }
 
 

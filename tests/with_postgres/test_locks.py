@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from osmosis_platform.database.models import Run
+from osmosis_platform.database.models import Run, now
+from osmosis_platform.execution import claims as claiming
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.execution.writing import RunWriter
 from osmosis_platform.runs import records
@@ -52,3 +54,18 @@ def test_a_run_that_ends_while_it_is_stopped_is_one_of_the_two(platform: Platfor
         ending.result(timeout=60)
     assert run_of(platform, run_id).status == "stopped"
     assert replace(claims, owner="two").take() is None
+
+
+@pytest.mark.parametrize("ahead", [timedelta(hours=1), timedelta(hours=-1)])
+def test_a_machine_whose_clock_is_wrong_takes_no_run_of_another_and_loses_none(
+    platform: PlatformServer, monkeypatch: pytest.MonkeyPatch, ahead: timedelta
+) -> None:
+    first, second = (Claims(platform.database, name) for name in ("first", "second"))
+    runs = [platform.add_run(), platform.add_run()]
+    assert first.take() in runs
+    with monkeypatch.context() as patch:
+        patch.setattr(claiming, "now", lambda: now() + ahead)
+        assert second.take() in runs
+        assert second.take() is None
+    assert first.take() is None
+    assert replace(second, owner="third").take() is None

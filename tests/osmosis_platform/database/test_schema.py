@@ -1,4 +1,4 @@
-"""The tables that migrations make are those of the models; one of another version is not served."""
+"""The tables are those of the models, of this version alone; transactions keep what they lock."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from sqlalchemy import delete, update
 
-from osmosis_platform.database.connection import FILE_NAME, Database
-from osmosis_platform.database.models import Base
+from osmosis_platform.accounts.registry import add_user
+from osmosis_platform.database.connection import FILE_NAME, Database, lock
+from osmosis_platform.database.models import Base, User
 from osmosis_platform.database.schema import NEWEST, SchemaProblem, prepare, revision, upgrade
-from tests.support.platform_database import begin_next_version, empty_database
+from tests.support.platform_database import begin_next_version, empty_database, new_database
 
 
 @pytest.fixture
@@ -64,8 +66,6 @@ def test_the_tables_of_a_newer_version_are_left_alone(empty: Database) -> None:
 
 
 def test_a_transaction_that_fails_changes_nothing(tmp_path: Path) -> None:
-    from osmosis_platform.accounts.registry import add_user
-
     database = Database.in_folder(tmp_path)
     upgrade(database)
     with pytest.raises(ZeroDivisionError), database.writing() as session:
@@ -76,3 +76,17 @@ def test_a_transaction_that_fails_changes_nothing(tmp_path: Path) -> None:
     assert file.execute("SELECT count(*) FROM users").fetchone() == (0,)
     assert file.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     file.close()
+
+
+def test_a_row_that_is_locked_is_read_as_it_is_now_or_not_there(tmp_path: Path) -> None:
+    database = new_database(tmp_path)
+    with database.writing() as session:
+        user = add_user(session, "ann")
+        session.execute(
+            update(User).values(email="a@x"), execution_options={"synchronize_session": False}
+        )
+        assert lock(session, user)
+        assert user.email == "a@x"
+        session.execute(delete(User), execution_options={"synchronize_session": False})
+        assert not lock(session, user)
+    database.close()

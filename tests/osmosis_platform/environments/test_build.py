@@ -16,7 +16,12 @@ import pytest
 
 from osmosis_executors.job import EvaluationJob, Job, Running
 from osmosis_executors.local import LocalExecutor
-from osmosis_platform.environments.build import BuildPlace, Environments, PythonEnvironment
+from osmosis_platform.environments.build import (
+    BuildPlace,
+    Environments,
+    PythonEnvironment,
+    reason,
+)
 from osmosis_platform.environments.project import EnvironmentProblem
 from osmosis_platform.environments.recipe import BuildSettings, find_uv
 from osmosis_platform.environments.store import COMPLETE
@@ -306,3 +311,23 @@ def test_environments_that_no_run_uses_are_removed_beyond_some(builds: Builds) -
     settings = replace(builds.environments.settings, download_bytes=5)
     replace(builds.environments, settings=settings).sweep()
     assert not downloads.exists()
+
+
+PRINTED_BY_UV = """\
+Using Python 3.11.7 environment at: env
+error: No solution found when resolving dependencies
+  cause: Because nothere was not found in the provided package locations and roll depends on
+      nothere>=1, we can conclude that your requirements are unsatisfiable.
+"""
+PRINTED = [
+    (PRINTED_BY_UV, "No solution found when resolving dependencies cause: Because nothere was not "
+     "found in the provided package locations and roll depends on nothere>=1, we can conclude "
+     "that your requirements are unsatisfiable."),
+    ("one\n\ntwo\n", "two"),
+    ("", "it printed nothing"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("printed", "told"), PRINTED)
+def test_the_reason_is_what_follows_the_first_error(printed: str, told: str) -> None:
+    assert reason(printed) == told
