@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 19_461,
+    "osmosis_ai": 19_455,
     "osmosis_cli": 8_976,
     "osmosis_executors": 2_022,
     "osmosis_platform": 11_223,

@@ -48,7 +48,7 @@ def is_withheld(model: ModelSpec) -> bool:
     """
     if model.base_url is None or model.api_key_env_named or model.api_key is not None:
         return False
-    from osmosis_ai.models.plain_http import is_read_along
+    from osmosis_ai.models.transport.base_url import is_read_along
 
     return is_read_along(model.base_url)
 
@@ -118,7 +118,7 @@ def _provider(model: ModelSpec) -> str:
 
 def _refuse_plain_http(model: ModelSpec, name: str) -> None:
     if model.base_url is None and not model.api_key_env_named:
-        from osmosis_ai.models.plain_http import check_usual_key
+        from osmosis_ai.models.transport.base_url import check_usual_key
 
         check_usual_key(_provider(model), name, naming=f"give {model.key_option} {name}")
 

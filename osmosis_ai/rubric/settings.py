@@ -185,7 +185,7 @@ def _named(name: ModelName, variable: str) -> Secret:
 
 
 def _refuse_plain_http(name: ModelName, variable: str) -> None:
-    from ..models.plain_http import check_usual_key  # settings alone cost little to import
+    from ..models.transport.base_url import check_usual_key  # settings alone cost little to import
 
     naming = f'set model_info["api_key_env"] to "{variable}"'
     try:

@@ -1,5 +1,6 @@
 """Base URLs: the text that a user gave as an address that can be called and printed.
 
+Over plain http to another machine, where others can read along, no key goes that is not named.
 Resolves no name and opens nothing. An error message never repeats user names, passwords or query
 strings.
 """
@@ -12,6 +13,8 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
+
+from ...providers import address_from_environment, host_of
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
@@ -89,6 +92,25 @@ def is_loopback(host: str) -> bool:
             return False
     mapped = getattr(address, "ipv4_mapped", None)
     return (mapped or address).is_loopback or address.is_unspecified
+
+
+def is_read_along(url: str) -> bool:
+    """Return whether what is sent to `url` can be read on its way; ValueError: no address."""
+    address = normalise_base_url(url)
+    return address.scheme == "http" and not address.is_loopback
+
+
+def check_usual_key(provider: str, variable: str, *, naming: str) -> None:
+    """Raise ValueError where the provider's address, in a variable too, must not get the key.
+
+    LiteLLM takes such an address, with the key, as it is; `naming` is what the user does to send
+    it.
+    """
+    address = address_from_environment(provider).strip()
+    if address.lower().startswith("http://") and is_read_along(address):
+        raise ValueError(
+            f"{variable} is not sent over plain http to {host_of(provider)}: {naming} to send it"
+        )
 
 
 def _parsed(text: str) -> BaseURL:
