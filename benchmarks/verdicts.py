@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_osmosis.analysis.comparison import changed_rows
+from pytest_osmosis.analysis.comparison import Matched, changed_rows
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
-from pytest_osmosis.analysis.matched_rows import Matched
 from pytest_osmosis.analysis.planned_rows import PlannedRows
 from pytest_osmosis.analysis.row_matching import match_rows
 from pytest_osmosis.analysis.score_table import ScoreTable
@@ -88,7 +87,7 @@ def simulate(law: tuple[float, float], rows: int, n: int, *, pairs: int, seed: i
 def planned_rows(rows: int) -> PlannedRows:
     """Return so many rows."""
     names = [f"row-{row}" for row in range(rows)]
-    return PlannedRows(range(rows), names, names, [""] * rows, {})
+    return PlannedRows(range(rows), names, names, [""] * rows)
 
 
 def session_of(

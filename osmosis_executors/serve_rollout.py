@@ -17,7 +17,6 @@ from typing import Any
 from pytest_osmosis.user_code.agent_loop import LoopAgent
 from pytest_osmosis.user_code.import_object import ImportingError
 from pytest_osmosis.user_code.load_agent import load_agent, load_grading
-from pytest_osmosis.user_code.user_hooks import UserHooks
 from pytest_osmosis.user_code.workflow import WorkflowAgent, workflow_config
 
 LOOPBACK = "127.0.0.1"
@@ -42,7 +41,7 @@ def main(file: str) -> int:
 def application(file: str) -> Callable[..., Any]:
     """Return the one agent of a file, or its workflow with its grader, as an ASGI application."""
     roots = [Path.cwd()]
-    loaded = load_agent(file, roots=roots, hooks=UserHooks())
+    loaded = load_agent(file, roots=roots)
     if isinstance(loaded.agent, LoopAgent):
         from osmosis_ai.rollout_server.app import create_app
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .run_result import DECIDED
 from .verdicts import GateOutcome, overall
 
 if TYPE_CHECKING:
@@ -131,25 +132,6 @@ class RowResult:
 
 
 @dataclass(frozen=True, slots=True)
-class ValueResult:
-    """The rows that have one value in a column, and their figures."""
-
-    value: str
-    row_indices: tuple[int, ...]
-    finished: int
-    """Their runs that have ended."""
-    functions: tuple[FunctionResult, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Breakdown:
-    """The figures of a suite by the values of a column of its dataset."""
-
-    column: str
-    values: tuple[ValueResult, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class SuiteResult:
     """One evaluation, aggregated."""
 
@@ -177,8 +159,6 @@ class SuiteResult:
     """What its session made of it; None where that has not said so."""
     baseline: BaselineReport | None = None
     """What changed against the baseline, if there is one."""
-    breakdowns: tuple[Breakdown, ...] = ()
-    """By the columns that were asked for."""
     baseline_model_result: SuiteResult | None = None
     """The same rows with the session's baseline model, where that was asked for."""
 
@@ -217,19 +197,6 @@ class SuiteResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
-    """What was not run because every gate was decided without it."""
-
-    runs: int
-    of: int
-    """Runs that had been selected."""
-    tokens: float | None
-    """What they would have taken, at the average of the runs that were run; None: not known."""
-    cost_usd: float | None
-    """Likewise."""
-
-
-@dataclass(frozen=True, slots=True)
 class EvalResult:
     """All evaluations of a session."""
 
@@ -242,8 +209,11 @@ class EvalResult:
     """The signal that ended the session before its time, if one did."""
     environment: Mapping[str, Any] = field(default_factory=dict)
     """Versions, platform, git commit and command line; empty where no report needs them."""
-    saved: Saved | None = None
-    """What stopping as soon as every gate was decided has saved, if it did."""
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it was stopped since every gate was decided without the runs that are left."""
+        return self.halted == DECIDED
 
     @property
     def runs(self) -> Iterator[RunResult]:

@@ -78,8 +78,6 @@ class GateResult:
 
     None, and the usual intervals: a gate on a difference fails only for what is shown.
     """
-    row_indices: tuple[int, ...] | None = None
-    """The rows of its slice, by their position in the data file; None: all rows."""
     detail: str = ""
     """Which rows do not reach the threshold, for a gate on each row; what a difference shows."""
     sensitivity: float | None = None
@@ -152,9 +150,8 @@ def gate_result_of(saved: Mapping[str, Any]) -> GateResult:
     known = {each.name for each in fields(GateResult)}
     found = {name: value for name, value in saved.items() if name in known}
     found |= {name: float(found[name]) for name in ("low", "high") if found[name] is not None}
-    interval, rows = found["interval"], found["row_indices"]
-    found["interval"] = None if interval is None else Interval(**interval)
-    found["row_indices"] = None if rows is None else tuple(rows)
+    if found["interval"] is not None:
+        found["interval"] = Interval(**found["interval"])
     return GateResult(**found)
 
 

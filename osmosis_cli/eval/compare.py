@@ -120,7 +120,7 @@ def _refuse_strangers(found: list[ComparedSuite], paths: tuple[Path, Path]) -> N
 def _lines(
     baseline: Path, current: Path, pairs: list[ComparedSuite], alone: list[str]
 ) -> Iterator[str]:
-    from pytest_osmosis.reports.terminal import COLUMNS, changes
+    from pytest_osmosis.reports.summary import COLUMNS, changes
     from pytest_osmosis.reports.view import against, in_short
 
     width = columns() or COLUMNS

@@ -22,10 +22,9 @@ from .report import load, read
 
 if TYPE_CHECKING:
     from pytest_osmosis.analysis.baseline import Baseline
-    from pytest_osmosis.analysis.gates.session_gates import AskedGate
     from pytest_osmosis.dataset.sampling import Shard
     from pytest_osmosis.reports.json_models import GateReport
-    from pytest_osmosis.suite_results import Breakdown, EvalResult, SuiteResult
+    from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 EPILOG = """\b
 Examples:
@@ -83,7 +82,7 @@ def merge_command(
     from pytest_osmosis.analysis.gates.result import exit_status
     from pytest_osmosis.reports import json_writer
     from pytest_osmosis.reports.saved_conversations import beside
-    from pytest_osmosis.reports.terminal import COLUMNS, summary
+    from pytest_osmosis.reports.summary import COLUMNS, summary
     from pytest_osmosis.storage.atomic_write import is_special, write_whole
 
     said = beside(output)
@@ -294,24 +293,7 @@ def _join(
         joined,
         repeated=sum((suite.repeated for _, suite in shards), Usage()),
         rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows),
-        breakdowns=_breakdowns(joined, [suite for _, suite in shards], confidence or CONFIDENCE),
         baseline_model_result=_join(baseline_models, confidence) if baseline_models else None,
-    )
-
-
-def _breakdowns(
-    joined: SuiteResult, shards: Sequence[SuiteResult], confidence: float
-) -> tuple[Breakdown, ...]:
-    """Return the figures by each column that a shard has them by, over the rows of all."""
-    from pytest_osmosis.analysis.breakdown import breakdown_of, united
-
-    by_column: dict[str, list[Breakdown]] = {}
-    for shard in shards:
-        for found in shard.breakdowns:
-            by_column.setdefault(found.column, []).append(found)
-    return tuple(
-        breakdown_of(joined, column, united(parts), confidence=confidence)
-        for column, parts in by_column.items()
     )
 
 
@@ -337,17 +319,11 @@ def _refusal(code: str, message: str) -> CommandError:
 
 
 def _unite_gates(shards: Sequence[Sequence[GateReport]]) -> list[GateReport]:
-    """Return the gates, the same in every shard, each with its rows of all shards.
-
-    It has none when a shard does not say which are its own.
-    """
-    united = []
-    for same in zip(*shards, strict=True):
-        slices = [gate.row_indices for gate in same if gate.row_indices is not None]
-        rows = sorted(set().union(*slices)) if len(slices) == len(same) else None
-        found = {"confidence": _confidence_of(same), "row_indices": rows}
-        united.append(same[0].model_copy(update=found))
-    return united
+    """Return the gates, the same in every shard."""
+    return [
+        same[0].model_copy(update={"confidence": _confidence_of(same)})
+        for same in zip(*shards, strict=True)
+    ]
 
 
 def _confidence_of(asked: Sequence[GateReport]) -> float | None:
@@ -357,7 +333,7 @@ def _confidence_of(asked: Sequence[GateReport]) -> float | None:
 
 def _evaluate(merged: EvalResult, asked: Sequence[GateReport], path: Path | None) -> EvalResult:
     """Return the whole with what changed, and with a result for each gate."""
-    from pytest_osmosis.analysis.gates.parser import GateError
+    from pytest_osmosis.analysis.gates.parser import GateError, parse_gate
     from pytest_osmosis.analysis.gates.session_gates import evaluate_suite
     from pytest_osmosis.analysis.planned_rows import ran
 
@@ -368,30 +344,20 @@ def _evaluate(merged: EvalResult, asked: Sequence[GateReport], path: Path | None
         pairs, baseline = baselines.get(suite.info.name, (1, None))
         own = [gate for gate in asked if alone or gate.suite == suite.info.name]
         with command_errors(GateError, code="invalid"):
-            gates = [_whole(gate, baseline) for gate in own]
             if not own and baseline is None:
                 suites.append(suite)
                 continue
-            level, rows = _confidence_of(own), ran(suite)
             whole = evaluate_suite(
-                suite, gates, rows, baseline=baseline, confidence=level, pairs=pairs
+                suite,
+                [parse_gate(gate.gate).with_function(gate.eval_fn) for gate in own],
+                ran(suite),
+                baseline=baseline,
+                no_baseline="merging needs the baseline: give its report with --baseline",
+                confidence=_confidence_of(own),
+                pairs=pairs,
             )
             suites.append(whole)
     return replace(merged, suites=tuple(suites))
-
-
-def _whole(asked: GateReport, baseline: Baseline | None) -> AskedGate:
-    """Return the gate over all shards, with the rows that they name."""
-    from pytest_osmosis.analysis.gates.parser import parse_gate
-    from pytest_osmosis.analysis.gates.session_gates import AskedGate
-
-    gate, problem = parse_gate(asked.gate).with_function(asked.eval_fn), None
-    if gate.against_baseline and baseline is None:
-        problem = "merging needs the baseline: give its report with --baseline"
-    elif gate.where is not None and asked.row_indices is None:
-        problem = "the shards do not say which rows it looks at"
-    rows = None if gate.where is None or asked.row_indices is None else tuple(asked.row_indices)
-    return AskedGate(gate, asked.confidence, rows, problem)
 
 
 def _baselines(

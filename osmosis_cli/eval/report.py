@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pytest_osmosis.reports.formats import REPORTS, format_named, write_as
+from pytest_osmosis.reports.formats import REPORTS, format_named
 from pytest_osmosis.reports.text_table import columns
 
 from ..errors import CommandError, command_errors, usage_errors
@@ -88,7 +88,7 @@ def report_command(report: Path, as_json: bool, **files: Path | None) -> None:
 
 
 def _show(saved: SavedReport) -> None:
-    from pytest_osmosis.reports.terminal import COLUMNS, summary
+    from pytest_osmosis.reports.summary import COLUMNS, summary
 
     for line in summary(saved.result, kept=False, width=columns() or COLUMNS):
         say(line)
@@ -99,7 +99,8 @@ def _write(form: str, path: Path, saved: SavedReport) -> None:
     with TemporaryDirectory() as folder:
         target = Path(folder) / f"report.{form}" if path == _STDOUT else path
         try:
-            write_as(form, saved.result, target, saved.sections, saved.conversations)
+            write = format_named(form).writer(saved.conversations)
+            write(saved.result, target, saved.sections)
         except OSError as error:
             raise CommandError(f"cannot write {path}: {error.strerror or error}") from None
         if path == _STDOUT:
@@ -148,10 +149,10 @@ def schema_command(config: bool, as_json: bool) -> None:
 
 def read(path: Path, where: str = "") -> EvalResult:
     """Return the result that a report tells of; `where` comes before what is wrong with it."""
-    from pytest_osmosis.reports.json_reader import read_report
+    from pytest_osmosis.reports.json_reader import read_result
 
     with readable(where):
-        return read_report(path)
+        return read_result(path)
 
 
 def load(path: Path) -> tuple[Report, EvalResult]:

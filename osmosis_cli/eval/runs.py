@@ -18,7 +18,7 @@ import click
 
 from pytest_osmosis.escaping import counted
 from pytest_osmosis.reports.highlights import figure_text, outcome_shown
-from pytest_osmosis.reports.terminal import suite_lines
+from pytest_osmosis.reports.summary import suite_lines
 from pytest_osmosis.reports.text_table import columns, wrapped
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.journal import FILE

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..escaping import counted
 from ..verdicts import FEWEST_RUNS, RATE, BaselineReport, Change, Comparison, Count, Difference
-from .matched_rows import Matched
 from .metrics import Metric, bounds, summary_metrics, values_of
 from .row_matching import Matching, match_rows
 from .score_table import Case, ScoreTable
@@ -25,9 +24,55 @@ from .statistics.paired import paired
 from .statistics.permutation import discoveries, permutation_test
 
 if TYPE_CHECKING:
-    from .matched_rows import Matched
     from .score_table import ScoreTable
-    from .statistics.estimators import Floats, Places
+    from .statistics.estimators import Flags, Floats, Places
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The rows that two sessions have in common, in one order; both judged by one's thresholds."""
+
+    current: ScoreTable
+    baseline: ScoreTable
+    here: Places
+    """Where each row stands in this session."""
+    there: Places
+    """Where in the baseline."""
+
+    @classmethod
+    def of(cls, current: ScoreTable, baseline: ScoreTable, matching: Matching) -> Matched:
+        """Return these rows of two sessions."""
+        here, there = np.array(matching.pairs, dtype=np.intp).reshape(-1, 2).T
+        held = at_thresholds(baseline, current)
+        return cls(current.take(here), held.take(there), here, there)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self.here.size
+
+    def where(self, rows: Flags) -> Matched:
+        """Return these rows alone."""
+        at = np.flatnonzero(rows)
+        return Matched(self.current.take(at), self.baseline.take(at), self.here[at], self.there[at])
+
+    def with_values(self, eval_fn: str) -> Matched:
+        """Return the rows that a function has values of on both sides."""
+        one, other = (table.row_scores(eval_fn).runs for table in (self.current, self.baseline))
+        return self.where(np.minimum(one, other) > 0)
+
+    def has_score(self, eval_fn: str) -> bool:
+        """Return whether the function has a score on both sides."""
+        return self.current.has_score(eval_fn) and self.baseline.has_score(eval_fn)
+
+
+def at_thresholds(tally: ScoreTable, other: ScoreTable) -> ScoreTable:
+    """The same runs, judged by another table's pass thresholds."""
+    return replace(
+        tally,
+        pass_threshold=other.pass_threshold,
+        own=other.own,
+        thresholds={name: other.thresholds.get(name) for name in tally.thresholds},
+    )
 
 
 def compare(

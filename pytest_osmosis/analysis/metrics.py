@@ -10,8 +10,8 @@ A further metric is one entry in `METRICS`, and what it computes a function here
 
 - `aggregate.py` (summaries, intervals), `comparison.py` and `gates/` (grammar, results, early
   stopping), here in `analysis`;
-- in `reports`: `tables.py` (columns), `terminal.py` (which columns a narrow one leaves out),
-  `charts.py` (curves over K), `json_models.py` and `json_writer.py` (fields of the JSON report).
+- in `reports`: `tables.py` (columns), `summary.py` (which of them a narrow terminal leaves out),
+  `json_models.py` and `json_writer.py` (fields of the JSON report).
 
 Knows no thresholds of gates, no sampling error. Works on arrays through their own methods: reading
 what a gate says imports no numpy.
@@ -94,11 +94,6 @@ class Definition:
     """Whether it needs a pass threshold."""
     is_share: bool = True
     """Whether a percentage says anything about it."""
-
-    @property
-    def has_curve(self) -> bool:
-        """Whether charts draw it over K: it lies between 0 and 1, whatever the scores."""
-        return self.in_summary and self.takes_k and self.interval == "share"
 
     @property
     def is_comparable(self) -> bool:

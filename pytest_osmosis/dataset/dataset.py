@@ -6,11 +6,10 @@ Puts the parts together: file, source, reading, selection. Does not know the for
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ..escaping import counted
 from .columns import Columns
@@ -18,7 +17,6 @@ from .decoding import decode_checked, decode_numbers
 from .errors import (
     DatasetError,
     EmptyDataset,
-    EnoughProblems,
     NotJson,
     Problems,
     RecordError,
@@ -94,24 +92,6 @@ class Dataset:
                 f"{quote(self.path)}: row {row_index} has changed since the session began"
             ) from None
 
-    def name_rows(self, name: Callable[[Row], str | None]) -> None:
-        """Name rows by something else than their id; None leaves a row the name that it has.
-
-        Raises DatasetError when two rows get the same name.
-        """
-        named: dict[str, int] = {}
-        ids = [""] * len(self._store)
-        for row_index in self.row_indices:
-            chosen = name(self.row(row_index)) or self.row_name(row_index)
-            first = named.setdefault(chosen, row_index)
-            if first != row_index:
-                raise DatasetError(
-                    f"{quote(self.path)}: rows {first} and {row_index} are both named "
-                    f"{chosen!r}; a name must be unique"
-                )
-            ids[self._place(row_index)] = chosen
-        self._ids = ids
-
     def row_digest(self, row_index: int) -> str:
         """A short digest of one row as it was loaded, to tell which rows of a file have changed."""
         return self._store.digest(self._place(row_index))
@@ -133,7 +113,6 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     mapping: Mapping[str, str] | None = None,
     system_prompt: str | None = None,
     validate: bool = True,
-    records: Iterable[Mapping[str, Any]] | None = None,
 ) -> Dataset:
     """The rows of a file that are selected; DatasetError when one of them is wrong.
 
@@ -145,10 +124,10 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     """
     start, stop = window(offset, limit) if rows is None else (0, None)
     with _explain_os_errors(path), ExitStack() as files, ExitStack() as undo:
-        source, kind = _source(path, files) if records is None else _given(records, path, files)
+        source, kind = _source(path, files)
         columns = Columns(
             mapping,
-            has_only_text=kind is not None and kind.has_only_text,
+            has_only_text=kind.has_only_text,
             system_prompt=system_prompt,
         )
         reading = Reading(RowStore(os.dup(source.descriptor)), columns)
@@ -158,7 +137,7 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
             drawn = draw(sample, sample_seed, range(start, max(start, source.count(stop))))
         problems = Problems(path, source.unit)
         scan = source.scan(drawn, start, stop, problems)
-        header_of = path if kind is not None and kind.has_only_text else None
+        header_of = path if kind.has_only_text else None
         _read(scan, source, reading, problems if validate else None, header_of=header_of)
         if rows is not None and drawn is not None:
             refuse_missing(drawn, len(reading.store), path, source.rows_total)
@@ -205,17 +184,16 @@ def _read(
         for _, offset, raw in scan:
             reading.note(offset, raw)
         return
-    with suppress(EnoughProblems):
-        for place, offset, raw in scan:
-            try:
-                reading.check(place, offset, raw)
-            except WrongColumns as error:
-                if header_of is not None:
-                    raise DatasetError(f"{quote(header_of)}: {error}") from None
-                problems.add_columns(place, str(error))
-            except RecordError as error:
-                problems.add(place, f"{error}{_hint(error, raw, torn=source.torn)}")
-        reading.report_double_ids(problems)
+    for place, offset, raw in scan:
+        try:
+            reading.check(place, offset, raw)
+        except WrongColumns as error:
+            if header_of is not None:
+                raise DatasetError(f"{quote(header_of)}: {error}") from None
+            problems.add_columns(place, str(error))
+        except RecordError as error:
+            problems.add(place, f"{error}{_hint(error, raw, torn=source.torn)}")
+    reading.report_double_ids(problems)
     if found := problems.error(is_all=not len(reading.store)):
         raise found
 
@@ -226,14 +204,6 @@ def _hint(error: RecordError, raw: bytes, *, torn: bool) -> str:
     if raw.startswith(b"["):
         return "; a file that is one JSON array must be named .json"
     return "; the line has no end, the file may be incomplete" if torn else ""
-
-
-def _given(
-    records: Iterable[Mapping[str, Any]], path: Path, files: ExitStack
-) -> tuple[RowSource, None]:
-    from .jsonl import RecordsSource
-
-    return files.enter_context(closing(RecordsSource(records, path))), None
 
 
 def _source(path: Path, files: ExitStack) -> tuple[RowSource, DatasetFormat]:

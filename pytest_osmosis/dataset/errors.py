@@ -3,7 +3,6 @@
     Exception
       DatasetError      the file or some of its rows are unusable; the session is a usage error
         EmptyDataset    the file is fine, but no row is selected
-        EnoughProblems  so many rows are wrong that the rest is not read
       RecordError       one row is unusable; collected, listed in a DatasetError, never seen outside
         NotJson         it is not even JSON
         WrongColumns    its columns are not those of a row; in CSV, those of no row are
@@ -20,8 +19,6 @@ from typing import Literal
 
 LISTED = 20
 """How many wrong rows are written out; the rest is counted."""
-COUNTED = 1000
-"""Reading ends at so many wrong rows."""
 
 
 class DatasetError(Exception):
@@ -35,10 +32,6 @@ class DatasetError(Exception):
 
 class EmptyDataset(DatasetError):
     """There is nothing to evaluate: no rows in the file, or none in the selection."""
-
-
-class EnoughProblems(DatasetError):
-    """So many rows are wrong that the rest of the file is not read."""
 
 
 class RecordError(Exception):
@@ -64,15 +57,10 @@ class Problems:
         self._columns: tuple[str, int] = ("", 0)
 
     def add(self, place: int, sentence: str) -> None:
-        """Note that the row at `place` (a line number from 1 or a row number from 0) is wrong.
-
-        Raise EnoughProblems at the last one that is counted.
-        """
+        """Note that the row at `place` (a line number from 1 or a row number from 0) is wrong."""
         self.count += 1
         if len(self._listed) < LISTED:
             self._listed.append((place, sentence))
-        if self.count == COUNTED:
-            raise EnoughProblems(self._message(self._problems()))
 
     def add_columns(self, place: int, sentence: str) -> None:
         """Note that the row at `place` has not the columns of a row."""
@@ -89,8 +77,7 @@ class Problems:
             return None
         sentence, times = self._columns
         if is_all and 1 < self.count == times:
-            which = "all" if times < COUNTED else "the first"
-            problem = f"{which} {times:,} rows: {sentence}"
+            problem = f"all {times:,} rows: {sentence}"
             return DatasetError(f"{self._path}: {problem}", [problem])
         problems = self._problems()
         return DatasetError(self._message(problems), problems)
@@ -105,8 +92,7 @@ class Problems:
                 return f"{self._path}:{place}: {sentence}"
             return f"{self._path}: row {place} (the first is row 0): {sentence}"
         origin = "" if self.unit == "line" else " (the first is row 0)"
-        rest = "" if self.count < COUNTED else "; what follows them was not read"
-        lines = [f"{self._path}: {self.count:,} rows cannot be used{rest}{origin}"]
+        lines = [f"{self._path}: {self.count:,} rows cannot be used{origin}"]
         lines += [f"  {problem}" for problem in problems]
         if self.count > len(problems):
             lines.append(f"  and {self.count - len(problems)} more")

@@ -5,19 +5,17 @@ Knows lines, blanks and the byte order mark; does not parse what a line holds.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from typing import Any, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 from .errors import DatasetError, Problems, quote
 from .sampling import Selection
 
 LONGEST_LINE = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
-_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 
 
 class JsonlSource:
@@ -82,42 +80,3 @@ class JsonlSource:
     def _ended(self, rows: int, stop: int | None) -> None:
         if stop is None or rows < stop or self._file.tell() >= os.fstat(self.descriptor).st_size:
             self.rows_total = rows
-
-
-class RecordsSource(JsonlSource):
-    """Rows that a hook has read from a format of the user's own, kept as JSON lines in a file.
-
-    They are checked and found again like any others, and a million of them are no Python objects.
-    """
-
-    unit: Literal["line", "row"] = "row"
-
-    def __init__(self, records: Iterable[Mapping[str, Any]], path: str | os.PathLike[str]) -> None:
-        super().__init__(_written(records, path), path)
-
-    def _lines(self) -> Iterator[tuple[int, int, bytes]]:
-        for number, offset, line in super()._lines():
-            yield number - 1, offset, line
-
-
-def _written(records: Iterable[Mapping[str, Any]], path: str | os.PathLike[str]) -> BinaryIO:
-    from tempfile import TemporaryFile  # which imports what no plain file needs
-
-    file = TemporaryFile(buffering=1 << 18)  # noqa: SIM115 - the source closes it
-    try:
-        for number, record in enumerate(records):
-            file.write(_line(record, number, path) + b"\n")
-        file.flush()
-    except BaseException:
-        file.close()
-        raise
-    return file  # type: ignore[return-value]
-
-
-def _line(record: object, number: int, path: str | os.PathLike[str]) -> bytes:
-    try:
-        return _encode(dict(record) if isinstance(record, Mapping) else record).encode("ascii")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise DatasetError(
-            f"{quote(path)}: row {number} (the first is row 0): cannot be written as JSON: {error}"
-        ) from None

@@ -24,7 +24,6 @@ from osmosis_ai.running.engine import EngineClosed
 
 from ..api_keys import key_of
 from ..errors import ConfigurationError
-from ..hookspecs import hooks_of
 from ..options.reader import OptionReader
 from ..options.table import BY_NAME
 from ..rollouts.failure_text import OURS, rollout_section
@@ -215,7 +214,7 @@ class MarkerPlugin:
             spec = self._spec(session.defaults, definition, marker)
             session = replace(session, roots=(definition.path.parent, *session.roots))
             named = None if agent is None or isinstance(agent, str | Path) else agent
-            return prepare(spec, session, hooks=hooks_of(definition.config), agent=named)
+            return prepare(spec, session, agent=named)
         except ConfigurationError as error:
             message = str(error)
         for name in ("agent", "data", "model"):

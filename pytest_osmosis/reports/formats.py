@@ -9,7 +9,7 @@ module of ours.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -21,29 +21,14 @@ if TYPE_CHECKING:
     from ..spec import SessionSpec
     from ..suite_results import EvalResult
 
-Sections: TypeAlias = "Mapping[RunId, str]"
-"""What the items of runs printed, by the runs' keys."""
+Sections: TypeAlias = "Callable[[RunId], str | None]"
+"""Returns what the item of a run printed; None where that is not known."""
 Conversations: TypeAlias = "Callable[[RunId], RolloutRecord | None]"
 """Reads what was said in a run; None where that was not kept."""
 
 
-class ComposedSections(Mapping["RunId", str]):
-    """What the items of some runs printed, composed when it is read."""
-
-    def __init__(self, runs: Collection[RunId], compose: Callable[[RunId], str]) -> None:
-        self._runs = runs
-        self._compose = compose
-
-    def __len__(self) -> int:
-        return len(self._runs)
-
-    def __iter__(self) -> Iterator[RunId]:
-        return iter(self._runs)
-
-    def __getitem__(self, run: RunId) -> str:
-        if run not in self._runs:
-            raise KeyError(run)
-        return self._compose(run)
+def no_sections(run: RunId) -> None:
+    """Know of no run what its item printed."""
 
 
 Writer: TypeAlias = "Callable[[EvalResult, Path, Sections], None]"
@@ -111,21 +96,6 @@ REPORTS = (
         needs_rows=True,
     ),
 )
-
-
-def write_as(
-    form: str,
-    result: EvalResult,
-    path: Path,
-    sections: Sections,
-    conversations: Conversations | None = None,
-) -> None:
-    """Write a result in a form of `REPORTS`, by its name.
-
-    Raises:
-        OSError: when it cannot be written; the old file is then untouched.
-    """
-    format_named(form).writer(conversations)(result, path, sections)
 
 
 def format_named(form: str) -> ReportFormat:

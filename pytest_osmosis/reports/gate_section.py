@@ -55,8 +55,6 @@ def _distance(verdict: GateResult, suite: SuiteResult) -> str:
 
 def _interval(verdict: GateResult, suite: SuiteResult) -> Interval | None:
     """The interval of the same figure in the summary's tables, which are about all rows."""
-    if verdict.row_indices is not None:
-        return None
     metric = verdict.metric.removesuffix(" - baseline")
     if metric != verdict.metric:
         differences = (
@@ -71,12 +69,7 @@ def _interval(verdict: GateResult, suite: SuiteResult) -> Interval | None:
 
 
 def _lowest(verdict: GateResult, suite: SuiteResult) -> list[Low]:
-    rows = None if verdict.row_indices is None else set(verdict.row_indices)
-    return [
-        low
-        for low in lowest_rows(suite)
-        if (rows is None or low.row.row_index in rows) and not _meets(low.row, verdict, suite)
-    ]
+    return [low for low in lowest_rows(suite) if not _meets(low.row, verdict, suite)]
 
 
 def _meets(row: RowResult, verdict: GateResult, suite: SuiteResult) -> bool:

@@ -1,4 +1,4 @@
-"""What people look at first in a result: the lowest and slowest rows, the errors and their counts.
+"""What people look at first in a result: the lowest rows, the errors and their counts.
 
 Pure; every report that names rows picks them here, and as many as is said here.
 """
@@ -24,10 +24,6 @@ RUNS_IN_FILES = 3
 """Runs that did not pass of each of those rows, in Markdown and HTML."""
 CHANGED_IN_TERMINAL = 10
 """Rows that differ from the baseline which the terminal names."""
-SLOWEST_SHOWN = 3
-"""Slow runs that every report names."""
-SLOW_MS = 1_000.0
-"""From which on a run is worth naming for its time."""
 ERROR_KINDS_SHOWN = 5
 """Kinds of errors that every report names; it counts the others together."""
 OUTCOMES_SHOWN = ("passed", "below", "failed", "raised", "timeout", "error")
@@ -134,22 +130,6 @@ def unscored_share(row: RowResult) -> str:
     lacking = sum(map(_lacks_score, row.runs))
     verb = "has" if lacking == 1 else "have"
     return f"{lacking} of {counted(len(row.runs), 'run')} {verb} no score"
-
-
-def slow_runs(suite: SuiteResult, limit: int = SLOWEST_SHOWN) -> list[str]:
-    """The runs that took longest, each with its time; none where all took about as long."""
-    return [
-        f"{run_name(row, run, n=suite.info.n)} {run.duration_ms / 1000:.1f} s"
-        for row, run in _slowest(suite)[:limit]
-    ]
-
-
-def _slowest(suite: SuiteResult) -> list[tuple[RowResult, RunResult]]:
-    runs = [(row, run) for row in suite.rows for run in row.runs]
-    runs.sort(key=lambda pair: (-pair[1].duration_ms, pair[0].row_index, pair[1].run_index))
-    if len(runs) < 2 or runs[0][1].duration_ms < SLOW_MS:
-        return []
-    return runs if runs[0][1].duration_ms >= 2 * runs[len(runs) // 2][1].duration_ms else []
 
 
 def error_kinds(suite: SuiteResult) -> list[tuple[str, int]]:

@@ -17,8 +17,7 @@ from ..escaping import dollars, escape_control_chars
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, Figure, SuiteResult
 from ..verdicts import GateOutcome
-from .charts import Charts, charts_of
-from .formats import Conversations, Sections
+from .formats import Conversations, Sections, no_sections
 from .highlights import OUTCOMES_SHOWN, figure_text, outcome_shown, row_name
 from .page_assets import FOLDER, script, style
 from .page_data import Packed, compressed, packed, places_json, suites_json
@@ -31,7 +30,6 @@ CHANGES_SHOWN = 100
 CHANGES_OPEN = 5
 """Rows that changed against a baseline and stand there at once; further ones are folded."""
 _WORST_FIRST = {"error": 0, "failed": 1, "passed": 2}
-_NOTHING = Packed((), {}, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,6 @@ class SuitePart:
     headlines: Sequence[Headline]
     outcomes: Sequence[tuple[str, int, float, float]]
     """Outcome, runs, and from where to how far it goes, in a bar of 100."""
-    charts: Sequence[Charts]
     row_of: dict[str, int]
     """The index of a row, by its name."""
 
@@ -83,34 +80,34 @@ class Served:
 def write(
     result: EvalResult,
     path: Path,
-    sections: Sections | None = None,
+    sections: Sections = no_sections,
     conversations: Conversations | None = None,
 ) -> None:
     """Write the page; OSError when it cannot be written, the old file then untouched.
 
     A page with conversations can be read by its owner alone.
     """
-    island = _island(result, conversations, sections or {})
+    island = _island(result, conversations, sections)
     data = _page(result, island).encode("utf-8", "backslashreplace")
     write_whole(path, data, mode=0o600 if island.said.parts else None)
 
 
 def render(
     result: EvalResult,
-    sections: Sections | None = None,
+    sections: Sections = no_sections,
     conversations: Conversations | None = None,
     *,
     served: Served | None = None,
 ) -> str:
     """Return the page."""
-    return _page(result, _island(result, conversations, sections or {}), served)
+    return _page(result, _island(result, conversations, sections), served)
 
 
 def _island(result: EvalResult, conversations: Conversations | None, sections: Sections) -> _Island:
     """Return what the script reads; conversations of runs that did not pass come first."""
     runs = compressed(suites_json(result))
     if conversations is None:
-        return _Island(runs, _NOTHING)
+        return _Island(runs, Packed(0))
     every = sorted(result.runs, key=lambda run: _WORST_FIRST[run.outcome])
     room = PAGE_SIZE - len(runs) - 16 * len(every)
     return _Island(runs, packed(every, conversations, sections, room=max(0, room)))
@@ -166,7 +163,6 @@ def _part(view: SuiteView, suite: SuiteResult) -> SuitePart:
         view=view,
         headlines=list(_headlines(suite)),
         outcomes=list(_outcomes(suite)),
-        charts=charts_of(suite),
         row_of={row_name(row): row.row_index for row in suite.rows},
     )
 

@@ -2,9 +2,10 @@
 
 Fields may be added; none of the core's is renamed or removed. So a report of a later version is
 read without the fields that it has more, and of an earlier one only the core has to be there: what
-stands beside it has a default. `json_writer` writes every field, without these models. The fields
-of a run are those of `run_result.RunResult`. A number that is not defined, or has no bound, is
-null.
+stands beside it has a default. `json_writer` writes every field, without these models. The figures
+of an eval function are those of `METRICS`; a further field of a run is one of `RunResult`, in
+`run_result.py`, and comes here and into the file by itself. A number that is not defined, or has no
+bound, is null.
 """
 
 from __future__ import annotations
@@ -75,9 +76,6 @@ class GateReport(_Model):
         description="the smallest true fall (or rise) that would fail a gate on a difference, "
         "4 times of 5; null: undefined, or not what decides",
     )
-    row_indices: list[Whole] | None = Field(
-        default=None, description="the rows that `where` looks at; null: all"
-    )
     detail: str = Field(
         default="",
         description="which rows are below, for a gate on each row; what a difference shows",
@@ -132,15 +130,6 @@ class BaselineChanges(_Model):
     eval_fns: dict[str, FunctionChanges]
 
 
-class Savings(_Model):
-    """What was not run because every gate was decided without it."""
-
-    runs: Whole
-    of: Whole
-    tokens: float | None
-    cost_usd: float | None
-
-
 class Config(_Model):
     """What was asked."""
 
@@ -173,7 +162,7 @@ def _by_k() -> dict[str, JsonValue]:
     }
 
 
-class EvalFnSummary(_Model):
+class CoreFunction(_Model):
     """One eval function over all runs; a missing score counts as 0.0.
 
     Where no run has a score its figures are null, and there are no intervals. For n > 1 there are
@@ -183,10 +172,6 @@ class EvalFnSummary(_Model):
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"patternProperties": _by_k()})
 
-    mean: float | None
-    std: float | None
-    min: float | None
-    max: float | None
     scored: Whole = 0
     missing: Whole = 0
     recorded: bool = Field(
@@ -200,6 +185,21 @@ class EvalFnSummary(_Model):
     )
     intervals: dict[str, Figure] = Field(
         default_factory=dict, description="of the metrics that have one, by the names of fields"
+    )
+
+
+if TYPE_CHECKING:
+    EvalFnSummary = CoreFunction
+else:
+    EvalFnSummary = create_model(
+        "EvalFnSummary",
+        __base__=CoreFunction,
+        __doc__=CoreFunction.__doc__,
+        **{
+            each.field: (float | None, ...)
+            for each in METRICS.values()
+            if each.in_summary and not each.takes_k
+        },
     )
 
 
@@ -286,22 +286,6 @@ class Row(_Model):
     suite: str | None = None
 
 
-class ByValue(_Model):
-    """The rows that have one value in a column."""
-
-    value: str
-    row_indices: list[Whole]
-    total_runs: Whole
-    eval_fns: dict[str, EvalFnSummary]
-
-
-class ByColumn(_Model):
-    """The figures for each value of a column of the dataset (`--osmosis-by`)."""
-
-    column: str
-    values: list[ByValue]
-
-
 class Git(_Model):
     """The project's repository."""
 
@@ -326,7 +310,6 @@ class Suite(_Model):
     config: Config
     summary: Summary
     baseline: BaselineChanges | None = None
-    by: list[ByColumn] = Field(default_factory=list)
 
 
 class OtherModel(Suite):
@@ -348,13 +331,7 @@ class Report(_Model):
     baseline: BaselineChanges | None = Field(
         default=None, description="of the one suite; with several, each has its own"
     )
-    by: list[ByColumn] = Field(
-        default_factory=list, description="of the one suite; with several, each has its own"
-    )
     baseline_models: list[OtherModel] = Field(default_factory=list)
-    saved: Savings | None = Field(
-        default=None, description="by stopping as soon as every gate was decided"
-    )
     environment: Environment | None = None
 
 

@@ -11,17 +11,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from ..analysis.aggregate import aggregate
-from ..analysis.breakdown import breakdown_of
 from ..run_result import RUN_FIELDS, RunResult, SuiteInfo, passes
 from ..suite_results import EvalResult, SuiteResult, Usage
 from ..verdicts import GateResult, Interval
 from .json_models import NOT_OF_A_RUN, Report
+from .json_writer import OF_A_VERDICT
 
 if TYPE_CHECKING:
     from .json_models import Config, Figure, GateReport, Row, Run, Suite, Summary
@@ -38,7 +39,12 @@ class UnreadableReport(Exception):
     """The file is no report; `str()` names it and says why."""
 
 
-def read_report(path: Path, *, figures: bool = True) -> EvalResult:
+def read_report(path: str | PathLike[str]) -> Report:
+    """Return what a JSON report says, as its schema has it; UnreadableReport when it is none."""
+    return load_report(Path(path), figures=False)[0]
+
+
+def read_result(path: Path, *, figures: bool = True) -> EvalResult:
     """Return the result that a JSON report was written from; UnreadableReport when it is none.
 
     Without `figures`, numpy is not imported.
@@ -140,30 +146,14 @@ def _gate_result(gate: GateReport) -> GateResult:
     figure = gate.figure
     is_measured = figure is not None or gate.low is not None or gate.high is not None
     return GateResult(
-        gate=gate.gate,
-        metric=gate.metric,
-        eval_fn=gate.eval_fn,
-        operator=gate.operator,
-        threshold=gate.threshold,
-        outcome=gate.outcome,
+        **{name: getattr(gate, name) for name in OF_A_VERDICT},
         figure=None if figure is None else figure.value,
-        low=_limit(gate.low, -math.inf, is_measured),
-        high=_limit(gate.high, math.inf, is_measured),
+        low=-math.inf if gate.low is None and is_measured else gate.low,
+        high=math.inf if gate.high is None and is_measured else gate.high,
         interval=interval_of(figure),
-        rows=gate.rows,
-        unknown=gate.unknown,
-        more_rows=gate.more_rows,
         is_measure=gate.eval_fn is None,
         reason=None if is_measured else gate.sentence,
-        confidence=gate.confidence,
-        row_indices=None if gate.row_indices is None else tuple(gate.row_indices),
-        detail=gate.detail,
-        sensitivity=gate.sensitivity,
     )
-
-
-def _limit(saved: float | None, unbounded: float, is_measured: bool) -> float | None:
-    return unbounded if saved is None and is_measured else saved
 
 
 def interval_of(figure: Figure | None) -> Interval | None:
@@ -195,16 +185,6 @@ def _suite(
         repeated=Usage(**summary.repeated.model_dump()),
         verdict=summary.verdict,
         rows=tuple(replace(row, digest=digests[row.row_index]) for row in suite.rows),
-        breakdowns=tuple(
-            breakdown_of(
-                suite,
-                saved.column,
-                {value.value: value.row_indices for value in saved.values},
-                confidence=None,
-            )
-            for saved in part.by
-            if figures
-        ),
     )
 
 

@@ -17,9 +17,9 @@ from typing import Any
 from ..analysis.metrics import estimates
 from ..run_result import RunResult
 from ..storage.atomic_write import write_whole
-from ..suite_results import Breakdown, EvalResult, FunctionResult, RowResult, SuiteResult, Usage
+from ..suite_results import EvalResult, FunctionResult, RowResult, SuiteResult, Usage
 from ..verdicts import BaselineReport, Change, Comparison, Difference, GateResult, Interval
-from .formats import Sections
+from .formats import Sections, no_sections
 
 Fields = dict[str, Any]
 """An object of the report."""
@@ -36,7 +36,7 @@ _RUN = tuple(
 _values = attrgetter(*_RUN)
 
 
-def write(result: EvalResult, path: Path, sections: Sections | None = None) -> None:
+def write(result: EvalResult, path: Path, sections: Sections = no_sections) -> None:
     """Write the report; OSError when it cannot be written, the old file then untouched.
 
     One that holds answers can be read by its owner alone.
@@ -90,9 +90,7 @@ def document_of(result: EvalResult) -> Fields:
         "suites": suites if several else [],
         "gates": [_gate(verdict, suite) for suite in result.suites for verdict in suite.verdicts],
         "baseline": None if several else suites[0]["baseline"],
-        "by": [] if several else suites[0]["by"],
         "baseline_models": [_other_model(each, result) for each in others if each is not None],
-        "saved": None if result.saved is None else asdict(result.saved),
         "environment": dict(result.environment) or None,
     }
 
@@ -103,21 +101,7 @@ def _suite(suite: SuiteResult, result: EvalResult) -> Fields:
         "config": _config(suite),
         "summary": _summary(suite, result),
         "baseline": None if suite.baseline is None else _baseline(suite.baseline),
-        "by": [_by_column(each) for each in suite.breakdowns],
     }
-
-
-def _by_column(found: Breakdown) -> Fields:
-    values = [
-        {
-            "value": each.value,
-            "row_indices": list(each.row_indices),
-            "total_runs": each.finished,
-            "eval_fns": _functions(each.functions),
-        }
-        for each in found.values
-    ]
-    return {"column": found.column, "values": values}
 
 
 def _other_model(suite: SuiteResult, result: EvalResult) -> Fields:
@@ -258,8 +242,7 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _gate(verdict: GateResult, suite: SuiteResult) -> Fields:
-    kept = {name: getattr(verdict, name) for name in _OF_A_VERDICT}
-    rows = verdict.row_indices
+    kept = {name: getattr(verdict, name) for name in OF_A_VERDICT}
     return {
         **kept,
         "suite": suite.info.name,
@@ -267,11 +250,10 @@ def _gate(verdict: GateResult, suite: SuiteResult) -> Fields:
         "low": _finite(verdict.low),
         "high": _finite(verdict.high),
         "sentence": verdict.sentence(),
-        "row_indices": None if rows is None else list(rows),
     }
 
 
-_OF_A_VERDICT = (
+OF_A_VERDICT = (
     "gate", "outcome", "metric", "eval_fn", "operator", "threshold", "rows", "unknown",
     "more_rows", "confidence", "detail", "sensitivity",
 )  # fmt: skip

@@ -13,14 +13,13 @@ from itertools import islice
 from pathlib import Path
 
 from ..escaping import counted, escape_control_chars
-from ..run_result import RunResult
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, SuiteResult
 from ..verdicts import Change
-from .formats import Sections
+from .formats import Sections, no_sections
 from .highlights import lowest_rows, row_name, unscored_rows, unscored_share
-from .tables import ColumnTable, Table
-from .view import Against, Bad, SuiteView, View, view_of
+from .tables import Table
+from .view import Against, Bad, SuiteView, View, section_of, view_of
 
 SIZE_LIMIT = 900_000
 """Bytes; GitHub refuses a step summary of more than 1 MiB."""
@@ -31,7 +30,7 @@ _MARKS = {"passed": "✅", "failed": "❌", "inconclusive": "❔"}
 _ACTIVE = re.compile(r"[\\`*_{}\[\]<>()#|!&~@$^\"']|:(?=//)|(?<=www)\.|:(?=\w+:)")
 
 
-def render(result: EvalResult, sections: Sections | None = None) -> str:
+def render(result: EvalResult, sections: Sections = no_sections) -> str:
     """The report."""
     text = "\n".join(_lines(view_of(result, sections))) + "\n"
     if len(text.encode()) <= SIZE_LIMIT:
@@ -39,7 +38,7 @@ def render(result: EvalResult, sections: Sections | None = None) -> str:
     return "\n".join(_lines(view_of(result), rows=False)) + "\n"
 
 
-def write(result: EvalResult, path: Path, sections: Sections | None = None) -> None:
+def write(result: EvalResult, path: Path, sections: Sections = no_sections) -> None:
     """Write the report; OSError when it cannot be written, the old file then untouched."""
     write_whole(path, render(result, sections).encode("utf-8", "backslashreplace"))
 
@@ -101,22 +100,10 @@ def _suite(suite: SuiteView, *, titled: bool, rows: bool) -> Iterator[str]:
     if suite.table.rows:
         yield from table(suite.table)
         yield ""
-    for each in suite.by:
-        yield from _by_column(each)
     yield from (f"- {escaped(fact)}" for fact in suite.facts)
     yield from _baseline(suite)
     if rows:
         yield from _worst(suite)
-    if suite.slowest:
-        yield from ["", "Slowest: " + ", ".join(code(each) for each in suite.slowest)]
-
-
-def _by_column(found: ColumnTable) -> Iterator[str]:
-    yield from [f"#### {escaped(found.title[0].upper() + found.title[1:])}", ""]
-    yield from table(found.table)
-    if found.left_out:
-        yield from ["", f"and {counted(found.left_out, 'more value')}"]
-    yield ""
 
 
 def _verdicts(suite: SuiteView) -> Iterator[str]:
@@ -191,7 +178,7 @@ ANNOTATIONS = 10
 MESSAGE_LIMIT = 1_000
 
 
-def append_summary(result: EvalResult, path: Path, sections: Sections | None = None) -> None:
+def append_summary(result: EvalResult, path: Path, sections: Sections = no_sections) -> None:
     """Append the Markdown report to the step's summary; OSError when it cannot be."""
     with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
         file.write(render(result, sections) + "\n")
@@ -220,18 +207,9 @@ def _of_rows(result: EvalResult) -> Iterator[str]:
         for row, found in rows[:ANNOTATIONS]:
             title = f"{row_name(row)}: {found}"
             first = next(run for run in row.runs if not run.passed)
-            message = "\n".join(_lines_of(first))
-            yield _command(level, title, message, suite, row_index=row.row_index)
-
-
-def _lines_of(run: RunResult) -> Iterator[str]:
-    if run.error is not None:
-        yield run.error
-    if run.scores:
-        yield ", ".join(f"{name} {score:g}" for name, score in run.scores.items())
-    yield from (f"{name}: {said}" for name, said in run.reasons.items())
-    if run.error is None and run.answer:
-        yield run.answer
+            yield _command(
+                level, title, section_of(first, suite, no_sections), suite, row_index=row.row_index
+            )
 
 
 def _command(

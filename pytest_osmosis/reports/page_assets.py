@@ -21,7 +21,7 @@ MODULES = (
     "judge.js",
     "said.js",
     "diff.js",
-    "select.js",
+    "filter.js",
     "table.js",
     "markdown.js",
     "json.js",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def _suite(suite: SuiteResult) -> str:
         "scorers": list(info.eval_fns),
         **{word: sorted(_changed(suite, index_of, word)) for word in ROW_VERDICTS},
     }
-    before, means = _answers_before(suite), _means_before(suite)
+    before, means = _before_changes(suite)
     rows = ",".join(
         _row(
             row,
@@ -106,24 +106,18 @@ def _changed(suite: SuiteResult, index_of: Mapping[str, int], verdict: RowVerdic
     yield from (index_of[name] for name in names if name in index_of)
 
 
-def _answers_before(suite: SuiteResult) -> dict[str, Change]:
-    """Return what changed against a baseline of which nothing else is known, by the row's name."""
-    if suite.baseline is None:
-        return {}
-    return {
-        change.name: change
-        for each in reversed(suite.baseline.comparisons)
-        for change in each.changes
-    }
+def _before_changes(suite: SuiteResult) -> tuple[dict[str, Change], dict[str, dict[str, float]]]:
+    """Return what a baseline says of the rows that changed, by name: a change, and the means.
 
-
-def _means_before(suite: SuiteResult) -> dict[str, dict[str, float]]:
-    """Return the mean scores in a baseline of the rows that changed, by row and eval function."""
-    found: dict[str, dict[str, float]] = {}
+    The change is the first eval function's; the means are by eval function.
+    """
+    changes: dict[str, Change] = {}
+    means: dict[str, dict[str, float]] = {}
     for each in suite.baseline.comparisons if suite.baseline is not None else ():
         for change in each.changes:
-            found.setdefault(change.name, {})[each.eval_fn] = change.baseline_mean
-    return found
+            changes.setdefault(change.name, change)
+            means.setdefault(change.name, {})[each.eval_fn] = change.baseline_mean
+    return changes, means
 
 
 def _from_here(data: str) -> str:
@@ -184,29 +178,24 @@ def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]} …"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Packed:
     """The conversations of a page."""
 
-    parts: Sequence[str]
-    """Lists of conversations: JSON, compressed, in base64."""
-    places: Mapping[RunId, tuple[int, int]]
-    """The part and the place in it, by run."""
-    left_out: int
-    """Runs whose conversations there was no room for."""
-
-
-@dataclass(slots=True)
-class _Packing:
     room: int
+    """Characters that further parts may have."""
     parts: list[str] = field(default_factory=list)
+    """Lists of conversations: JSON, compressed, in base64."""
     places: dict[RunId, tuple[int, int]] = field(default_factory=dict)
+    """The part and the place in it, by run."""
+    left_out: int = 0
+    """Runs whose conversations there was no room for."""
     waiting: list[str] = field(default_factory=list)
     runs: list[RunId] = field(default_factory=list)
     size: int = 0
-    left_out: int = 0
 
     def add(self, run: RunId, text: str) -> None:
+        """Take a conversation; what is compressed together is, once it is enough."""
         self.waiting.append(text)
         self.runs.append(run)
         self.size += len(text)
@@ -234,17 +223,17 @@ def packed(
 
     `room`: characters that the parts may have together.
     """
-    packing = _Packing(room)
+    packing = Packed(room)
     for run in runs:
         if packing.left_out:  # what is read no more is not known to be there
             packing.left_out += 1
             continue
         record = conversations(run.run_id)
-        section = sections.get(run.run_id, "") if record is None else ""
+        section = sections(run.run_id) or "" if record is None else ""
         if said := describe_run(record, section):
             packing.add(run.run_id, encode(said))
     packing.flush()
-    return Packed(packing.parts, packing.places, packing.left_out)
+    return packing
 
 
 def describe_run(record: RolloutRecord | None, section: str = "") -> dict[str, Any]:

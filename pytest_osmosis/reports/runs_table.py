@@ -17,7 +17,7 @@ from ..escaping import encodable
 from ..run_result import RUN_FIELDS, RunResult
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, RowData, RowResult
-from .formats import Sections
+from .formats import Sections, no_sections
 
 if TYPE_CHECKING:
     import pyarrow
@@ -38,7 +38,7 @@ COLUMNS: dict[str, type] = {
 value, and two of its row."""
 
 
-def write(result: EvalResult, path: Path, sections: Sections | None = None) -> None:
+def write(result: EvalResult, path: Path, sections: Sections = no_sections) -> None:
     """Write the table; OSError when it cannot be written, the old file then untouched."""
     write_whole(path, _parquet(result) if path.suffix.lower() == ".parquet" else _csv(result))
 

@@ -11,9 +11,9 @@ from typing import Any
 from osmosis_ai.messages import text_of
 
 from ..rollouts.failure_text import explanation
-from ..run_result import RolloutRecord, RunId, RunResult
-from ..suite_results import EvalResult, RowData, RowResult, SuiteResult
-from .formats import ComposedSections
+from ..run_result import RolloutRecord, RunId
+from ..suite_results import EvalResult, RowData, RowResult
+from .formats import Sections
 from .json_reader import UnreadableReport
 
 
@@ -92,22 +92,19 @@ class SavedConversations:
         return self._asked.get((suite, row.row_index), row.data)
 
 
-def saved_sections(result: EvalResult, said: SavedConversations) -> Mapping[RunId, str]:
-    """Return what the items of runs that did not pass printed."""
-    failed: dict[RunId, tuple[RunResult, SuiteResult]] = {
-        run.run_id: (run, suite)
-        for suite in result.suites
-        for run in suite.runs
-        if not run.passed and run.run_id in said
-    }
+def saved_sections(result: EvalResult, said: SavedConversations) -> Sections:
+    """Return what gives the sections of runs that did not pass, as far as they are known."""
+    suites = {suite.info.name: suite.info for suite in result.suites}
 
-    def section(key: RunId) -> str:
-        (run, suite), record = failed[key], said(key)
-        assert record is not None  # it is in the file, or not among those that failed
+    def section(key: RunId) -> str | None:
+        record = said(key)
+        if record is None or record.result.passed:
+            return None
+        run, info = record.result, suites[key.suite]
         return explanation(
             run,
-            threshold=suite.info.pass_threshold,
-            max_turns=suite.info.settings.get("max_turns") or run.llm_calls + 1,
+            threshold=info.pass_threshold,
+            max_turns=info.settings.get("max_turns") or run.llm_calls + 1,
             messages=record.messages,
             ground_truth=record.ground_truth,
             frames=record.frames,
@@ -115,4 +112,4 @@ def saved_sections(result: EvalResult, said: SavedConversations) -> Mapping[RunI
             whole=said.path,
         )
 
-    return ComposedSections(failed, section)
+    return section

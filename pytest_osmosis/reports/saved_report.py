@@ -7,7 +7,7 @@ columns of rows those of the dataset, where its file still holds the row by its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,12 +15,10 @@ from osmosis_ai.secret import mask_everywhere
 from osmosis_ai.secret_variables import secret_variables
 
 from ..analysis.aggregate import CONFIDENCE, aggregate
-from ..analysis.breakdown import at_confidence
 from ..dataset.columns import mapping_of
 from ..dataset.dataset import load_dataset
 from ..dataset.errors import DatasetError
 from ..escaping import counted, shown_path
-from ..run_result import RunId
 from ..suite_results import EvalResult, RowResult, SuiteResult
 from ..verdicts import (
     BaselineReport,
@@ -30,6 +28,7 @@ from ..verdicts import (
     Difference,
     Paired,
 )
+from .formats import Sections
 from .json_models import BaselineChanges, ChangedRow, FunctionChanges, Report
 from .json_models import Difference as SavedDifference
 from .json_reader import interval_of, load_report
@@ -42,7 +41,7 @@ class SavedReport:
 
     result: EvalResult
     conversations: SavedConversations
-    sections: Mapping[RunId, str]
+    sections: Sections
     """Of the runs that did not pass, as far as their conversations are there."""
 
 
@@ -67,7 +66,6 @@ def _judged(suite: SuiteResult, report: Report, said: SavedConversations) -> Sui
         functions=aggregate(
             suite.info, suite.runs, selected=suite.selected, confidence=level
         ).functions,
-        breakdowns=at_confidence(suite, level),
         baseline=None if changes is None else _baseline(changes),
     )
 

@@ -9,13 +9,10 @@ from statistics import median
 from ..analysis.aggregate import CONFIDENCE
 from ..analysis.metrics import METRICS, Metric
 from ..analysis.statistics.estimators import reported_ks
-from ..escaping import dollars, escape_control_chars, p_value, shortened
-from ..suite_results import Breakdown, EvalResult, FunctionResult, SuiteResult
+from ..escaping import dollars, p_value
+from ..suite_results import EvalResult, FunctionResult, SuiteResult
 from ..verdicts import BaselineReport, Interval
 from .highlights import figure_text
-
-VALUES_SHOWN = 20
-"""Values of a column in a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +33,9 @@ def figure_metrics(suite: SuiteResult) -> list[str]:
     return wanted
 
 
-def figures(suite: SuiteResult, metrics: Sequence[str] | None = None) -> Table:
+def figures(suite: SuiteResult) -> Table:
     """Return a line for each eval function: the metrics, the mean's interval, what is scored."""
-    metrics = figure_metrics(suite) if metrics is None else metrics
+    metrics = figure_metrics(suite)
     return Table(
         ["eval function", *figure_titles(suite.functions, metrics)],
         [[each.name, *figure_cells(each, metrics, suite.finished)] for each in suite.functions],
@@ -80,52 +77,6 @@ def span(interval: Interval | None, *, signed: bool = False) -> str:
         return ""
     sign = "+" if signed else ""
     return f"{figure_text(interval.low, sign)} .. {figure_text(interval.high, sign)}"
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnTable:
-    """The figures of one eval function by the values of a column."""
-
-    title: str
-    table: Table
-    left_out: int
-    """Values that are not in the table."""
-    column: str
-    values: Sequence[str]
-    """The value that each row of the table is of, whole."""
-
-
-def by_columns(suite: SuiteResult, metrics: Sequence[str] | None = None) -> list[ColumnTable]:
-    """Return a table for each column and eval function."""
-    metrics = figure_metrics(suite) if metrics is None else metrics
-    return [each for found in suite.breakdowns for each in _tables(found, suite, metrics)]
-
-
-def _tables(found: Breakdown, suite: SuiteResult, metrics: Sequence[str]) -> Iterator[ColumnTable]:
-    for function in suite.functions:
-        title = f"by {found.column}"
-        if len(suite.functions) > 1:
-            title = f"{function.name} {title}"
-        yield ColumnTable(
-            title,
-            _table(found, function, metrics),
-            max(0, len(found.values) - VALUES_SHOWN),
-            found.column,
-            [each.value for each in found.values[:VALUES_SHOWN]],
-        )
-
-
-def _table(found: Breakdown, function: FunctionResult, metrics: Sequence[str]) -> Table:
-    shown = []
-    for value in found.values[:VALUES_SHOWN]:
-        own = next((each for each in value.functions if each.name == function.name), None)
-        cells = figure_cells(own, metrics, value.finished)
-        shown.append([_short(value.value), str(len(value.row_indices)), *cells])
-    return Table([_short(found.column), "rows", *figure_titles([function], metrics)], shown)
-
-
-def _short(text: str) -> str:
-    return shortened(" ".join(escape_control_chars(text).split()) or '""')
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,18 +22,23 @@ def wrapped(line: str, width: int | None, *, below: int = 2) -> list[str]:
 
 
 def table(
-    rows: Sequence[Sequence[str]], width: int | None, *, least_first: Sequence[str] = ()
+    rows: Sequence[Sequence[str]],
+    width: int | None,
+    *,
+    least_first: Sequence[str] = (),
+    numbers: bool = False,
 ) -> Iterator[str]:
     """Yield a table below its header; where it is too wide, a few lines for each row instead.
 
-    Before that, it does without the columns `least_first`, in this order, as far as needed.
+    Before that, it does without the columns `least_first`, in this order, as far as needed. With
+    `numbers` all columns but the first are flush right.
     """
     header = rows[0]
     kept = list(range(len(header)))
     for dropped in (None, *least_first):
         if dropped is not None:
             kept.remove(header.index(dropped))
-        lines = _aligned([[row[place] for place in kept] for row in rows])
+        lines = _aligned([[row[place] for place in kept] for row in rows], numbers=numbers)
         if width is None or max(map(len, lines)) <= width:
             yield from lines
             return
@@ -43,9 +48,12 @@ def table(
         yield from wrapped("  " + ", ".join(words), width)
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def _aligned(rows: Sequence[Sequence[str]], *, numbers: bool) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip()
+        "  ".join(
+            cell.rjust(size) if numbers and place else cell.ljust(size)
+            for place, (cell, size) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
         for row in rows
     ]

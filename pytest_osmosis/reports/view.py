@@ -7,15 +7,15 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from ..analysis.metrics import is_repeated
 from ..escaping import counted, dollars, number_text, p_value
 from ..rollouts.failure_text import below_threshold
 from ..run_result import EMBEDDED_ENDPOINT, RunResult, SuiteInfo
 from ..suite_results import EvalResult, RowResult, SuiteResult, Usage
-from ..verdicts import Change, Comparison, GateOutcome, overall
-from .formats import Sections
+from ..verdicts import Comparison, GateOutcome, overall
+from .formats import Sections, no_sections
 from .highlights import (
     LOWEST_IN_FILES,
     RUNS_IN_FILES,
@@ -24,16 +24,13 @@ from .highlights import (
     lowest_rows,
     row_name,
     run_name,
-    slow_runs,
     some_error_kinds,
     unscored_rows,
     unscored_share,
 )
 from .tables import (
     Candidates,
-    ColumnTable,
     Table,
-    by_columns,
     candidates,
     figures,
     interval_title,
@@ -55,23 +52,38 @@ class Bad:
     """Title and section of each run that did not pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class Against:
-    """What changed against a baseline, for one eval function."""
+class Against(Comparison):
+    """What changed against a baseline, for one eval function, as people read it."""
 
-    eval_fn: str
-    rows: int
-    is_unchanged: bool
-    """No metric differs, and no row."""
-    table: Table
-    in_short: str
-    """What it comes to, by the mean."""
-    changes: Sequence[Change]
-    """The rows that differ, the most surprising first."""
-    counts: str
-    """How many of them regressed, improved, or may have changed by chance."""
-    rule: str
-    """By what rule a row is called what."""
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether no metric differs, and no row."""
+        return not self.changes and all(not each.paired.difference for each in self.differences)
+
+    @property
+    def in_short(self) -> str:
+        """What it comes to, by the mean."""
+        return in_short(self)
+
+    @property
+    def table(self) -> Table:
+        """The metrics there and here."""
+        title = interval_title([each.paired.interval for each in self.differences])
+        return Table(
+            ["metric", "baseline", "current", "difference", title, "p"],
+            [
+                [
+                    each.metric,
+                    figure_text(each.baseline),
+                    figure_text(each.current),
+                    figure_text(each.paired.difference, "+"),
+                    span(each.paired.interval, signed=True),
+                    "" if each.paired.p is None else p_value(each.paired.p),
+                ]
+                for each in self.differences
+                if not is_repeated(each.metric)
+            ],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +95,6 @@ class SuiteView:
     facts: Sequence[str]
     """Tokens, cost, errors and what is missing; a sentence each."""
     table: Table
-    by: Sequence[ColumnTable]
-    """The figures by the values of columns."""
     verdicts: Sequence[tuple[GateOutcome, str, str]]
     """Outcome, gate, sentence."""
     baseline: str
@@ -98,7 +108,6 @@ class SuiteView:
     unscored: Sequence[Bad]
     """Rows that are not low, and of which a run has no score."""
     more_unscored: int
-    slowest: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +123,14 @@ class View:
     environment: Sequence[tuple[str, str]]
 
 
-def view_of(result: EvalResult, sections: Sections | None = None) -> View:
+def view_of(result: EvalResult, sections: Sections = no_sections) -> View:
     """Everything that there is to read."""
     return View(
         state=result.state,
         headline=_headline(result),
         remarks=[*_remarks(result)],
         candidates=[*candidates(result)],
-        suites=[_suite(suite, sections or {}) for suite in result.suites],
+        suites=[_suite(suite, sections) for suite in result.suites],
         environment=[*_environment(result)],
     )
 
@@ -143,7 +152,7 @@ def _headline(result: EvalResult) -> str:
         parts.append(f"{sum(run.passed for run in runs)} of {counted(len(runs), other)} passed")
         if (left := sum(suite.selected for suite in ungated) - len(runs)) > 0:
             parts.append(f"{left} not run")
-    if outcomes and result.saved is None and (result.halted or result.interrupted):
+    if outcomes and not result.is_decided and (result.halted or result.interrupted):
         parts.append("cut short")
     return ", ".join(parts)
 
@@ -153,8 +162,15 @@ def _remarks(result: EvalResult) -> Iterator[str]:
         yield f"stopped: {result.halted}"
     if result.interrupted:
         yield f"interrupted by {result.interrupted}"
-    if result.saved is not None:
-        yield f"{result.saved.runs} of {result.saved.of} runs did not have to be run"
+    if result.is_decided:
+        yield not_needed(result)
+
+
+def not_needed(result: EvalResult) -> str:
+    """Return how many runs no gate needed any more."""
+    selected = sum(suite.selected for suite in result.suites)
+    left = selected - sum(suite.finished for suite in result.suites)
+    return f"{left} of {selected} runs ({left / max(1, selected):.0%}) did not have to be run"
 
 
 def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
@@ -165,7 +181,6 @@ def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
         subject=_subject(suite),
         facts=facts(suite),
         table=figures(suite),
-        by=by_columns(suite),
         verdicts=[
             (verdict.outcome, verdict.gate, verdict.sentence()) for verdict in suite.verdicts
         ],
@@ -178,7 +193,6 @@ def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
             _bad(row, unscored_share(row), suite, sections) for row in unscored[:LOWEST_IN_FILES]
         ],
         more_unscored=max(0, len(unscored) - LOWEST_IN_FILES),
-        slowest=slow_runs(suite),
     )
 
 
@@ -281,32 +295,7 @@ def _unknown(runs: int) -> str:
 
 def against(comparison: Comparison) -> Against:
     """One eval function here and in the baseline."""
-    title = interval_title([each.paired.interval for each in comparison.differences])
-    return Against(
-        eval_fn=comparison.eval_fn,
-        rows=comparison.rows,
-        is_unchanged=not comparison.changes
-        and all(each.paired.difference == 0.0 for each in comparison.differences),
-        table=Table(
-            ["metric", "baseline", "current", "difference", title, "p"],
-            [
-                [
-                    each.metric,
-                    figure_text(each.baseline),
-                    figure_text(each.current),
-                    figure_text(each.paired.difference, "+"),
-                    span(each.paired.interval, signed=True),
-                    "" if each.paired.p is None else p_value(each.paired.p),
-                ]
-                for each in comparison.differences
-                if not is_repeated(each.metric)
-            ],
-        ),
-        in_short=in_short(comparison),
-        changes=comparison.changes,
-        counts=comparison.counts,
-        rule=comparison.rule,
-    )
+    return Against(*(getattr(comparison, each.name) for each in fields(comparison)))
 
 
 def in_short(comparison: Comparison) -> str:
@@ -324,7 +313,7 @@ def in_short(comparison: Comparison) -> str:
 
 def section_of(run: RunResult, suite: SuiteResult, sections: Sections) -> str:
     """What a run's item printed; without that, what the result holds."""
-    text = sections.get(run.run_id)
+    text = sections(run.run_id)
     if text is None:
         text = "\n\n".join(_own_words(run, suite))
     if len(text) > SECTION_LIMIT:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from ..run_result import ErrorType
     from ..user_code.agent import AgentRun
-    from ..user_code.user_hooks import UserHooks
 
 
 @dataclass(slots=True)
@@ -39,14 +38,20 @@ class Failure:
     """The provider's kind of error; `WRONG_TOOLS`."""
 
 
-def classify_exception(error: Exception, run: AgentRun, hooks: UserHooks) -> Failure:
+def classify_exception(error: Exception, run: AgentRun) -> Failure:
     """Classify what an agent raised."""
     if isinstance(error, CodeEnded):
         return Failure("agent", f"the agent {error}", user_traceback(error))
     message = str(error) if isinstance(error, AgentFailed) else named_error(error)
-    if hooks.classify_error is not None:
-        return _classified(error, message, run, hooks)
-    return _by_default(error, message, run)
+    if isinstance(error, ProviderError):
+        return classify_provider_error(error)
+    refused = run.llm.last_error if run.llm is not None else None
+    # Behind the bridge, a client's own exception stands for the endpoint's.
+    if refused is not None and (run.account is not None or refused in _causes(error)):
+        return classify_provider_error(refused)
+    frames = None if isinstance(error, AgentFailed) else user_traceback(error)
+    kind = WRONG_TOOLS if isinstance(error, WrongTools) else None
+    return Failure("agent", message, frames, kind=kind)
 
 
 def classify_provider_error(error: ProviderError) -> Failure:
@@ -85,36 +90,6 @@ def agent_reported(message: str, run: AgentRun) -> Failure:
     if refused is not None:
         return classify_provider_error(refused)
     return Failure("agent", message or "the agent returned an error without a message")
-
-
-def _by_default(error: Exception, message: str, run: AgentRun) -> Failure:
-    if isinstance(error, ProviderError):
-        return classify_provider_error(error)
-    refused = run.llm.last_error if run.llm is not None else None
-    # Behind the bridge, a client's own exception stands for the endpoint's.
-    if refused is not None and (run.account is not None or refused in _causes(error)):
-        return classify_provider_error(refused)
-    frames = None if isinstance(error, AgentFailed) else user_traceback(error)
-    kind = WRONG_TOOLS if isinstance(error, WrongTools) else None
-    return Failure("agent", message, frames, kind=kind)
-
-
-def _classified(error: Exception, message: str, run: AgentRun, hooks: UserHooks) -> Failure:
-    assert hooks.classify_error is not None
-    try:
-        whose = hooks.classify_error(error)
-    except (Exception, SystemExit) as broken:  # noqa: BLE001 - the user's hook: its error becomes data
-        said = f"pytest_osmosis_classify_error raised {named_error(broken)}"
-        return Failure("internal", said, user_traceback(broken))
-    if whose is None:
-        return _by_default(error, message, run)
-    if whose == "agent":
-        return Failure("agent", message, user_traceback(error))
-    if whose == "provider":
-        found = _by_default(error, message, run)
-        return found if found.type == "provider" else Failure("provider", message)
-    said = f"pytest_osmosis_classify_error returned {whose!r}; expected 'agent', 'provider' or None"
-    return Failure("internal", said)
 
 
 def _causes(error: BaseException) -> list[BaseException]:

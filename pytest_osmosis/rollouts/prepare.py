@@ -6,9 +6,7 @@ model is opened later, in the event loop that uses it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.secret import mask_everywhere, redact
@@ -17,7 +15,6 @@ from ..api_keys import key_of, secrets_of
 from ..dataset.columns import mapping_of
 from ..dataset.dataset import Dataset, load_dataset
 from ..dataset.errors import DatasetError, EmptyDataset
-from ..dataset.rows import Row
 from ..errors import ConfigurationError, NoRows
 from ..escaping import shown_path
 from ..run_result import EMBEDDED_ENDPOINT, SuiteInfo, short_names
@@ -25,7 +22,6 @@ from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..user_code.eval_function import load_eval_fns
 from ..user_code.import_object import ImportingError
 from ..user_code.load_agent import load_agent, load_grading
-from ..user_code.user_hooks import HookFailed, UserHooks, blaming
 from .scoring import REWARD, TEST
 from .suite import Suite
 
@@ -40,23 +36,18 @@ def prepare(
     session: SessionSpec,
     *,
     validate: bool = True,
-    hooks: UserHooks | None = None,
     agent: object = None,
 ) -> Suite:
     """The suite of `spec`; `validate=False` where another process has checked the rows already.
 
     `agent` is the one that the spec only names, where it is an object.
     """
-    hooks = hooks or UserHooks()
     try:
-        dataset = read_rows(spec, validate=validate, hooks=hooks)
-        roots = session.roots
-        loaded = load_agent(
-            spec.agent, roots=roots, hooks=hooks, withheld=session.withheld, named=agent
-        )
+        dataset = read_rows(spec, validate=validate)
+        loaded = load_agent(spec.agent, roots=session.roots, withheld=session.withheld, named=agent)
         grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=session.roots)
         eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=session.roots)
-    except (ImportingError, HookFailed) as error:
+    except ImportingError as error:
         raise ConfigurationError(str(error)) from None
     if loaded.agent.asks_model and not spec.model.model:
         raise ConfigurationError(NO_MODEL)
@@ -77,7 +68,6 @@ def prepare(
         agent=loaded.agent,
         eval_fns=eval_fns,
         grading=grading,
-        hooks=hooks,
     )
 
 
@@ -95,16 +85,15 @@ def _refuse_secret_ids(dataset: Dataset) -> None:
     )
 
 
-def read_rows(spec: EvalSpec, *, validate: bool = True, hooks: UserHooks | None = None) -> Dataset:
-    """The selected rows of the data file, as hooks read and name them."""
-    hooks = hooks or UserHooks()
+def read_rows(spec: EvalSpec, *, validate: bool = True) -> Dataset:
+    """The selected rows of the data file."""
     shard = None
     if spec.shard:
         from ..dataset.sampling import parse_shard
 
         shard = parse_shard(spec.shard)
     try:
-        dataset = load_dataset(
+        return load_dataset(
             spec.data,
             offset=spec.offset,
             limit=spec.limit,
@@ -115,37 +104,11 @@ def read_rows(spec: EvalSpec, *, validate: bool = True, hooks: UserHooks | None 
             mapping=mapping_of(spec.map),
             system_prompt=spec.system_prompt,
             validate=validate,
-            records=_records(spec.data, hooks),
         )
-        if hooks.row_name is not None:
-            dataset.name_rows(partial(_row_name, hooks.row_name))
     except EmptyDataset as error:
         raise NoRows(f"--osmosis-data {error}") from None
-    except (DatasetError, HookFailed) as error:
+    except DatasetError as error:
         raise ConfigurationError(f"--osmosis-data {error}") from None
-    return dataset
-
-
-def _records(path: Path, hooks: UserHooks) -> Iterator[Mapping[str, Any]] | None:
-    """The rows of a file that a hook can read; it may read them as it goes."""
-    if hooks.load_rows is None or not path.is_file():
-        return None
-    with blaming("pytest_osmosis_load_rows"):
-        rows = hooks.load_rows(path)
-    return None if rows is None else _blamed(rows)
-
-
-def _blamed(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    with blaming("pytest_osmosis_load_rows"):
-        yield from rows
-
-
-def _row_name(name: Callable[[Mapping[str, Any], int], str | None], row: Row) -> str | None:
-    with blaming("pytest_osmosis_row_name"):
-        found: object = name(row.metadata(), row.row_index)
-        if found is None or (isinstance(found, str) and found.strip()):
-            return found
-        raise TypeError(f"it returned {found!r} for row {row.row_index}; expected a name")
 
 
 def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> SuiteInfo:

@@ -26,7 +26,6 @@ from ..user_code.agent import AgentResult, AgentRun
 from ..user_code.eval_function import load_eval_fns
 from ..user_code.import_object import ImportingError
 from ..user_code.load_agent import LoadedAgent, load_agent, load_grading
-from ..user_code.user_hooks import UserHooks
 from .prepare import own_thresholds, read_rows
 from .scoring import REWARD
 from .suite import Suite
@@ -98,12 +97,10 @@ def _read_kept(folder: Path) -> tuple[Replay, EvalFingerprint]:
     return kept, EvalFingerprint.from_json({**kept.header, "plan": kept.plan})
 
 
-def prepare(
-    spec: EvalSpec, session: SessionSpec, *, validate: bool = True, hooks: UserHooks | None = None
-) -> Suite:
+def prepare(spec: EvalSpec, session: SessionSpec, *, validate: bool = True) -> Suite:
     """The suite that scores what was recorded; raises like `preparation.prepare`."""
     assert session.rescore is not None and session.rescore.folder is not None
-    folder, hooks = session.rescore.folder, hooks or UserHooks()
+    folder = session.rescore.folder
     kept, identity = _read_kept(folder)
     dataset = read_rows(spec, validate=validate)
     _refuse_changed(dataset, identity, folder.name)
@@ -114,7 +111,7 @@ def prepare(
         loaded = LoadedAgent(agent)
         if REWARD in identity.info.eval_fns and not session.rescore.eval_fns and not spec.grader:
             # Its grader may stand in its module; what gives itself a reward has none.
-            loaded = load_agent(spec.agent, roots=roots, hooks=hooks)
+            loaded = load_agent(spec.agent, roots=roots)
         grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=roots)
     except ImportingError as error:
         raise ConfigurationError(str(error)) from None
@@ -140,7 +137,6 @@ def prepare(
         agent=agent,
         eval_fns=eval_fns,
         grading=grading,
-        hooks=hooks,
     )
     suite.recorded = kept
     return suite

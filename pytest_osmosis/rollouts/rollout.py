@@ -135,7 +135,7 @@ class Rollout:
         except DeadlineExceeded as late:
             self.failure = self._late or Failure("timeout", f"the agent {late}")
         except Exception as error:  # noqa: BLE001 - the agent's own error becomes data, here alone
-            self.failure = errors.classify_exception(error, self._agent_run, suite.hooks)
+            self.failure = errors.classify_exception(error, self._agent_run)
             if isinstance(error, CodeEnded) and isinstance(error.__cause__, KeyboardInterrupt):
                 _thread.interrupt_main()
         finally:

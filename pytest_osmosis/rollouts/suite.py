@@ -16,7 +16,6 @@ from osmosis_ai.secret import redact
 
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..storage.excerpt import masked, plain
-from ..user_code.user_hooks import UserHooks
 from .failure_text import explanation, harmless
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ class Suite:
         agent: Agent,
         eval_fns: Sequence[EvalFn] = (),
         grading: Grading | None = None,
-        hooks: UserHooks | None = None,
     ) -> None:
         self.spec = spec
         self.info = info
@@ -52,7 +50,6 @@ class Suite:
         self.keep_answers = session.answers
         self.trajectories = session.trajectories
         self.debug_dir = None if session.debug_dir is None else str(session.debug_dir)
-        self.hooks = hooks or UserHooks()
         self.names_rollouts = spec.model.persona is not None
         """Whether its model is sent what each rollout is called."""
         self.gated = spec.baseline_of is not None

@@ -18,7 +18,6 @@ from osmosis_ai.secret import mask_everywhere
 
 from .. import api_keys
 from ..errors import NoRows
-from ..hookspecs import hooks_of
 from ..items.collection import EmptyFile, EvalFile
 from ..items.marker import ItemWatch
 from ..items.redaction import MaskedWarnings
@@ -207,14 +206,13 @@ class Evaluation:
         self._honour_limits()
 
     def _prepare_named(self, spec: EvalSpec) -> None:
-        hooks = hooks_of(self.config)
         try:
             if self.spec.rescore is None:
-                self.add(prepare(spec, self.spec, validate=not self.is_worker, hooks=hooks))
+                self.add(prepare(spec, self.spec, validate=not self.is_worker))
                 return
             from ..rollouts.rescore import prepare as prepare_recorded
 
-            self.add(prepare_recorded(spec, self.spec, validate=not self.is_worker, hooks=hooks))
+            self.add(prepare_recorded(spec, self.spec, validate=not self.is_worker))
         except NoRows as error:
             self.no_rows(spec.data, str(error))
 

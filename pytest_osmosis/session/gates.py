@@ -7,8 +7,7 @@ row, a node id) the runs decide, as in a session without gates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from ..analysis.gates.session_gates import GateEvaluator
 from ..errors import ConfigurationError
 from ..escaping import shown_path
 from ..options.build_spec import gate_mistake
-from ..run_result import DECIDED, RunResult, SuiteInfo
+from ..run_result import RunResult, SuiteInfo
 from .gate_reports import OutcomeLetters, report_gate
 
 if TYPE_CHECKING:
@@ -64,11 +63,11 @@ class SessionGates:
         """The gates are for marked test functions: no data file is collected."""
         self.evaluator.for_marked = self._several = True
 
-    def _rows_of(self, info: SuiteInfo, columns: Collection[str]) -> PlannedRows:
+    def _rows_of(self, info: SuiteInfo) -> PlannedRows:
         from ..analysis.planned_rows import planned
         from .suite_rows import rows_of
 
-        return planned(rows_of(info, self._suites, self._spec), columns)
+        return planned(rows_of(info, self._suites, self._spec))
 
     # ---- before anything runs
 
@@ -101,10 +100,10 @@ class SessionGates:
 
     def _read_baseline(self, path: Path, infos: Sequence[SuiteInfo]) -> None:
         from ..analysis.baseline import baselines_of
-        from ..reports.json_reader import UnreadableReport, read_report
+        from ..reports.json_reader import UnreadableReport, read_result
 
         try:
-            report = read_report(path, figures=False)
+            report = read_result(path, figures=False)
         except UnreadableReport as error:
             raise ConfigurationError(f"--osmosis-baseline {error}") from None
         found = baselines_of(report, infos, source=shown_path(path), alone=not self._several)
@@ -176,12 +175,7 @@ class SessionGates:
     def evaluated(self, result: EvalResult) -> EvalResult:
         """The result with intervals, verdicts and what changed."""
         digests = self._spec.output is not None
-        evaluated = self.evaluator.evaluated(result, selected=self._is_selected, digests=digests)
-        if result.halted != DECIDED:
-            return evaluated
-        from ..analysis.gates.early_stopping import saved
-
-        return replace(evaluated, saved=saved(result))
+        return self.evaluator.evaluated(result, selected=self._is_selected, digests=digests)
 
     def settle(
         self,

@@ -7,7 +7,7 @@ does not know how they came together (`recorder`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,6 @@ from .. import compat
 from ..escaping import escape_control_chars, exact_text, shown_path
 from ..options.reader import OptionReader
 from ..reports.formats import (
-    ComposedSections,
     Conversations,
     asked_reports,
     in_actions,
@@ -93,7 +92,7 @@ class SessionOutputs:
         for report, path in asked_reports(self._session):
             shown = self._with_row_data(result) if report.needs_rows else result
             write = report.writer(self._conversations() if report.needs_conversations else None)
-            problem = _written(path, partial(write, shown, path, self._sections()))
+            problem = _written(path, partial(write, shown, path, self._printed))
             if problem is not None:
                 yield problem
             elif report.option != "output" or not OptionReader(self._config).output_is_temporary:
@@ -111,9 +110,9 @@ class SessionOutputs:
         """Return what reads the conversations; None where no answer is to be shown."""
         return self._store.log.record if self._session.answers else None
 
-    def _sections(self) -> Mapping[RunId, str]:
-        """What the items of runs that did not pass printed."""
-        return ComposedSections(self._reports, self._section)
+    def _printed(self, run: RunId) -> str | None:
+        """What the item of a run printed; None where it passed."""
+        return self._section(run) if run in self._reports else None
 
     def _section(self, run: RunId) -> str:
         """What the item of a run that did not pass printed."""
@@ -143,7 +142,7 @@ class SessionOutputs:
             self._tell_github(terminal, result)
 
     def _summarise(self, terminal: Any, result: EvalResult, suites: Iterable[str]) -> None:
-        from ..reports.terminal import next_step, summary
+        from ..reports.summary import next_step, summary
         from .screen import Screen
 
         screen = Screen(terminal)
@@ -182,7 +181,7 @@ class SessionOutputs:
         summary = step_summary()
         if summary is not None:
             try:
-                append_summary(result, summary, self._sections())
+                append_summary(result, summary, self._printed)
             except OSError as error:
                 reason = error.strerror or error
                 terminal.write_line(f"warning: cannot write the step's summary: {reason}")

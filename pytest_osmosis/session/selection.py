@@ -280,11 +280,10 @@ def any_row_matches(config: pytest.Config, words: str) -> bool:
 
 
 def _names_of_runs(config: pytest.Config, spec: EvalSpec) -> Iterator[set[str]]:
-    from ..hookspecs import hooks_of
     from ..items import nodeids
     from ..rollouts.prepare import read_rows
 
-    dataset = read_rows(spec, validate=False, hooks=hooks_of(config))
+    dataset = read_rows(spec, validate=False)
     inside = spec.data.is_relative_to(config.rootpath)
     path = spec.data.relative_to(config.rootpath).parts if inside else (spec.data.name,)
     for row_index in dataset.row_indices:

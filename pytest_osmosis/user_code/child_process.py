@@ -7,13 +7,11 @@ Knows nothing of agents.
 
 from __future__ import annotations
 
-import atexit
 import codecs
 import os
 import selectors
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -68,14 +66,14 @@ class Program:
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
-        guard.watch(process.pid)
         with process:
             try:
                 stdout = _Exchange(process, self.stdin, self.on_stderr).finish(on_end=self.kill)
                 _has_ended(process.pid, wait=True)
             finally:
                 self.kill()
-                self._forget()
+                with self._lock:  # before it is reaped: its number may be another's then
+                    self._process = None
             return ProcessResult(process.wait(), stdout.decode("utf-8", "replace"))
 
     def kill(self) -> None:
@@ -84,13 +82,6 @@ class Program:
             self._killed = True
             if self._process is not None:
                 _kill_group(self._process.pid)
-
-    def _forget(self) -> None:
-        """Before it is reaped: its number may be another process's from then on."""
-        with self._lock:
-            if self._process is not None:
-                guard.forget(self._process.pid)
-                self._process = None
 
 
 def _has_ended(pid: int, *, wait: bool = False) -> bool:
@@ -177,77 +168,3 @@ class _Exchange:
             self._selector.unregister(pipe)
             self._open_outputs -= 1
         return piece
-
-
-_SCRIPT = """
-import os, signal, sys
-
-groups = set()
-for line in sys.stdin:
-    (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
-for group in groups:
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        continue
-"""
-
-
-class ProcessGuard:
-    """The guard of one process, started with its first program."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._owner = 0
-        self._groups: set[int] = set()
-        self._lock = threading.Lock()
-
-    def watch(self, group: int) -> None:
-        """A group has started; from any thread."""
-        with self._lock:
-            self._groups.add(group)
-            self._tell(f"+{group}\n")
-
-    def forget(self, group: int) -> None:
-        """It has ended: its number may be another's from here on."""
-        with self._lock:
-            self._groups.discard(group)
-            self._tell(f"-{group}\n")
-
-    def close(self) -> None:
-        """Let the guard end; harmless when repeated."""
-        process, self._process = self._process, None
-        if process is not None and self._owner == os.getpid():
-            process.communicate()
-
-    def _tell(self, line: str) -> None:
-        if self._process is None or self._owner != os.getpid():
-            self._start()
-            return
-        try:
-            self._write(line)
-        except BrokenPipeError:  # somebody has killed it
-            self._process.wait()
-            self._start()
-
-    def _start(self) -> None:
-        self._owner = os.getpid()
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _SCRIPT],
-            cwd="/",
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        self._write("".join(f"+{group}\n" for group in self._groups))
-
-    def _write(self, text: str) -> None:
-        assert self._process is not None and self._process.stdin is not None
-        self._process.stdin.write(text.encode("ascii"))
-        self._process.stdin.flush()
-
-
-guard = ProcessGuard()
-"""That of this process."""
-atexit.register(guard.close)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import sys
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from .import_object import ImportingError, kind_of, user_traceback
@@ -43,9 +42,7 @@ def as_agent_loop(agent: object, *, spec: str, option: str) -> RolloutAgentLoop:
     if kind == "workflow":
         raise ImportingError(f"{option} {spec!r}: {workflow_told(agent)}")
     if kind is None:
-        raise ImportingError(
-            f"{option} {spec!r}: is {kind_of(agent)}; expected {_EXPECTED}{_others(spec)}"
-        )
+        raise ImportingError(f"{option} {spec!r}: is {kind_of(agent)}; expected {_EXPECTED}")
     if inspect.isclass(agent):
         agent = instantiated(agent, spec=spec, option=option)
     if kind == "function":
@@ -108,16 +105,3 @@ def _joined(names: list[str]) -> str:
 
 def _them(names: list[str]) -> str:
     return "it" if len(names) == 1 else "them"
-
-
-def _others(spec: str) -> str:
-    """The agent loops that the module has, where it is known by its own name."""
-    module = sys.modules.get(spec.partition(":")[0])
-    if module is None:
-        return ""
-    names = [name for name, value in vars(module).items() if _is_loop_instance(value)]
-    return f"; the module has {_joined(names)}" if names else ""
-
-
-def _is_loop_instance(value: object) -> bool:
-    return not inspect.isclass(value) and classify_agent(value) == "loop"

@@ -54,12 +54,11 @@ def load_module(
     source = spec.strip() if names_file_alone(spec) else _split(spec, prefix)[0]
     for root in reversed(roots):
         put_on_path(root)
+    name, file, shown = source, None, source
     if source.endswith(".py"):
-        load = _file_loader(_found_file(source, roots, prefix))
+        name, file = _name_of(_found_file(source, roots, prefix))
         shown = Path(source).name
-    else:
-        load, shown = _Loader(source, None), source
-    return _imported(load, shown, prefix=prefix, roots=roots, deadline_s=deadline_s)
+    return _imported(name, file, shown, prefix=prefix, roots=roots, deadline_s=deadline_s)
 
 
 def names_file_alone(spec: str) -> bool:
@@ -75,36 +74,28 @@ def put_on_path(folder: Path) -> None:
         sys.path[:] = [entry, *with_entry]
 
 
-class _Loader:
-    """Imports a module by its name, or a file under a name that no other module has."""
-
-    def __init__(self, name: str, file: Path | None) -> None:
-        self.name = name
-        self._file = file
-
-    def __call__(self) -> ModuleType:
-        if self._file is None:
-            return importlib.import_module(self.name)
-        if self.name in sys.modules:
-            return sys.modules[self.name]
-        spec = importlib.util.spec_from_file_location(self.name, self._file)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{self._file} is not a Python file")
-        module = sys.modules[self.name] = importlib.util.module_from_spec(spec)
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[self.name]
-            raise
-        return module
+def _import(name: str, file: Path | None) -> ModuleType:
+    """Import a module by its name, or a file under a name that no other module has."""
+    if file is None:
+        return importlib.import_module(name)
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is not a Python file")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
 
 
 def _split(spec: str, prefix: str) -> tuple[str, str]:
     source, colon, attribute = spec.strip().rpartition(":")
     names = attribute.split(".")
-    drive = source[1:3] in (":\\", ":/")  # C:\agents\server.py:loop
-    one_colon = ":" not in (source[2:] if drive else source)
-    if not (colon and source and one_colon and all(name.isidentifier() for name in names)):
+    if not (colon and source and ":" not in source and all(name.isidentifier() for name in names)):
         source = spec.strip() if spec.strip().endswith(".py") else "server"
         raise ImportingError(f"{prefix}: expected module:attribute, such as {source}:agent_loop")
     if not source.endswith(".py") and not all(part.isidentifier() for part in source.split(".")):
@@ -129,18 +120,18 @@ def _siblings(parent: Path, folder: Path) -> list[str]:
     return [file.name for file in (folder / parent).glob("*.py")]
 
 
-def _file_loader(file: Path) -> _Loader:
+def _name_of(file: Path) -> tuple[str, Path | None]:
     """By its own name where that finds this file, so that it pickles; else by a name of its own."""
     top, name = file.parent, file.stem
     while (top / "__init__.py").is_file():
         top, name = top.parent, f"{top.name}.{name}"
     put_on_path(top)
     if _finds(name, file):
-        return _Loader(name, None)
+        return name, None
     import hashlib
 
     mark = hashlib.sha256(str(file).encode("utf-8", "surrogateescape")).hexdigest()[:8]
-    return _Loader(f"{file.stem}_{mark}", file)
+    return f"{file.stem}_{mark}", file
 
 
 def _finds(name: str, file: Path) -> bool:
@@ -160,11 +151,17 @@ def _finds(name: str, file: Path) -> bool:
 
 
 def _imported(
-    load: _Loader, shown: str, *, prefix: str, roots: Sequence[Path], deadline_s: float
+    name: str,
+    file: Path | None,
+    shown: str,
+    *,
+    prefix: str,
+    roots: Sequence[Path],
+    deadline_s: float,
 ) -> ModuleType:
     try:
         with watched(shown, deadline_s):
-            return load()
+            return _import(name, file)
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except ImportDeadline as error:
@@ -173,7 +170,7 @@ def _imported(
             f"the import of {shown!r} was not done after {deadline_s:g} s; it was at:\n{where}"
         )
     except ModuleNotFoundError as error:
-        message = f"{prefix}: {_not_found(error, load.name, shown, roots)}"
+        message = f"{prefix}: {_not_found(error, name, shown, roots)}"
         raise MissingModuleError(message, error.name or "") from None
     except SystemExit as error:
         called = f"{shown!r} called sys.exit({error.code!r}) while it was imported"

@@ -27,7 +27,6 @@ from .import_object import (
     user_traceback,
 )
 from .mcp_server import MCP, load_mcp_agent
-from .user_hooks import UserHooks, blaming
 from .workflow import Grading, WorkflowAgent
 
 if TYPE_CHECKING:
@@ -53,7 +52,6 @@ def load_agent(
     spec: str,
     *,
     roots: Sequence[Path],
-    hooks: UserHooks,
     withheld: Sequence[str] = (),
     named: object = None,
 ) -> LoadedAgent:
@@ -63,7 +61,7 @@ def load_agent(
     """
     if named is not None:
         module = sys.modules.get(_home(named))
-        return _loaded(named, spec, roots=roots, hooks=hooks, module=module)
+        return _loaded(named, spec, roots=roots, module=module)
     if spec.startswith(PROGRAM):
         from .command import CommandAgent, parse_command
 
@@ -74,7 +72,7 @@ def load_agent(
     if names_file_alone(spec):
         spec = f"{spec.strip()}:{_only_agent(spec, roots)}"
     named = load_object(spec, option=AGENT, roots=roots)
-    return _loaded(named, spec, roots=roots, hooks=hooks)
+    return _loaded(named, spec, roots=roots)
 
 
 def name_of_object(named: Any) -> str:
@@ -91,14 +89,9 @@ def _loaded(
     spec: str,
     *,
     roots: Sequence[Path],
-    hooks: UserHooks,
     module: ModuleType | None = None,
 ) -> LoadedAgent:
     """Return what an object is; its config and grader are in `module`, or where `spec` is."""
-    if hooks.build_agent is not None:
-        with blaming("pytest_osmosis_build_agent"):
-            built = hooks.build_agent(named, spec)
-        named = named if built is None else built
     backend = _backend(named)
     if backend is not None:
         return _of_backend(backend, spec)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from pytest_osmosis.user_code.load_agent import load_agent
-from pytest_osmosis.user_code.user_hooks import UserHooks
 
 PAGE = Path(__file__).parents[2] / "docs" / "migrate" / "osmosis-ai.md"
 MAIN = "rollouts/asking/main.py"
@@ -33,7 +32,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 def test_its_rollout_is_found_by_its_backend(workspace: Path, monkeypatch: pytest.MonkeyPatch):
-    found = load_agent(MAIN, roots=[workspace], hooks=UserHooks())
+    found = load_agent(MAIN, roots=[workspace])
     for name in [name for name in sys.modules if name == "main" or name.startswith("main_")]:
         monkeypatch.delitem(sys.modules, name)
     assert found.grading is not None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from pytest_osmosis.analysis.gates.early_stopping import SuiteGates
 from pytest_osmosis.analysis.gates.evaluate import evaluate
-from pytest_osmosis.analysis.gates.open_gates import SuiteGates
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from tests.support.score_tables import empty_table, run_of
 
@@ -18,7 +18,6 @@ class Suite:
 
     def __init__(self, draw: random.Random, *, rows: int, n: int, scale=(0.0, 0.5, 1.0)) -> None:
         self.n, self.rows = n, rows
-        self.kinds = [draw.choice("xy") for _ in range(rows)]
         flaky = draw.choice([0.0, 0.02, 0.2])
         ease = draw.choice([0.2, 0.5, 0.9, 1.0])
         self.runs = {
@@ -44,8 +43,7 @@ class Suite:
         }
 
     def empty(self):
-        columns = {"kind": self.kinds}
-        return empty_table(self.rows, self.n, names=FUNCTIONS, columns=columns)
+        return empty_table(self.rows, self.n, names=FUNCTIONS)
 
     def after(self, runs):
         """The table after so many runs."""
@@ -56,8 +54,8 @@ class Suite:
     def full(self):
         return self.after(len(self.runs))
 
-    def until_decided(self, gates, **settings):
-        followed = SuiteGates(gates, self.empty(), **settings)
+    def until_decided(self, gates):
+        followed = SuiteGates(gates, self.empty())
         for key in self.order:
             if followed.are_settled():
                 break
@@ -65,26 +63,21 @@ class Suite:
         return self.after(len(self.runs) - followed.left), followed
 
 
-def random_gate(draw: random.Random, n: int, *, baseline: bool, measured: bool = True):
-    """A gate on anything; not `measured`: on nothing but scores and errors."""
+def random_gate(draw: random.Random, n: int):
+    """A gate on anything."""
     k = draw.randint(1, n)
     metrics = [
         "mean[f]", "mean[g]", "min[f]", f"pass@{k}[f]", f"pass^{k}[g]", f"pass@{n}[g]",
-        "rows@0[g]", "scored[f]", "errors", "errors[g]", "each row[f]",
+        "rows@0[g]", "scored[f]", "errors", "errors[g]", "each row[f]", "tokens", "cost_usd",
+        "p95_duration_s",
     ]  # fmt: skip
-    if measured:
-        metrics += ["tokens", "cost_usd", "p95_duration_s"]
     metric = draw.choice(metrics)
     scale = {"rows@0[g]": 20, "errors": 30, "errors[g]": 30, "tokens": 50_000, "cost_usd": 2,
              "p95_duration_s": 40}.get(metric, 1)  # fmt: skip
     threshold = round(scale * draw.choice([0, 0.05, 0.3, 0.5, 0.7, 0.9, 0.95, 1]), 3)
-    against = ""
-    if baseline and metric.startswith(("mean", "pass")) and draw.random() < 0.5:
-        against, threshold = " - baseline", draw.choice([-0.2, -0.02, 0, 0.1])
     operator = draw.choice([">=", ">"] + ["<=", "<", "=="] * (metric != "each row[f]"))
-    where = draw.choice(["", "", " where kind = x"])
-    gate = parse_gate(f"{metric}{against} >= 0.5{where}")
-    text = f"{metric}{against} {operator} {threshold}{where}"  # also what nothing passes
+    gate = parse_gate(f"{metric} >= 0.5")
+    text = f"{metric} {operator} {threshold}"  # also what nothing passes
     return replace(gate, text=text, operator=operator, threshold=threshold)
 
 

@@ -28,7 +28,6 @@ def empty_table(
     *,
     names: Sequence[str] = ("f",),
     threshold: float = 1.0,
-    columns: Mapping[str, Sequence[object]] | None = None,
     keys: Sequence[str] = (),
     digests: Sequence[str] = (),
 ) -> ScoreTable:
@@ -36,9 +35,7 @@ def empty_table(
     row_names = [f"row-{row}" for row in range(rows)]
     return empty_score_table(
         info(n=n, rows=rows, pass_threshold=threshold, eval_fns=tuple(names)),
-        PlannedRows(
-            range(rows), row_names, keys or row_names, digests or [""] * rows, columns or {}
-        ),
+        PlannedRows(range(rows), row_names, keys or row_names, digests or [""] * rows),
     )
 
 

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
-from pytest_osmosis.reports.json_reader import UnreadableReport, read_report
+from pytest_osmosis.reports.json_reader import UnreadableReport, read_result
 from pytest_osmosis.reports.saved_conversations import asked_in
 from pytest_osmosis.reports.saved_report import read_saved, with_dataset
 from pytest_osmosis.run_result import RolloutRecord, RunId
@@ -98,7 +98,7 @@ class Library:
         if place is not None and not place.exists():
             raise CommandError(f"{place}: there is no such file or folder", code="not_found")
         if self._report is not None:
-            read_report(self._report)
+            read_result(self._report)
         elif not self._folder.is_dir():
             raise CommandError(f"{place}: is neither a file nor a folder", code="not_found")
         else:
@@ -216,7 +216,7 @@ def _began(*suites: SuiteResult) -> float | None:
 def _report_entry(path: Path) -> ViewEntry | None:
     """Return a JSON file as an entry; None where it is no report."""
     try:
-        result = read_report(path)
+        result = read_result(path)
     except UnreadableReport:
         return None
     suites = result.suites

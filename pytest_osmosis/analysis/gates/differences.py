@@ -16,17 +16,14 @@ import numpy as np
 from ...escaping import counted
 from ...verdicts import POINT_ESTIMATES, GateOutcome, GateResult, Interval
 from ..aggregate import CONFIDENCE
-from ..comparison import differences, paired_values, span_of
-from ..matched_rows import Matched
+from ..comparison import Matched, differences, paired_values, span_of
 from ..metrics import CASES, Bounds
 from ..row_matching import match_rows
 from ..score_table import Case, ScoreTable
 from ..statistics.estimators import mean
-from ..statistics.paired import paired
-from ..statistics.sensitivity import smallest_fall
-from .decide import Intervals, decide, lower_bound, unmeasured, upper_bound
+from ..statistics.paired import paired, smallest_fall
 from .parser import Gate
-from .result import outcome_between
+from .result import Intervals, decide, lower_bound, outcome_between, unmeasured, upper_bound
 
 if TYPE_CHECKING:
     from ..statistics.estimators import Floats

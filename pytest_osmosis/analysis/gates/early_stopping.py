@@ -1,21 +1,83 @@
 """Early stopping: start no further run once no result of the rest could change a gate.
 
-`open_gates` says whether one could. Knows no pytest and not how runs are started.
+The runs that are left are unknown, so a gate's worst and best case tell whether it can still
+change; they are looked at after each 1 % of a suite's runs. Gates that an interval decides, that
+is, with a confidence or against a baseline, are open to the end.
+
+Two things are assumed: scores lie in 0..1 (once one was seen outside, unknown scores are taken for
+anything), and costs and tokens are not negative. Knows no pytest and not how runs are started.
 """
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...run_result import DECIDED, RunResult, SuiteInfo
-from ...suite_results import EvalResult, Saved
+from ..metrics import bounds
+from .parser import Gate, resolved
+from .result import outcome_between
 
 if TYPE_CHECKING:
-    from .open_gates import SuiteGates
-    from .parser import Gate
+    from ..score_table import ScoreTable
     from .session_gates import GateEvaluator
+
+CHECKS = 100
+"""How often in a session, at most, the gates of a suite are looked at."""
+
+_ANY = (-math.inf, math.inf)
+_UNIT = (0.0, 1.0)
+
+
+class SuiteGates:
+    """The gates of one suite, and its runs so far."""
+
+    def __init__(self, gates: Iterable[Gate], table: ScoreTable) -> None:
+        """`table` has the suite's rows, and the runs that have ended already.
+
+        Raises GateError as `evaluate` does.
+        """
+        self._table = table
+        self._new: list[RunResult] = []
+        """Runs that the table's scores do not have yet."""
+        self.left = self._next_check = int((~table.finished).sum())
+        """Runs that have not ended: what stopping now saves."""
+        self._step = max(1, table.finished.size // CHECKS)
+        self._open = [resolved(gate, eval_fns=table.eval_fns, n=table.n) for gate in gates]
+
+    def add(self, run: RunResult) -> None:
+        """Take a run in that ended; a second time, and one that was not planned, is ignored."""
+        place = self._table.rows.place_of.get(run.row_index)
+        if place is None or run.run_index >= self._table.n:
+            return
+        if self._table.runs[place, run.run_index] is None:
+            self._table.runs[place, run.run_index] = run
+            self._new.append(run)
+            self.left -= 1
+
+    def are_settled(self) -> bool:
+        """Return whether no gate can change any more; it is looked at now and then."""
+        if not self.left or self.left <= self._next_check:
+            self._next_check = self.left - self._step
+            self._table.record(self._new)
+            self._new.clear()
+            ranges = {name: self._table.score_range(name) for name in self._table.eval_fns}
+            limits = {name: _UNIT if seen == _UNIT else _ANY for name, seen in ranges.items()}
+            table = replace(self._table, score_limits=limits)
+            self._open = [gate for gate in self._open if self.left and not _is_settled(gate, table)]
+        return not self._open
+
+
+def _is_settled(gate: Gate, table: ScoreTable) -> bool:
+    """Return whether no result of the runs that are left can change the gate's."""
+    found = bounds(gate.metric, table)
+    if found is None:
+        return True  # nothing can be measured: it is inconclusive already
+    low, high = sorted((found.worst, found.best))
+    return outcome_between(gate.operator, gate.threshold, low, high) != "inconclusive"
 
 
 class EarlyStopping:
@@ -58,42 +120,21 @@ class EarlyStopping:
     def _gated(self) -> dict[str, SuiteGates]:
         """Return the suites that gates decide; none where one must run to its end.
 
-        It must where its runs decide for themselves, where a gate is about a score that tests may
-        record, and where what a gate compares it with is not known before: another model's scores.
+        It must where its runs decide for themselves, where an interval decides, and where a gate is
+        about a score that tests may record.
         """
         from ..score_table import empty_score_table
-        from .open_gates import SuiteGates
 
-        evaluator, infos = self._evaluator, self._infos().values()
-        with_other_model = {info.baseline_of for info in infos}
+        if self._evaluator.confidence:
+            return {}
         found = {}
-        for info in (each for each in infos if each.baseline_of is None):
-            gates = [gate for gate in evaluator.gates(info) if self._selected(gate, info)]
-            baseline = None if info.name in with_other_model else evaluator.baselines.get(info.name)
-            if not gates or (baseline is None and any(gate.against_baseline for gate in gates)):
+        for info in (each for each in self._infos().values() if each.baseline_of is None):
+            gates = [gate for gate in self._evaluator.gates(info) if self._selected(gate, info)]
+            if not gates or any(gate.against_baseline for gate in gates):
                 return {}
             if any(gate.eval_fn not in (None, *info.eval_fns) for gate in gates):
                 return {}
             found[info.name] = SuiteGates(
-                gates,
-                empty_score_table(info, evaluator.rows(info)),
-                confidence=evaluator.confidence,
-                baseline=None if baseline is None else baseline.table,
+                gates, empty_score_table(info, self._evaluator.rows(info))
             )
         return found
-
-
-def saved(result: EvalResult) -> Saved:
-    """Return what a session that was stopped has saved, by the average of the runs that it ran."""
-    runs = list(result.runs)
-    selected = sum(suite.selected for suite in result.suites)
-    left = selected - len(runs)
-    tokens = [run.tokens for run in runs if run.tokens is not None]
-    costs = [run.spent_usd for run in runs if run.spent_usd is not None]
-    if all(run.cost_usd is None for run in runs):  # no price is known
-        costs = []
-    return Saved(left, selected, _scaled(tokens, left), _scaled(costs, left))
-
-
-def _scaled(known: list[int] | list[float], runs: int) -> float | None:
-    return sum(known) / len(known) * runs if known else None

@@ -11,7 +11,6 @@ nor pytest; `parser` says what a gate is, `..metrics` what a metric is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,10 +20,9 @@ from ...verdicts import GateResult
 from ..aggregate import interval_of
 from ..metrics import CASES, EACH_ROW, bounds, row_values
 from ..score_table import ScoreTable
-from .decide import Intervals, decide, lower_bound, unmeasured, upper_bound
 from .differences import against
-from .parser import Gate, GateError, Slice, resolved
-from .result import holds
+from .parser import Gate, resolved
+from .result import Intervals, decide, holds, lower_bound, unmeasured, upper_bound
 
 ROWS_NAMED = 5
 """Rows that a gate on each row names."""
@@ -36,15 +34,12 @@ def evaluate(
     *,
     confidence: float | None = None,
     baseline: ScoreTable | None = None,
-    rows: Sequence[int] | None = None,
 ) -> GateResult:
-    """The verdict on one gate; `rows`, if given, are the places of those of its slice.
-
-    `confidence` as `GateResult` has it.
+    """The verdict on one gate; `confidence` as `GateResult` has it.
 
     Raises:
         GateError: when the gate names no (or an unknown) eval function among several, a K above n,
-            an unknown column, or needs a baseline that is not given.
+            or needs a baseline that is not given.
     """
     gate = resolved(
         gate,
@@ -53,12 +48,6 @@ def evaluate(
         baseline_n=baseline.n if baseline else None,
         has_baseline=baseline is not None,
     )
-    if rows is None and gate.where is not None:
-        rows = slice_rows(gate, gate.where, table)
-    if rows is not None:
-        table = table.take(rows)
-    if not len(table.rows) and gate.where:
-        return unmeasured(gate, f"no row here has {gate.where.column} = {gate.where.value}")
     if (problem := _lacks_threshold(gate, table)) is not None:
         return unmeasured(gate, problem)
     if gate.against_baseline and baseline is not None:
@@ -105,15 +94,3 @@ def _lacks_threshold(gate: Gate, table: ScoreTable) -> str | None:
     name = gate.metric.function(table)
     hint = "record_score(…, pass_threshold=…) gives it one"
     return None if table.has_threshold(name) else f"{name} has no pass threshold: {hint}"
-
-
-def slice_rows(gate: Gate, where: Slice, table: ScoreTable) -> list[int]:
-    """The places of the rows of a gate's slice.
-
-    Raises:
-        GateError: when the dataset has no such column.
-    """
-    try:
-        return table.rows.places(table.rows.where(where.column, where.value))
-    except KeyError:
-        raise GateError(gate.text, f"the data have no column {where.column!r}") from None

@@ -7,16 +7,14 @@ entry in `analysis/metrics.METRICS`, and nothing here: the grammar is made of th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from unicodedata import category
 
-from ...escaping import shortened
 from ...run_result import short_names
 from ..metrics import EACH_ROW, METRICS, Metric
-from ..planned_rows import match_column, reads_as, written
 
 GATED = {name: metric for name, metric in METRICS.items() if metric.in_gates}
 """The metrics that a gate may be about."""
@@ -28,15 +26,11 @@ _COMPARABLE = sorted(
 )
 
 GRAMMAR = (
-    "a gate is METRIC[EVAL_FN, model=NAME] [- baseline] OP NUMBER [where COLUMN = VALUE], such as "
+    "a gate is METRIC[EVAL_FN, model=NAME] [- baseline] OP NUMBER, such as "
     '"pass@5 >= 0.9" or "mean[rewards:exact] - baseline >= -2%"'
 )
 
 OPERATORS = (">=", ">", "<=", "<", "==")
-
-
-VALUES_SHOWN = 8
-"""Values of a column that a mistake lists."""
 
 
 class GateError(ValueError):
@@ -45,14 +39,6 @@ class GateError(ValueError):
     def __init__(self, gate: str, problem: str, *, grammar: str = "") -> None:
         """`problem` continues where "gate '…':" stops; `grammar` is shown below it."""
         super().__init__("\n".join(filter(None, [f"gate {gate!r}: {problem}", grammar])))
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """The rows that a gate looks at: those whose column reads as the value."""
-
-    column: str
-    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +55,6 @@ class Gate:
     """The number; a percentage is divided by 100."""
     against_baseline: bool = False
     """Whether the metric's difference from the baseline's is meant."""
-    where: Slice | None = None
-    """None: all rows."""
     candidate: tuple[tuple[str, str], ...] = ()
     """The model and the agent that it names, by "model" and "agent"; none: every candidate."""
 
@@ -103,25 +87,17 @@ def resolved(
     *,
     eval_fns: Sequence[str],
     n: int,
-    columns: Mapping[str, Sequence[object]] | None = None,
     baseline_n: int | None = None,
     has_baseline: bool = True,
-    is_part: bool = False,
 ) -> Gate:
     """The gate with its eval function's whole name, once it suits the suite.
 
-    `columns` are the dataset's, one value a row; None when they are not known yet. `is_part`: the
-    rows are a shard's, and those of a slice may all be in others.
-
     Raises:
-        GateError: an unknown or missing function or column, a slice without rows, a K above n,
-            a comparison without a baseline.
+        GateError: an unknown or missing function, a K above n, a comparison without a baseline.
     """
     _check_runs(gate, n, baseline_n)
     if gate.against_baseline and not has_baseline:
         raise GateError(gate.text, "there is no baseline: name one with --osmosis-baseline")
-    if gate.where and columns is not None and not is_part:
-        _check_slice(gate, gate.where, columns)
     return _with_function(gate, eval_fns)
 
 
@@ -142,14 +118,16 @@ class _Parser:
         against_baseline = self._take(r"-\s*baseline\b") is not None
         operator = self._operator()
         threshold, number = self._number(kind)
-        where = self._where()
+        if self._rest:
+            hint = "for a gate on some rows, give them a data file of their own"
+            raise self._error(f"it goes on behind its number with {self._rest!r}; {hint}")
         self._check_shape(metric, against_baseline)
         _check_reach(Gate(self._text, metric, operator, threshold, against_baseline), number)
         if kind == EACH_ROW and operator not in (">=", ">"):
             raise self._error(
                 f"each row takes >= or >, not {operator}: it is the lowest row's share"
             )
-        return Gate(self._text, metric, operator, threshold, against_baseline, where, candidate)
+        return Gate(self._text, metric, operator, threshold, against_baseline, candidate)
 
     def _take(self, pattern: str) -> re.Match[str] | None:
         found = re.match(pattern, self._rest)
@@ -216,16 +194,6 @@ class _Parser:
         except (OverflowError, ValueError):  # too large for a float, too long for an int
             raise self._error("the number is too large") from None
 
-    def _where(self) -> Slice | None:
-        if not self._rest:
-            return None
-        quoted = r"\"([^\"]*)\"|'([^']*)'"
-        found = self._take(rf"where\s+(?:{quoted}|([^\s=]+))\s*==?\s*(?:{quoted}|(.+))$")
-        if found is None:
-            raise self._error(f"expected 'where COLUMN = VALUE' {self._here()}")
-        column, value = (_first(found.groups()[at : at + 3]) for at in (0, 3))
-        return Slice(column, value.strip())
-
     def _here(self) -> str:
         return f"before {self._rest!r}" if self._rest else "at the end"
 
@@ -270,21 +238,6 @@ def _check_runs(gate: Gate, n: int, baseline_n: int | None) -> None:
         raise GateError(gate.text, problem)
 
 
-def _check_slice(gate: Gate, where: Slice, columns: Mapping[str, Sequence[object]]) -> None:
-    try:
-        values = columns[match_column(columns, where.column)]
-    except KeyError:
-        from ..breakdown import NoColumn
-
-        raise GateError(gate.text, str(NoColumn(where.column, columns))) from None
-    if not any(reads_as(value, where.value) for value in values):
-        seen = sorted({written(value) for value in values})
-        shown = _listed([*map(shortened, seen[:VALUES_SHOWN])])
-        shown += ", …" if len(seen) > VALUES_SHOWN else ""
-        problem = f"no row has {where.column} = {where.value}; there are {shown}"
-        raise GateError(gate.text, problem)
-
-
 def _with_function(gate: Gate, eval_fns: Sequence[str]) -> Gate:
     given = gate.metric.eval_fn
     if given is None:
@@ -300,10 +253,6 @@ def _with_function(gate: Gate, eval_fns: Sequence[str]) -> Gate:
         return gate.with_function(short[0])
     problem = f"{given!r} is not an eval function here, only {_listed(eval_fns)}"
     raise GateError(gate.text, problem)
-
-
-def _first(groups: Sequence[str | None]) -> str:
-    return next(group for group in groups if group is not None)
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ and the exit status are `session.gates`'s.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...run_result import SuiteInfo
@@ -17,48 +17,37 @@ if TYPE_CHECKING:
     from ...verdicts import GateResult
     from ..baseline import Baseline
     from ..planned_rows import PlannedRows
-    from ..score_table import ScoreTable
     from .parser import Gate, GateError
 
-RowsOf = Callable[[SuiteInfo, Collection[str]], "PlannedRows"]
-"""The rows of a suite, with the values of some columns."""
+RowsOf = Callable[[SuiteInfo], "PlannedRows"]
 
 Selected = Callable[["Gate", SuiteInfo], bool]
 """Whether a gate is to be evaluated."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskedGate:
-    """A gate to be evaluated, and the rows that it looks at."""
-
-    gate: Gate
-    """Its eval function as a whole name."""
-    confidence: float | None = None
-    """As `GateResult` has it."""
-    row_indices: tuple[int, ...] | None = None
-    """By their position in the data file; None: all rows."""
-    problem: str | None = None
-    """Why nothing can be measured, if so."""
-
-
 def evaluate_suite(
     suite: SuiteResult,
-    gates: Sequence[AskedGate],
+    gates: Sequence[Gate],
     rows: PlannedRows,
     *,
     baseline: Baseline | None,
+    no_baseline: str,
     confidence: float | None,
     pairs: int = 1,
 ) -> SuiteResult:
     """Return the suite with a result for each gate, and with what changed against a baseline.
 
-    `confidence` is that of the comparison's intervals, which hold for so many `pairs` together;
-    None: the usual. Raises GateError when a gate does not suit the suite.
+    The gates have whole names of eval functions. `no_baseline`: why nothing can be measured of a
+    difference without one. The comparison's intervals hold for so many `pairs` together; where no
+    `confidence` is given they have the usual one. Raises GateError when a gate does not suit the
+    suite.
     """
+    from ...verdicts import POINT_ESTIMATES
     from ..score_table import score_table_of
+    from .evaluate import evaluate
+    from .result import unmeasured
 
-    functions = [asked.gate.eval_fn for asked in gates if asked.gate.eval_fn]
-    table = score_table_of(suite, rows, functions)
+    table = score_table_of(suite, rows, [gate.eval_fn for gate in gates if gate.eval_fn])
     if baseline is not None:
         from ..aggregate import CONFIDENCE
         from ..baseline import compared
@@ -66,28 +55,18 @@ def evaluate_suite(
         level = confidence or CONFIDENCE
         report = compared(suite, table, baseline=baseline, confidence=level, pairs=pairs)
         suite = replace(suite, baseline=report)
-    results = tuple(_evaluate(asked, table, baseline) for asked in gates)
-    return replace(suite, verdicts=results)
 
+    def result_of(gate: Gate) -> GateResult:
+        if gate.against_baseline and baseline is None:
+            result = unmeasured(gate, no_baseline)
+        else:
+            other = None if baseline is None else baseline.table
+            result = evaluate(gate, table, confidence=confidence, baseline=other)
+        if result.low is None or confidence == POINT_ESTIMATES:
+            return replace(result, confidence=confidence)
+        return result
 
-def _evaluate(asked: AskedGate, table: ScoreTable, baseline: Baseline | None) -> GateResult:
-    from ...verdicts import POINT_ESTIMATES
-    from .decide import unmeasured
-    from .evaluate import evaluate
-
-    if asked.problem is not None:
-        result = unmeasured(asked.gate, asked.problem)
-    else:
-        result = evaluate(
-            asked.gate,
-            table,
-            confidence=asked.confidence,
-            baseline=None if baseline is None else baseline.table,
-            rows=None if asked.row_indices is None else table.rows.places(asked.row_indices),
-        )
-    if result.low is None or asked.confidence == POINT_ESTIMATES:
-        result = replace(result, confidence=asked.confidence)
-    return replace(result, row_indices=asked.row_indices)
+    return replace(suite, verdicts=tuple(map(result_of, gates)))
 
 
 class GateEvaluator:
@@ -156,37 +135,26 @@ class GateEvaluator:
         from .parser import resolved
 
         baseline = self.baselines.get(info.name)
-        known = self._rows.get(info.name)
         return tuple(
             resolved(
                 gate,
                 eval_fns=_functions(gate, info, eval_fns),
                 n=info.n,
-                columns=known.columns if known is not None and gate.where else None,
                 baseline_n=None if baseline is None else baseline.suite.info.n,
                 has_baseline=self._has_baseline or info.candidate_of is not None,
-                is_part=_is_part(info),
             )
             for gate in gates
         )
 
     def check(self, info: SuiteInfo) -> None:
         """Raises GateError when a gate does not suit the suite, nor its data."""
-        if any(gate.where for gate in self._gates):
-            self.rows(info)
         self.gates(info)
 
     def rows(self, info: SuiteInfo) -> PlannedRows:
-        """The suite's rows, with the columns that gates slice by."""
+        """The suite's rows, read once."""
         rows = self._rows.get(info.name)
         if rows is None:
-            wanted = {gate.where.column for gate in self._gates if gate.where}
-            rows = self._rows_of(info, wanted)
-            if _is_part(info):
-                from ..planned_rows import with_columns
-
-                rows = with_columns(rows, wanted)
-            self._rows[info.name] = rows
+            rows = self._rows[info.name] = self._rows_of(info)
         return rows
 
     def evaluated(self, result: EvalResult, *, selected: Selected, digests: bool) -> EvalResult:
@@ -220,19 +188,14 @@ class GateEvaluator:
             pairs, baseline = pair_of(suite, every, self.rows)
         if not gates and baseline is None:
             return suite
-        asked = [self._ask_gate(gate, suite.info, baseline) for gate in gates]
-        rows = self.rows(suite.info)
         return evaluate_suite(
-            suite, asked, rows, baseline=baseline, confidence=self.confidence, pairs=pairs
-        )
-
-    def _ask_gate(self, gate: Gate, info: SuiteInfo, baseline: Baseline | None) -> AskedGate:
-        rows, problem = self.rows(info), "there is no earlier evaluation to compare with"
-        return AskedGate(
-            gate,
-            self.confidence,
-            row_indices=rows.where(gate.where.column, gate.where.value) if gate.where else None,
-            problem=problem if gate.against_baseline and baseline is None else None,
+            suite,
+            gates,
+            self.rows(suite.info),
+            baseline=baseline,
+            no_baseline="there is no earlier evaluation to compare with",
+            confidence=self.confidence,
+            pairs=pairs,
         )
 
 
@@ -260,10 +223,6 @@ def _named(info: SuiteInfo) -> list[tuple[str, str]]:
     """Return the names by which a gate may call a candidate."""
     agents = dict.fromkeys([info.agent, info.agent.rpartition(":")[2]])
     return [("model", info.model), *(("agent", agent) for agent in agents)]
-
-
-def _is_part(info: SuiteInfo) -> bool:
-    return bool(info.settings.get("shard"))
 
 
 def _parsed(gates: Sequence[str]) -> tuple[Gate, ...]:

@@ -1,4 +1,4 @@
-"""How sure a difference is: rows measured twice, one difference a row.
+"""How sure a difference is, and how small a one is shown: rows measured twice.
 
 One method gives interval and p, so that neither contradicts the other. Knows neither reports nor
 gates.
@@ -22,6 +22,15 @@ METHOD = "agresti-min"
 
 HALF_ADDED_ROWS = 4.0
 """With so many rows away from the commonest difference, one row is added instead of two."""
+
+
+POWER = 0.8
+"""The chance with which the difference is shown."""
+
+LEAST_AWAY = 10
+"""With fewer rows that differ otherwise than most do, the spread is not known well enough."""
+
+_STEPS = 200
 
 
 def paired(differences: Floats, *, confidence: float = 0.95, span: float = 1.0) -> Paired:
@@ -74,27 +83,6 @@ class Padded:
         return self.rows - 1 if self.rows > 1 else math.inf
 
 
-def widest_paired(lows: Floats, highs: Floats, *, confidence: float) -> tuple[float, float]:
-    """Return limits that no interval of `paired` passes while each difference is in its span.
-
-    All spans lie within -1..1. The centre moves towards 0 and the error grows with the rows that
-    are added, between `8 / (N + 4)` and 2: each is taken at its worst.
-    """
-    rows = len(lows)
-    least, most = rows + added_rows(rows), rows + added_rows(0)
-    sums = math.fsum(lows.tolist()), math.fsum(highs.tolist())
-    low, high = (
-        min(total / whole for total in sums[:1] for whole in (least, most)),
-        max(total / whole for total in sums[1:] for whole in (least, most)),
-    )
-    nearest = max(low, -high, 0.0)
-    squares = math.fsum((abs(lows).clip(abs(highs)) ** 2).tolist())
-    square = max((squares + (whole - rows) / 2.0) / whole for whole in (least, most))
-    error = math.sqrt(max(0.0, square - nearest * nearest) / least)
-    reach = student_t.two_sided(confidence, rows - 1 if rows > 1 else math.inf) * error
-    return max(-1.0, min(mean(lows), low - reach)), min(1.0, max(mean(highs), high + reach))
-
-
 def added_rows(away: float) -> float:
     """Return how many rows are added where so many differ otherwise than most do."""
     return 2.0 * HALF_ADDED_ROWS / (away + HALF_ADDED_ROWS)
@@ -103,3 +91,56 @@ def added_rows(away: float) -> float:
 def _away(differences: Floats) -> int:
     """How many rows differ otherwise than most do; what differs by rounding alone is equal."""
     return len(differences) - max(Counter(differences.round(9).tolist()).values())
+
+
+def smallest_fall(
+    then: Floats, now: Floats, *, margin: float, confidence: float, span: float = 1.0
+) -> float | None:
+    """Return the smallest true fall that puts the whole interval below -`margin`, 4 times of 5.
+
+    `then` and `now` have one value a row; with a span of 1 they are shares. The fall is
+    `margin + (t(1 - a/2) + t(0.8)) s`, s being the standard error of the paired difference and t
+    that of N - 1 degrees of freedom: Cohen 1988, Statistical Power Analysis, 2.3, for pairs. Since
+    `paired` adds rows without a difference, it is taken (N + A) / N times.
+
+    A share that falls has another spread than it had, and the s of the fall decides (Connor 1987,
+    Biometrics 43:207). It is computed as if every row fell by the same part d / m of itself, m
+    being the mean of all values, and M the mean product of a row's two: half of the variance of the
+    differences is the noise of the session that fell, changed in the ratio of `r m - r^2 M` to
+    `m - M` with r = 1 - d / m; and the falls of the rows differ by `(d / m)^2 (M - m^2)`. With more
+    noise, as many more rows move, and fewer are added.
+
+    None where fewer than `LEAST_AWAY` rows move, or where nothing can fall so far.
+    """
+    padded = Padded.of((now - then) / span)
+    if padded.away < LEAST_AWAY:
+        return None
+    t = student_t.two_sided(confidence, padded.freedom)
+    t += student_t.quantile(POWER, padded.freedom)
+    rows = padded.rows
+    if span != 1.0:
+        scale = (rows + added_rows(padded.away)) / rows
+        return _positive((margin / span + t * padded.error) * scale * span)
+    centre, product = (mean(then) + mean(now)) / 2.0, mean(then * now)
+    variance = float((now - then).var())
+    fall = 0.0
+    for _ in range(_STEPS):
+        part = fall / centre
+        left = 1.0 - part
+        noise = (1.0 + (left * centre - left * left * product) / (centre - product)) / 2.0
+        added = added_rows(min(rows - 1.0, padded.away * max(1.0, noise)))
+        whole = rows + added
+        spread = variance * noise + part * part * max(0.0, product - centre * centre)
+        square = ((spread + fall * fall) * rows + added / 2.0) / whole
+        error = ((square - (fall * rows / whole) ** 2) / whole) ** 0.5
+        found = (margin + t * error) * whole / rows
+        if found > centre:
+            return None
+        if abs(found - fall) < 1e-6:
+            return _positive(found)
+        fall = max(0.0, found)
+    return None
+
+
+def _positive(fall: float) -> float | None:
+    return fall if fall > 0.0 else None

@@ -9,7 +9,7 @@ import {
   meanScore,
   shownRun,
   spent,
-} from "./select.js";
+} from "./filter.js";
 import { el, line, number, seconds, visible } from "./text.js";
 
 const BEYOND = 12;

@@ -12,12 +12,11 @@ from click.testing import CliRunner, Result
 
 from osmosis_cli.main import cli
 from pytest_osmosis.analysis.aggregate import aggregate
-from pytest_osmosis.analysis.breakdown import breakdown_of
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.score_table import score_table_of
 from pytest_osmosis.reports import json_writer as report
-from pytest_osmosis.reports.json_reader import read_report
+from pytest_osmosis.reports.json_reader import read_result
 from pytest_osmosis.run_result import DECIDED
 from pytest_osmosis.suite_results import SuiteResult, Usage
 from tests.support.made_results import result_of, suite_of
@@ -60,8 +59,8 @@ def test_merged_shards_are_the_whole(count: int):
     assert done.exit_code == 1, "a run did not pass, and no gate decides"
     assert json.loads(Path("whole.json").read_text())["summary"]["verdict"] == "failed"
     write("expected.json", WHOLE)
-    [merged] = read_report(Path("whole.json")).suites
-    [expected] = read_report(Path("expected.json")).suites
+    [merged] = read_result(Path("whole.json")).suites
+    [expected] = read_result(Path("expected.json")).suites
     assert merged == expected
     assert "report: whole.json" in done.output
     assert "shard" not in Path("whole.json").read_text()
@@ -72,7 +71,7 @@ def test_what_was_used_before_runs_were_repeated_is_that_of_all_shards():
     for number, before in enumerate(used, 1):
         write(f"s{number}.json", replace(shard(number, 3), repeated=before))
     merge("s1.json", "s2.json", "s3.json")
-    [merged] = read_report(Path("whole.json")).suites
+    [merged] = read_result(Path("whole.json")).suites
     assert merged.repeated == Usage(3, 10, 2, 0.25, 2)
 
 
@@ -99,21 +98,6 @@ def test_conversations_are_joined_and_none_of_another_report_stays():
     Path("s2.trajectories.jsonl").mkdir()
     done = merge(*names)
     assert "s2.trajectories.jsonl: cannot be read: Is a directory" in done.output
-
-
-def test_figures_by_a_column_are_those_of_the_rows_of_all_shards():
-    def by_level(suite: SuiteResult) -> SuiteResult:
-        levels = {0: ["a"], 1: ["b"], 2: ["a"], 3: ["b"]}
-        rows_of = {
-            name: [row.row_index for row in suite.rows if name in levels.get(row.row_index, ["a"])]
-            for name in ("a", "b")
-        }
-        found = breakdown_of(suite, "level", rows_of, confidence=None)
-        return replace(suite, breakdowns=(found,))
-
-    merge(*(write(f"s{i}.json", by_level(shard(i, 2))) for i in (1, 2)))
-    [merged] = read_report(Path("whole.json")).suites
-    assert merged.breakdowns == by_level(merged).breakdowns
 
 
 def test_it_has_the_environment_and_the_longest_time():
@@ -224,16 +208,6 @@ def test_the_confidence_is_that_of_whichever_shard_tells_it():
     assert merge(*names).exit_code == 0
     [told] = json.loads(Path("whole.json").read_text())["gates"]
     assert (told["confidence"], told["figure"]["confidence"]) == (0.5, 0.5)
-
-
-def test_a_slice_that_a_shard_does_not_tell_is_not_guessed():
-    gate = "mean >= 0.1 where kind = hard"
-    whole = [
-        gated(i, "mean >= 0.1", gate=gate, row_indices=rows) for i, rows in ((1, [0]), (2, None))
-    ]
-    done = merge(*whole)
-    assert done.exit_code == 8
-    assert "the shards do not say which rows it looks at" in done.output
 
 
 def test_a_gate_that_cannot_be_read_is_told():

@@ -7,7 +7,6 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -162,27 +161,6 @@ def test_a_child_that_leaves_the_group_is_not_waited_for(project: Project) -> No
         assert run(project, body, agent_timeout="60").outcomes == {"passed": 1}
     finally:
         os.kill(int((project.path / "pids").read_text()), signal.SIGKILL)
-
-
-@pytest.mark.slow
-@each_mode
-def test_a_session_that_is_killed_leaves_no_program_behind(project: Project, workers: int) -> None:
-    project.rows("a")
-    body = (
-        "import subprocess, time\n"
-        f"child = {CHILD}\n"
-        'open("new", "w").write(f"{os.getpid()} {child.pid}")\n'
-        'os.rename("new", "pids")\n'
-        "asked(request['messages'])\n"
-        "child.wait()\n"
-    )
-    options = project.options(f"-n{workers}", agent=command(project, body))
-    session = subprocess.Popen([sys.executable, "-m", "pytest", *options], cwd=project.path)
-    assert project.endpoint.wait_until(lambda seen: seen.requests == 1, timeout_s=60)
-    session.kill()
-    session.wait()
-    for pid in (project.path / "pids").read_text().split():
-        assert ended(int(pid))
 
 
 def ended(pid: int) -> bool:

@@ -43,7 +43,7 @@ ELSEWHERE = {
         for name in (
             "user_code.command", "user_code.child_process", "analysis.baseline",
             "analysis.comparison", "analysis.gates.early_stopping", "analysis.gates.evaluate",
-            "analysis.gates.open_gates", "analysis.gates.parser", "analysis.gates.result",
+            "analysis.gates.parser", "analysis.gates.result",
             "dataset.parquet", "reports.html", "reports.json_writer", "reports.markdown",
             "rollouts.rescore",
         )

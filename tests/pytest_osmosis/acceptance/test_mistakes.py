@@ -84,11 +84,6 @@ WRONG: list[tuple[Given, str]] = [
     (["--osmosis-rows=@"], "--osmosis-rows '@': expected a JSON report behind the @, such as"),
     (["--osmosis-rows=@no.json"], "no.json: cannot be read: No such file or directory"),
     (["--osmosis-rows=@data.jsonl"], "data.jsonl: not a JSON report: "),
-    (
-        ["--osmosis-by=levl"],
-        "--osmosis-by 'levl': data.jsonl: the data have no column 'levl', "
-        "only ground_truth, level, system_prompt, user_prompt; did you mean 'level'?",
-    ),
     ({"shard": "4/3"}, "expected I/K, such as 2/4 for the second of four shards"),
     ({"shard": "a/b"}, "expected I/K, such as 2/4 for the second of four shards"),
     (["--osmosis-system-prompt-file=no.txt"], "no.txt': No such file"),
@@ -161,7 +156,7 @@ WRONG: list[tuple[Given, str]] = [
     *(([f"{name}=x"], name) for name in ("--base-url", "--model", "--api-key")),  # are others'
     (["--osmosis-modle=x"], "--osmosis-modle: no such option; did you mean --osmosis-model?"),
     # Gates and baselines.
-    (["--osmosis-gate=mean > 0 where levle = x"], "did you mean 'level'?"),
+    (["--osmosis-gate=mean > 0 where level = x"], "for a gate on some rows, give them a data file"),
     (["--osmosis-gate=mean - baseline > 0"], "there is no baseline: name one with --osmosis-"),
     (["--osmosis-baseline=no.json"], "no.json: cannot be read: No such file or directory"),
     (["--osmosis-baseline=torn.json"], "torn.json: not a JSON report"),

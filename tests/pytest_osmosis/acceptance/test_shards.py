@@ -32,15 +32,6 @@ def test_shards_divide_what_is_selected_and_share_its_digest(project: Project):
             assert part.row_digest(row_index) == whole.row_digest(row_index)
 
 
-def test_rows_of_a_shard_can_be_named_by_a_hook(project: Project):
-    project.rows(*"abcde")
-    project.write(
-        "conftest.py", "def pytest_osmosis_row_name(row, row_index): return f'named-{row_index}'"
-    )
-    session = project.run("--osmosis-no-journal", shard="2/2")
-    assert [row["row_id"] for row in session.report["rows"]] == ["named-1", "named-3"]
-
-
 @pytest.mark.fault("two sessions have one report or one evaluation")
 @pytest.mark.slow
 def test_shards_run_beside_each_other_and_each_resumes_its_own_runs(

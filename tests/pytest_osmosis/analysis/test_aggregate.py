@@ -11,7 +11,6 @@ import pytest
 
 from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.analysis.comparison import compare
-from pytest_osmosis.analysis.gates.early_stopping import saved
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import GateError, parse_gate
 from pytest_osmosis.analysis.metrics import METRICS, Definition, Metric, summary_metrics
@@ -22,7 +21,7 @@ from pytest_osmosis.reports.json_reader import checked
 from pytest_osmosis.reports.json_reader import result_of as result_of_json
 from pytest_osmosis.reports.json_writer import document_of
 from pytest_osmosis.reports.markdown import render as render_markdown
-from pytest_osmosis.reports.terminal import summary
+from pytest_osmosis.reports.summary import summary
 from pytest_osmosis.suite_results import SuiteResult, Usage
 from tests.support.made_results import EXACT, info, result_of, suite_of
 
@@ -130,7 +129,6 @@ def test_a_run_whose_calls_were_not_answered_cost_nothing_and_a_lost_one_is_not_
     suite = aggregate(info(n=4), [*RUNS[:3], unanswered], selected=4)
     assert suite.used.unknown_cost == 0
     assert evaluate(gate, score_table_of(suite)).sentence() == "0.003"
-    assert saved(result_of(replace(suite, selected=8))).cost_usd == pytest.approx(0.003)
     lost = replace(unanswered, error_type="worker_lost", tokens=None)
     suite = aggregate(info(n=4), [*RUNS[:3], lost], selected=4)
     assert suite.used.unknown_cost == evaluate(gate, score_table_of(suite)).unknown == 1
@@ -295,5 +293,5 @@ def test_a_narrow_summary_leaves_out_the_middle_k_of_every_metric_that_takes_one
         }
 
     assert ks(200) == {"pass@": [1, 3, 5, 10, 12], "pass^": [1, 3, 5, 10, 12]}
-    assert ks(100) == {"pass@": [1, 3, 12], "pass^": [1, 3, 12]}
+    assert ks(100) == {"pass@": [1, 3, 5, 12], "pass^": [1, 3, 12]}
     assert ks(80) == {"pass@": [1, 12], "pass^": [1, 12]}

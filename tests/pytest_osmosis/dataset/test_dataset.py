@@ -258,14 +258,6 @@ class TestWrongRows:
         assert message.count("\n  line ") == 20
         assert message.endswith("\n  and 25 more")
 
-    def test_reading_ends_at_a_thousand_wrong_rows(self, write):
-        message = refusal(write(b"[" + b"{}, " * 1000 + b"not read", "d.json"))
-        assert message.startswith("d.json: the first 1,000 rows: 'system_prompt' and")
-        message = refusal(write(GOOD + b"1\n" * 5000))
-        told = "data.jsonl: 1,000 rows cannot be used; what follows them was not read\n"
-        assert message.startswith(told)
-        assert message.endswith("\n  and 980 more")
-
     def test_columns_that_all_rows_lack_are_told_once(self, write):
         said = "'user_prompt' is missing (columns: system_prompt, x)"
         rows = [{"system_prompt": "s", "x": i} for i in range(12)]

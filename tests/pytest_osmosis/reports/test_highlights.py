@@ -9,12 +9,11 @@ from pytest_osmosis.reports.highlights import (
     error_kind,
     lowest_rows,
     row_name,
-    slow_runs,
     some_error_kinds,
     unscored_rows,
 )
 from pytest_osmosis.reports.markdown import render
-from pytest_osmosis.reports.terminal import summary
+from pytest_osmosis.reports.summary import summary
 from pytest_osmosis.run_result import RunResult
 from tests.support.made_results import EXACT, result_of, suite_of
 
@@ -78,21 +77,6 @@ def test_the_terminal_and_markdown_name_the_lowest_rows_in_one_order():
     assert "lowest rows: row-1 1/2, row-0 1/2" in summary(result_of(suite))
     markdown = render(result_of(suite))
     assert markdown.index("<code>row-1</code>") < markdown.index("<code>row-0</code>")
-
-
-def slowed(*seconds: float):
-    suite = suite_of([[1.0]] * len(seconds))
-    runs = [
-        replace(row.runs[0], duration_ms=round(s * 1000))
-        for row, s in zip(suite.rows, seconds, strict=True)
-    ]
-    return aggregate(suite.info, runs, selected=len(runs))
-
-
-def test_slow_runs_are_named_only_where_some_are_much_slower():
-    assert slow_runs(slowed(1.0, 9.5, 1.2, 3.0)) == ["row-1 9.5 s", "row-3 3.0 s", "row-2 1.2 s"]
-    assert slow_runs(slowed(9.0, 9.5, 9.2)) == []
-    assert slow_runs(slowed(0.01, 0.5, 0.01)) == []
 
 
 def test_errors_have_kinds_and_the_rare_ones_are_summed_up():

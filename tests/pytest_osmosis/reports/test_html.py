@@ -15,7 +15,7 @@ from osmosis_ai.messages import text_of
 from osmosis_cli.eval.viewer.pages import beside
 from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.reports import html, page_assets
-from pytest_osmosis.reports.charts import charts_of
+from pytest_osmosis.reports.formats import no_sections
 from pytest_osmosis.reports.page_data import packed
 from pytest_osmosis.run_result import RolloutRecord, RunId
 from pytest_osmosis.suite_results import EvalResult, RowData
@@ -158,7 +158,7 @@ def test_no_more_is_read_than_there_is_room_for():
         read.append(run)
         return RolloutRecord(runs[run.row_index], messages=[{"role": "user", "content": "a"}])
 
-    found = packed(runs, conversation, {}, room=10)
+    found = packed(runs, conversation, no_sections, room=10)
     assert (found.left_out, found.places, found.parts) == (200, {}, [])
     assert len(read) == 64
 
@@ -168,9 +168,9 @@ def test_frames_are_those_of_the_item_without_the_conversation():
     frames = "Traceback (most recent call last):\n  File 'agent.py'\nLookupError: drawer"
     printed = f"{frames}\n\n  user       What?\n\n  0 turns"
     sections = {RunId("data.jsonl", 0, 0): printed}
-    page = rendered(result, sections, conversations(result, frames=frames))
+    page = rendered(result, sections.get, conversations(result, frames=frames))
     assert page.read(0, 0)["frames"] == frames
-    page = rendered(result, sections, lambda run: None)
+    page = rendered(result, sections.get, lambda run: None)
     assert page.read(0, 0)["frames"] == printed
 
 
@@ -202,45 +202,13 @@ def test_what_a_run_took_is_of_the_runs_that_say_it():
     assert "0.95 s" in text and "longest 1.45 s" in text
 
 
-def test_charts_say_in_words_what_they_show():
-    [chart] = charts_of(suite_of([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]))
-    assert chart.scores is None  # the table of figures says it
-    [chart] = charts_of(suite_of([[1.0, 0.5, 1.0], [1.0, 1.0, 1.0]]))
-    assert chart.scores is not None and chart.rows is not None and chart.curve is not None
-    assert chart.scores.summary == "1 run at 0.5, 5 runs at 1"
-    assert [bar.state for bar in chart.scores.bars] == ["failed", "passed"]
-    assert chart.rows.summary == "1 row passed 2 of 3 times, 1 row passed 3 of 3 times"
-    assert [line.name for line in chart.curve.lines] == ["pass@k", "pass^k"]
-    assert chart.curve.summary.startswith("pass@1 0.833")
-
-
-def test_many_different_scores_are_put_into_bars_of_equal_width():
-    [chart] = charts_of(suite_of([[number / 99] for number in range(100)]))
-    assert chart.scores is not None and chart.rows is None and chart.curve is None
-    assert [bar.count for bar in chart.scores.bars] == [5] * 20
-    assert chart.scores.bars[0].label == "0" and chart.scores.bars[-1].label == "1"
-    assert not charts_of(suite_of([["503"]]))
-    assert charts_of(suite_of([[1.5e308, -1.5e308, *map(float, range(30))]]))
-
-
-def test_rows_of_many_runs_share_bars_but_for_none_and_all_passed():
-    scores = [[0.0] * 100, [1.0] * 100, [1.0] * 99 + [0.0], [1.0] * 2 + [0.0] * 98]
-    [chart] = charts_of(suite_of(scores))
-    assert chart.rows is not None
-    assert chart.rows.summary == (
-        "1 row passed 0 of 100 times, 1 row passed 1 .. 3 of 100 times, "
-        "1 row passed 97 .. 99 of 100 times, 1 row passed 100 of 100 times"
-    )
-    assert sum(bar.count for bar in chart.rows.bars) == 4
-
-
 def test_it_says_where_it_ran_and_survives_half_characters(tmp_path: Path):
     environment = {
         "command_line": "pytest --osmosis-n 5", "versions": {"python": "3.11"},
         "platform": "Linux", "git": {"commit": "ab12", "dirty": True},
     }  # fmt: skip
     result = result_of(suite_of([[0.0]], answer="\ud800 \x1b[31m"), environment=environment)
-    html.write(result, tmp_path / "page.html", {}, conversations(result, "\ud800 \x1b"))
+    html.write(result, tmp_path / "page.html", no_sections, conversations(result, "\ud800 \x1b"))
     page = page_of(tmp_path / "page.html")
     assert "pytest --osmosis-n 5" in page.text
     assert "ab12 and changes" in page.text

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_osmosis.analysis.breakdown import breakdown_of
+import pytest_osmosis
 from pytest_osmosis.reports import json_writer as report
 from pytest_osmosis.reports.json_models import Report
-from pytest_osmosis.reports.json_reader import UnreadableReport, read_report, read_row_indices
-from pytest_osmosis.suite_results import Saved, Usage
+from pytest_osmosis.reports.json_reader import UnreadableReport, read_result, read_row_indices
+from pytest_osmosis.suite_results import Usage
 from pytest_osmosis.verdicts import (
     BaselineReport,
     Change,
@@ -49,13 +49,24 @@ def test_what_was_written_is_read(tmp_path):
     ]
     for written in (result_of(suites[0]), result_of(*suites)):
         report.write(written, tmp_path / "out.json")
-        read = read_report(tmp_path / "out.json")
+        read = read_result(tmp_path / "out.json")
         assert read.duration_ms == written.duration_ms
         for ours, theirs in zip(read.suites, written.suites, strict=True):
             assert ours.rows == theirs.rows
             assert ours.functions == theirs.functions
             assert ours.info == theirs.info
             assert ours.selected == theirs.selected
+
+
+def test_read_report_gives_the_models_of_what_was_written(tmp_path):
+    report.write(result_of(suite_of([[1.0, 0.5]], answer="391")), tmp_path / "out.json")
+    read = pytest_osmosis.read_report(str(tmp_path / "out.json"))
+    assert read.summary.eval_fns[EXACT].mean == 0.75
+    assert [(run.scores, run.answer) for row in read.rows for run in row.runs] == [
+        ({EXACT: 1.0}, "391"), ({EXACT: 0.5}, "391"),
+    ]  # fmt: skip
+    with pytest.raises(UnreadableReport, match="cannot be read: No such file"):
+        pytest_osmosis.read_report(tmp_path / "none.json")
 
 
 @pytest.mark.parametrize("answer", [NASTY, "\ud800 \x9b31m", "\x9b31m \x7f \u2028 \U0001f600 \\"])
@@ -86,7 +97,7 @@ def test_what_is_written_is_what_the_models_define_field_by_field(several):
     interval = Interval(0.1, 0.9, "t", 0.95)
     gate = GateResult(
         "mean >= 0.5", "mean", EXACT, ">=", 0.5, "failed", 0.4, 0.1, math.inf, interval, 2, 1, 9,
-        confidence=0.95, row_indices=(0,), detail="row-0",
+        confidence=0.95, detail="row-0",
     )  # fmt: skip
     change = Change(
         "row-0", 0, 0, Count(1, 3, 0), Count(3, 3, 0), 1 / 3, 1.0, 0.4, "regressed", "391", None
@@ -96,23 +107,22 @@ def test_what_is_written_is_what_the_models_define_field_by_field(several):
         (Comparison(EXACT, 2, (paired,), (change,), 1, 0),), ("n",), "old.json"
     )
     suite = suite_of([[1.0, 0.5], ["503", None]], settings={"seed": 3})
-    by = (breakdown_of(suite, "level", {"1": [0], "2": [1]}, confidence=0.95),)
     other = suite_of([[0.0]], name="other", baseline_of="data.jsonl")
     whole = replace(
-        suite, verdicts=(gate,), baseline=baseline, breakdowns=by, baseline_model_result=other,
+        suite, verdicts=(gate,), baseline=baseline, baseline_model_result=other,
         repeated=Usage(1, 5, 0, 0.5),
     )  # fmt: skip
     suites = [whole, suite_of([[0.25]], name="more.jsonl")] if several else [whole]
     git = {"commit": "4f1c", "branch": None, "dirty": None}
     environment = {"versions": {"a": "1"}, "platform": "x", "git": git, "command_line": "pytest"}
-    result = replace(result_of(*suites, environment=environment), saved=Saved(1, 4, 2.5, None))
+    result = result_of(*suites, environment=environment)
     document = report.document_of(result)
     assert Report.model_validate(document).model_dump() == document
 
 
 def test_the_contracted_core_is_enough(tmp_path):
     (tmp_path / "core.json").write_text(json.dumps(CORE))
-    [suite] = read_report(tmp_path / "core.json").suites
+    [suite] = read_result(tmp_path / "core.json").suites
     assert [run.passed for run in suite.rows[0].runs] == [True, False]
     assert [run.duration_ms for run in suite.rows[0].runs] == [1, 2]  # of an earlier version
     assert suite.functions[0].mean == 0.5
@@ -122,7 +132,7 @@ def test_the_contracted_core_is_enough(tmp_path):
 def test_fields_that_it_does_not_know_are_no_obstacle(tmp_path):
     later = {**CORE, "schema_version": 9, "weather": "fine"}
     (tmp_path / "later.json").write_text(json.dumps(later))
-    assert len(read_report(tmp_path / "later.json").suites) == 1
+    assert len(read_result(tmp_path / "later.json").suites) == 1
 
 
 @pytest.mark.parametrize(
@@ -140,7 +150,7 @@ def test_what_is_no_report_is_told_in_a_sentence(tmp_path, text, why):
     path = tmp_path / "r.json"
     path.write_text(text)
     with pytest.raises(UnreadableReport) as told:
-        read_report(path)
+        read_result(path)
     assert str(told.value).startswith(f"{path}: {why}")
 
 
@@ -174,14 +184,14 @@ def test_what_is_damaged_is_named(tmp_path, damage, why):
     path = tmp_path / "r.json"
     path.write_text(json.dumps({**CORE, **damage}))
     with pytest.raises(UnreadableReport) as told:
-        read_report(path)
+        read_result(path)
     assert str(told.value).startswith(f"{path}: not an evaluation's report: ")
     assert why in str(told.value)
 
 
 def test_a_report_that_is_not_there_is_told_too(tmp_path):
     with pytest.raises(UnreadableReport, match="cannot be read: No such file or directory"):
-        read_report(tmp_path / "r.json")
+        read_result(tmp_path / "r.json")
 
 
 def rows_of(*rows):

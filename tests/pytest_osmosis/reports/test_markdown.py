@@ -89,7 +89,7 @@ def test_a_fence_cannot_be_closed_from_within(text: str):
 def test_text_of_models_stays_within_its_fence_or_its_cell():
     suite = suite_of([[0.0]], answer=NASTY)
     sections = {RunId("data.jsonl", 0, 0): f"scored 0\n  assistant  {NASTY}"}
-    text = markdown.render(result_of(suite), sections)
+    text = markdown.render(result_of(suite), sections.get)
     outside = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
     assert outside != text
     assert "script" not in outside

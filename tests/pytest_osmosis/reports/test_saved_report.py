@@ -49,7 +49,8 @@ def test_what_the_baseline_model_said_is_not_taken_for_the_models(saved: SavedRe
     record = saved.conversations(run)
     assert record is not None
     assert [message["content"] for message in record.messages] == ["1 + 1?"]
-    assert "Asked of the other." not in saved.sections[run]
+    section = saved.sections(run)
+    assert section is not None and "Asked of the other." not in section
 
 
 def test_a_row_that_changed_has_the_runs_that_it_had(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.reports.terminal import summary
+from pytest_osmosis.reports.summary import summary
 from pytest_osmosis.run_result import DECIDED, REPORT_FIELD, RunResult
 from pytest_osmosis.session.recorder import Recorder
 from pytest_osmosis.spec import SessionSpec

@@ -426,12 +426,11 @@ class TestAgents:
         ("name", "kind"),
         [("app", "an object"), ("Other", "the class Other")],
     )
-    def test_something_else_is_refused_with_the_loops_there_are(self, project, name, kind):
+    def test_something_else_is_refused(self, project, name, kind):
         project(server=LOOP + "\n    app = object()\n    class Other: ...\n")
         assert self.refusal(f"server:{name}") == (
             f"is {kind}; expected a function, another callable, or a RolloutAgentLoop as an "
-            "instance or a class; "
-            "the module has 'agent_loop'"
+            "instance or a class"
         )
 
     def test_workflows_are_told_from_loops(self, project):

@@ -9,7 +9,6 @@ import pytest
 
 from pytest_osmosis.user_code.import_object import ImportingError
 from pytest_osmosis.user_code.load_agent import load_agent, load_agent_loop, load_grading
-from pytest_osmosis.user_code.user_hooks import UserHooks
 
 HEAD = """
 from abc import abstractmethod
@@ -40,7 +39,7 @@ def loaded(folder: Path, text: str) -> str:
     """The name of the class of the agent that a file's name alone stands for."""
     file = folder / "rollout.py"
     file.write_text(HEAD + text)
-    agent = load_agent("rollout.py", roots=[folder], hooks=UserHooks()).agent
+    agent = load_agent("rollout.py", roots=[folder]).agent
     inner = getattr(agent, "workflow", None) or getattr(agent, "loop", None)
     return type(inner).__name__
 
@@ -123,7 +122,7 @@ def test_a_file_that_serves_a_workflow_of_another_module_is_that_workflow(
     (tmp_path / "rollout.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "parts", raising=False)
-    found = load_agent(name, roots=[tmp_path], hooks=UserHooks())
+    found = load_agent(name, roots=[tmp_path])
     monkeypatch.delitem(sys.modules, "parts")
     workflow = found.agent.workflow
     assert (type(workflow).__name__, workflow.config.name) == ("Chosen", "given")
@@ -138,7 +137,7 @@ def test_of_several_backends_one_must_be_named(tmp_path: Path):
     text += "one, two = (LocalBackend(workflow=each) for each in (Chosen, Other))\n"
     with pytest.raises(ImportingError, match=r"has several agents \(one, two\); name one: "):
         loaded(tmp_path, text)
-    found = load_agent("rollout.py:two", roots=[tmp_path], hooks=UserHooks())
+    found = load_agent("rollout.py:two", roots=[tmp_path])
     assert type(found.agent.workflow).__name__ == "Other"
 
 

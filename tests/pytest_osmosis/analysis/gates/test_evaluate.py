@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from pytest_osmosis.analysis.gates.evaluate import evaluate
-from pytest_osmosis.analysis.gates.parser import GateError, Slice, parse_gate, resolved
+from pytest_osmosis.analysis.gates.parser import GateError, parse_gate, resolved
 from pytest_osmosis.analysis.gates.result import exit_status, holds, outcome_between
-from pytest_osmosis.analysis.planned_rows import reads_as
 from pytest_osmosis.analysis.score_table import ScoreTable
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
 from pytest_osmosis.verdicts import POINT_ESTIMATES
@@ -38,39 +37,28 @@ def outcome(text, tally, **settings):
 
 
 @pytest.mark.parametrize(
-    ("text", "metric", "k", "eval_fn", "operator", "threshold", "where"),
+    ("text", "metric", "k", "eval_fn", "operator", "threshold"),
     [
-        ("pass@5 >= 0.9", "pass@", 5, None, ">=", 0.9, None),
-        ("pass^3>=90%", "pass^", 3, None, ">=", 0.9, None),
-        ("pass @ 10 > 99.5 %", "pass@", 10, None, ">", 0.995, None),
-        ("mean[rewards:f] <= -0.02", "mean", None, "rewards:f", "<=", -0.02, None),
-        ("mean [ path/to my.py:f ] < 1e-3", "mean", None, "path/to my.py:f", "<", 0.001, None),
-        ("errors == 0", "errors", None, None, "==", 0.0, None),
-        ("scored>=.99", "scored", None, None, ">=", 0.99, None),
-        ("rows@0 == 0", "rows@0", None, None, "==", 0.0, None),
-        ("min > 0", "min", None, None, ">", 0.0, None),
-        ("each row >= 8/10", "each row", None, None, ">=", 0.8, None),
-        ("each  row[f:g] > 2 / 3", "each row", None, "f:g", ">", 2 / 3, None),
-        ("cost_usd <= 5", "cost_usd", None, None, "<=", 5.0, None),
-        ("tokens < 1e6", "tokens", None, None, "<", 1e6, None),
-        ("p95_duration_s <= 30", "p95_duration_s", None, None, "<=", 30.0, None),
-        ("mean>=1 where a=b", "mean", None, None, ">=", 1.0, Slice("a", "b")),
-        (
-            "mean>=1 where kind = very hard",
-            "mean",
-            None,
-            None,
-            ">=",
-            1.0,
-            Slice("kind", "very hard"),
-        ),
-        ("mean>=1 where 'a b' = \"c = d\"", "mean", None, None, ">=", 1.0, Slice("a b", "c = d")),
+        ("pass@5 >= 0.9", "pass@", 5, None, ">=", 0.9),
+        ("pass^3>=90%", "pass^", 3, None, ">=", 0.9),
+        ("pass @ 10 > 99.5 %", "pass@", 10, None, ">", 0.995),
+        ("mean[rewards:f] <= -0.02", "mean", None, "rewards:f", "<=", -0.02),
+        ("mean [ path/to my.py:f ] < 1e-3", "mean", None, "path/to my.py:f", "<", 0.001),
+        ("errors == 0", "errors", None, None, "==", 0.0),
+        ("scored>=.99", "scored", None, None, ">=", 0.99),
+        ("rows@0 == 0", "rows@0", None, None, "==", 0.0),
+        ("min > 0", "min", None, None, ">", 0.0),
+        ("each row >= 8/10", "each row", None, None, ">=", 0.8),
+        ("each  row[f:g] > 2 / 3", "each row", None, "f:g", ">", 2 / 3),
+        ("cost_usd <= 5", "cost_usd", None, None, "<=", 5.0),
+        ("tokens < 1e6", "tokens", None, None, "<", 1e6),
+        ("p95_duration_s <= 30", "p95_duration_s", None, None, "<=", 30.0),
     ],
 )
-def test_a_gate_is_read(text, metric, k, eval_fn, operator, threshold, where):
+def test_a_gate_is_read(text, metric, k, eval_fn, operator, threshold):
     gate = parse_gate(text)
     assert (gate.metric.kind, gate.metric.k, gate.eval_fn) == (metric, k, eval_fn)
-    assert (gate.operator, gate.threshold, gate.where) == (operator, threshold, where)
+    assert (gate.operator, gate.threshold) == (operator, threshold)
     assert not gate.against_baseline
 
 
@@ -88,7 +76,7 @@ def test_a_gate_may_compare_with_the_baseline(text):
         ("pass@1 >= 90", "pass@1 is at most 1, and never >= 90; did you mean 90%?"),
         ("pass^2[f] > 50.5", "did you mean 50.5%?"),
         ("each row >= 80", "did you mean 80%?"),
-        ("scored == 100 where a = b", "scored is at most 1, and never == 100; did you mean 100%?"),
+        ("scored == 100", "scored is at most 1, and never == 100; did you mean 100%?"),
         ("pass@1 - baseline >= 2", "did you mean 2%?"),
         ("each row >= 8/5", "each row is at most 1, and never >= 8/5"),
         ("pass@1 >= 900", "pass@1 is at most 1, and never >= 900"),
@@ -145,8 +133,7 @@ def test_a_gates_name_is_its_text_with_single_blanks():
         ("mean >= nan", "before 'nan'"),
         ("mean >= inf", "before 'inf'"),
         ("mean >= 1.2.3", "before '1.2.3'"),
-        ("mean >= 1 when a = b", "expected 'where COLUMN = VALUE'"),
-        ("mean >= 1 where a", "expected 'where COLUMN = VALUE'"),
+        ("mean >= 1 where a = b", "with 'where a = b'; for a gate on some rows, give them a data"),
         ("mean[] >= 1", "hold no eval function"),
         ("mean[f >= 1", "expected one of"),
         ("tokens[f] <= 1", "takes no [eval function]"),
@@ -157,8 +144,8 @@ def test_a_gates_name_is_its_text_with_single_blanks():
         (f"pass@{'9' * 5000} >= 1", "no whole number K from 1 up"),
         ("errors <= 5%", "errors is no share: 5% of what? Give a number"),
         ("rows@0 < 10 %", "rows@0 is no share"),
-        ("mean >= 1 where a = \x1b[31m", "it holds '\\x1b', which cannot be shown"),
-        ("mean >= 1 where a = \udcff", "it holds '\\udcff', which cannot be shown"),
+        ("mean[\x1b[31m] >= 1", "it holds '\\x1b', which cannot be shown"),
+        ("mean[\udcff] >= 1", "it holds '\\udcff', which cannot be shown"),
     ],
 )
 def test_a_gate_that_cannot_be_read_says_why_and_shows_the_grammar(text, says):
@@ -167,7 +154,7 @@ def test_a_gate_that_cannot_be_read_says_why_and_shows_the_grammar(text, says):
     assert says in str(caught.value)
     assert repr(" ".join(text.split())) in str(caught.value)
     _, grammar = str(caught.value).splitlines()
-    assert "METRIC[EVAL_FN, model=NAME] [- baseline] OP NUMBER [where COLUMN = VALUE]" in grammar
+    assert "METRIC[EVAL_FN, model=NAME] [- baseline] OP NUMBER" in grammar
 
 
 @pytest.mark.parametrize(
@@ -180,11 +167,6 @@ def test_a_gate_that_cannot_be_read_says_why_and_shows_the_grammar(text, says):
         ("mean[f] >= 1", "'f' is not an eval function here, only a:f, b:f, b:g"),
         ("errors[h] == 0", "'h' is not an eval function here"),
         ("mean[g] - baseline >= 0", "name one with --osmosis-baseline"),
-        ("mean[g] >= 0 where kind = hard", "no column 'kind', only Difficulty"),
-        (
-            "mean[g] >= 0 where difficulty = hrad",
-            "no row has difficulty = hrad; there are easy, hard",
-        ),
     ],
 )
 def test_a_gate_that_does_not_suit_the_suite_is_refused_in_one_line(text, says):
@@ -193,23 +175,10 @@ def test_a_gate_that_does_not_suit_the_suite_is_refused_in_one_line(text, says):
             parse_gate(text),
             eval_fns=("a:f", "b:f", "b:g"),
             n=5,
-            columns={"Difficulty": ["easy", "hard"]},
             has_baseline=False,
         )
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_values_of_a_column_are_listed_as_a_gate_writes_them():
-    column = [None, True, 3, "x" * 3000, *map(str, range(10, 20))]
-    with pytest.raises(GateError) as caught:
-        resolved(parse_gate("mean >= 0 where a = b"), eval_fns=["f"], n=1, columns={"a": column})
-    assert "there are 10, 11, 12, 13, 14, 15, 16, 17, …" in str(caught.value)
-    with pytest.raises(GateError) as caught:
-        resolved(
-            parse_gate("mean >= 0 where a = b"), eval_fns=["f"], n=1, columns={"a": column[:4]}
-        )
-    assert str(caught.value).endswith(f"there are 3, null, true, {'x' * 39}…")
 
 
 def test_a_k_above_the_baselines_n_is_refused():
@@ -223,18 +192,6 @@ def test_a_function_may_be_named_without_its_module_when_that_is_clear():
     assert resolved(parse_gate("mean[a:f] >= 1"), eval_fns=functions, n=1).eval_fn == "a:f"
     assert resolved(parse_gate("mean >= 1"), eval_fns=["a:f"], n=1).eval_fn == "a:f"
     assert resolved(parse_gate("errors == 1"), eval_fns=functions, n=1).eval_fn is None
-
-
-@pytest.mark.parametrize(
-    ("value", "text", "same"),
-    [
-        ("hard", "hard", True), ("hard", "Hard", False), (3, "3", True), (3, "3.0", True),
-        (3.5, "3.5", True), (3, "three", False), (True, "true", True), (True, "1", False),
-        (None, "null", True), (None, "", False), ("3", "3", True), ("3", "3.0", False),
-    ],
-)  # fmt: skip
-def test_a_column_is_compared_as_it_reads(value, text, same):
-    assert reads_as(value, text) is same
 
 
 # --- what is decided ----------------------------------------------------------------------------
@@ -352,23 +309,10 @@ def test_what_was_never_started_is_in_no_value_but_in_both_bounds():
     assert lost.sentence() == "unknown: no run has a score; repeat 3 runs to settle it"
 
 
-def test_a_slice_looks_at_its_rows_only():
-    tally = tally_of([[1.0], [0.0], [UNKNOWN]], columns={"Kind": ["a", "b", "c"]})
-    assert outcome("mean >= 1 where kind = a", tally) == "passed"
-    assert outcome("mean >= 1 where kind = b", tally) == "failed"
-    assert outcome("mean >= 1 where kind = c", tally) == "inconclusive"
-    assert evaluate(parse_gate("errors == 1 where kind = c"), tally).outcome == "passed"
-    assert evaluate(parse_gate("mean >= 1 where kind = a"), tally).rows == 1
-
-
-def test_no_rows_are_inconclusive_and_an_unknown_column_is_a_mistake():
-    tally = tally_of([[1.0]], columns={"kind": ["a"]})
-    verdict = evaluate(parse_gate("mean >= 1 where kind = z"), tally)
+def test_no_rows_are_inconclusive():
+    verdict = evaluate(parse_gate("errors == 0"), tally_of([]))
     assert (verdict.outcome, verdict.figure) == ("inconclusive", None)
-    assert verdict.sentence() == "no row here has kind = z"
-    assert outcome("errors == 0", tally_of([])) == "inconclusive"
-    with pytest.raises(GateError, match="no column 'sort'"):
-        evaluate(parse_gate("mean >= 1 where sort = z"), tally)
+    assert verdict.sentence() == "there are no runs to measure"
 
 
 def test_nothing_that_unknown_runs_could_score_leaves_the_bounds():

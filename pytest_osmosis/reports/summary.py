@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from textwrap import wrap
 
-from ..analysis.metrics import definition_of
-from ..escaping import counted, dollars, escape_control_chars, shortened
+from ..analysis.metrics import METRICS
+from ..escaping import counted, escape_control_chars, shortened
 from ..run_result import RunResult, may_differ
-from ..suite_results import EvalResult, Saved, SuiteResult
+from ..suite_results import EvalResult, SuiteResult
 from ..verdicts import Change, GateResult
 from .highlights import (
     CHANGED_IN_TERMINAL,
@@ -20,16 +21,24 @@ from .highlights import (
     lowest_rows,
     refusal,
     row_name,
-    slow_runs,
     some_error_kinds,
 )
-from .tables import Candidates, ColumnTable, Table, by_columns, candidates, figure_metrics, figures
-from .view import Against, against, short_rows, unreached_thresholds, usages, what_is_missing
+from .tables import Candidates, Table, candidates, figures
+from .text_table import table, wrapped
+from .view import (
+    Against,
+    against,
+    not_needed,
+    short_rows,
+    unreached_thresholds,
+    usages,
+    what_is_missing,
+)
 
 COLUMNS = 80
 """The width where there is no terminal."""
-NAME_LIMIT, SHORT_NAME = 36, 16
-"""Characters of an eval function's name that the table shows, and in a wide table at least."""
+NAME_LIMIT = 36
+"""Characters of an eval function's name that a table shows."""
 _GATE = "gate  "
 _UNBROKEN = "\N{NO-BREAK SPACE}"
 _RESUME = "run the same command again to resume"
@@ -54,8 +63,8 @@ def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> l
         lines.extend(_suite(suite, width, titled=len(result.suites) > 1, counts=not is_cut))
     if result.halted:
         lines += ["", f"stopped: {result.halted}"]
-    if result.saved is not None:
-        return [*lines, _saved(result.saved)]
+    if result.is_decided:
+        return [*lines, not_needed(result)]
     if result.interrupted:  # pytest says above its last line what is done
         return [*lines, *([_RESUME] if kept else [])]
     if result.halted:
@@ -90,26 +99,12 @@ def changes(each: Against, *, width: int = COLUMNS) -> Iterator[str]:
         yield from _wrapped(f"{title}: no difference", width)
         return
     yield from _wrapped(title, width)
-    table = [f"  {line}" for line in aligned(each.table)]
-    yield from table if max(map(len, table)) <= width else _listed(each.table, "  ")
+    yield from (f"  {line}" for line in _table(each.table, width - 2))
     if each.changes:
         yield ""
         yield from _wrapped(f"rows: {each.counts}", width, "  ")
         yield from _moved(each.changes, width)
         yield from _wrapped(each.rule, width, "  ")
-
-
-def aligned(table: Table, *, names: int = COLUMNS) -> list[str]:
-    """Return a table's lines, its columns below each other; `names` as the longest name."""
-    rows = [table.header, *([_tail(name, names), *cells] for name, *cells in table.rows)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(table.header))]
-    return [
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _refused(result: EvalResult, run: RunResult, width: int) -> Iterator[str]:
@@ -138,10 +133,8 @@ def _suite(suite: SuiteResult, width: int, *, titled: bool, counts: bool = True)
     if titled:
         yield suite.info.name
     if suite.functions and suite.finished:
-        yield from _table(lambda metrics: figures(suite, metrics), suite, width)
+        yield from _table(figures(suite), width)
         yield ""
-    for number, found in enumerate(by_columns(suite)):
-        yield from _by_column(number, found, suite, width)
     if suite.verdicts:
         yield from _gates(suite.verdicts, width)
         yield ""
@@ -157,86 +150,31 @@ def _suite(suite: SuiteResult, width: int, *, titled: bool, counts: bool = True)
 
 def _candidates(found: Candidates, width: int) -> Iterator[str]:
     yield from _wrapped(found.title, width)
-    for table in (found.table, found.pairs):
-        if table.rows:
-            yield from [""] if table is found.pairs else []
-            yield from _fitted(table, width) or _listed(table, "")
+    for shown in (found.table, found.pairs):
+        if shown.rows:
+            yield from [""] if shown is found.pairs else []
+            yield from _table(shown, width)
     yield from (line for note in found.notes for line in _wrapped(note, width))
 
 
-def _by_column(number: int, found: ColumnTable, suite: SuiteResult, width: int) -> Iterator[str]:
-    """One of the tables by a column."""
-    yield from _wrapped(found.title, width)
-    lines = _table(lambda metrics: by_columns(suite, metrics)[number].table, suite, width)
-    yield from lines
-    if found.left_out:
-        yield f"and {counted(found.left_out, 'more value')}"
-    yield ""
+def _table(shown: Table, width: int) -> Iterator[str]:
+    """A table of figures; where it is too wide, without the modules of functions.
 
-
-def _table(make: Callable[[list[str]], Table], suite: SuiteResult, width: int) -> list[str]:
-    """A table of figures; what does not fit gives way: modules, the middle k, names.
-
-    Where that is not enough, a figure a line.
+    Where that is not enough, without the middle k of metrics, the largest first; and else as a few
+    lines for each name.
     """
-    metrics = figure_metrics(suite)
-    while True:
-        table = make(metrics)
-        for names in (table, _without_modules(table)):
-            lines = aligned(names, names=NAME_LIMIT)
-            if _longest(lines) <= width:
-                return lines
-        less = _narrower(metrics)
-        if less == metrics:
-            break
-        metrics = less
-    return _fitted(names, width) or list(_listed(make(figure_metrics(suite)), ""))
-
-
-def _fitted(table: Table, width: int) -> list[str]:
-    """A table whose names are as long as there is room for; nothing where that is too short."""
-    over = _longest(lines := aligned(table, names=NAME_LIMIT)) - width
-    if over <= 0:
-        return lines
-    room = max(min(len(name), NAME_LIMIT) for name, *_ in table.rows) - over
-    return aligned(table, names=room) if room >= SHORT_NAME else []
-
-
-def _without_modules(table: Table) -> Table:
-    """Names of functions without their modules, where they stay different."""
-    short = [name.rpartition(":")[2] for name, *_ in table.rows]
-    if len(set(short)) < len(short):
-        return table
-    return Table(
-        table.header,
-        [[name, *cells] for name, (_, *cells) in zip(short, table.rows, strict=True)],
-    )
-
-
-def _narrower(metrics: list[str]) -> list[str]:
-    """One column less, the middle k of the metric with most; its first and its last k stay."""
-    by_name: dict[str, list[str]] = {}
-    for metric in metrics:
-        definition = definition_of(metric)
-        if definition.takes_k:
-            by_name.setdefault(definition.name, []).append(metric)
-    most = max(by_name.values(), key=len, default=[])
-    gone = most[len(most) // 2] if len(most) > 2 else None
-    return [metric for metric in metrics if metric != gone]
-
-
-def _listed(table: Table, indent: str) -> Iterator[str]:
-    """A table with a figure a line, for a narrow terminal; what belongs to the mean beside it."""
-    for name, *cells in table.rows:
-        yield f"{indent}{name}"
-        pairs = list(zip(table.header[1:], cells, strict=True))
-        longest = max(len(title) for title, _ in pairs)
-        for title, cell in pairs:
-            yield f"{indent}  {title:<{longest}}  {cell}".rstrip()
-
-
-def _longest(lines: Sequence[str]) -> int:
-    return max(map(len, lines))
+    ks: dict[str, list[str]] = {}
+    for title in shown.header:
+        if (found := METRICS.get(title.rstrip("0123456789"))) is not None and found.takes_k:
+            ks.setdefault(found.name, []).append(title)
+    middle = (enumerate(each[1:-1]) for each in ks.values())
+    least_first = [title for _, title in sorted(chain.from_iterable(middle), reverse=True)]
+    rows = [[_tail(name, NAME_LIMIT), *cells] for name, *cells in shown.rows]
+    short = [name.rpartition(":")[2] for name, *_ in shown.rows]
+    whole = table([shown.header, *rows], None, numbers=True)
+    if max(map(len, whole)) > width and len(set(short)) == len(short):
+        rows = [[name, *cells] for name, (_, *cells) in zip(short, rows, strict=True)]
+    return table([shown.header, *rows], width, least_first=least_first, numbers=True)
 
 
 def _gates(verdicts: Sequence[GateResult], width: int) -> Iterator[str]:
@@ -257,23 +195,9 @@ def _gates(verdicts: Sequence[GateResult], width: int) -> Iterator[str]:
         yield from _wrapped(said, width, " " * len(_GATE))
 
 
-def _saved(saved: Saved) -> str:
-    """What was not run, in runs and in what they would have taken."""
-    share = f"{saved.runs / saved.of:.0%}" if saved.of else "0%"
-    about = []
-    if saved.tokens is not None:
-        about.append(f"{saved.tokens:,.0f} tokens")
-    if saved.cost_usd is not None:
-        about.append(dollars(saved.cost_usd))
-    more = f", about {' and '.join(about)}" if about and saved.runs else ""
-    return f"{saved.runs} of {saved.of} runs ({share}) did not have to be run{more}"
-
-
 def _notes(suite: SuiteResult, width: int, *, counts: bool) -> Iterator[str]:
     if lowest := _lowest(suite):
         yield from _named("lowest rows", lowest, width)
-    if slowest := slow_runs(suite):
-        yield from _named("slowest", slowest, width)
     for each in usages(suite):
         yield from _wrapped(each, width)
     if suite.errors:
@@ -333,8 +257,7 @@ def _named(what: str, names: Sequence[str], width: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    below = indent or "  "
-    return wrap(text, width, initial_indent=indent, subsequent_indent=below, break_on_hyphens=False)
+    return wrapped(indent + text, width, below=len(indent) or 2)
 
 
 def next_step(result: EvalResult, is_kept: Callable[[str], bool]) -> str | None:
