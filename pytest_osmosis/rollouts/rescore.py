@@ -6,7 +6,6 @@ threshold may be others. Nothing is sent to the evaluated model. Knows no pytest
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -83,10 +82,9 @@ def _find_run(run: str, runs: Path) -> Path:
     for folder in (runs / run, Path(run)):
         if (folder / FILE).is_file():
             return folder.resolve()
-    names = [folder.name for folder in run_directory.kept_in(runs)]
-    near = difflib.get_close_matches(run, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "osmosis eval runs lists what is kept"
-    raise ConfigurationError(f"{OPTION} {run!r}: no such evaluation in {runs}; {hint}")
+    raise ConfigurationError(
+        f"{OPTION} {run!r}: no such evaluation in {runs}; osmosis eval runs list names them"
+    )
 
 
 def _read_kept(folder: Path) -> tuple[Replay, EvalFingerprint]:

@@ -76,7 +76,7 @@ class SessionGates:
         from ..analysis.gates.parser import GateError
 
         try:
-            self.evaluator.check(info)
+            self.evaluator.gates(info)
         except GateError as error:
             raise ConfigurationError(gate_mistake(error)) from None
 

@@ -146,10 +146,6 @@ class GateEvaluator:
             for gate in gates
         )
 
-    def check(self, info: SuiteInfo) -> None:
-        """Raises GateError when a gate does not suit the suite, nor its data."""
-        self.gates(info)
-
     def rows(self, info: SuiteInfo) -> PlannedRows:
         """The suite's rows, read once."""
         rows = self._rows.get(info.name)

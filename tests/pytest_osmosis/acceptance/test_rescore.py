@@ -150,7 +150,7 @@ def test_a_conversation_that_was_too_long_is_said_to_be_missing(
 
 def test_what_cannot_be_scored_again_is_refused(recorded: Project, endpoint: Endpoint):
     unknown = rescore(recorded, kept=f"{KEPT}n").mistake
-    assert "no such evaluation in" in unknown and f"did you mean '{KEPT}'?" in unknown
+    assert "no such evaluation in" in unknown and "osmosis eval runs list names them" in unknown
     assert "contradict each other" in rescore(recorded, "--osmosis-fresh").mistake
     recorded.rows("a", "other", "raise", "down")
     session = rescore(recorded)
