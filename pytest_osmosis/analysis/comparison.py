@@ -147,7 +147,7 @@ def _differences(both: Matched, eval_fn: str, confidence: float) -> Iterator[Dif
 def _compared(n: int, eval_fn: str) -> list[Metric]:
     """Return what is compared of n runs a row; with one run pass^1 is pass@1, and is left out."""
     if n > 1:
-        return [each for each in summary_metrics(n, eval_fn) if each.definition.is_comparable]
+        return [each for each in summary_metrics(n, eval_fn) if each.definition.interval]
     return [Metric("mean", None, eval_fn), Metric("pass@", 1, eval_fn)]
 
 

@@ -87,18 +87,16 @@ class Definition:
     in_gates: bool = True
     """Whether a gate may be about it."""
     interval: Literal["mean", "share"] | None = None
-    """What its confidence interval is one of; None: it estimates nothing beyond these rows."""
+    """What its confidence interval is one of.
+
+    None: it estimates nothing beyond these rows, and is compared with no baseline.
+    """
     unit_scores: bool = False
     """Whether its bounds depend on between what unknown scores lie."""
     counts_passes: bool = False
     """Whether it needs a pass threshold."""
     is_share: bool = True
     """Whether a percentage says anything about it."""
-
-    @property
-    def is_comparable(self) -> bool:
-        """Whether its difference from a baseline's is tested, in reports and by gates."""
-        return self.interval is not None
 
     @property
     def range(self) -> tuple[float, float]:
@@ -194,11 +192,6 @@ def summary_metrics(n: int, eval_fn: str | None = None) -> Iterator[Metric]:
 def definition_of(label: str) -> Definition:
     """Return the entry of a metric, as people write it: that of "pass@" for "pass@5"."""
     return METRICS[label if label in METRICS else label.rstrip("0123456789")]
-
-
-def estimates(label: str) -> bool:
-    """Return whether a metric, as people write it, has a confidence interval."""
-    return definition_of(label).interval is not None
 
 
 def is_repeated(label: str) -> bool:

@@ -14,7 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from ..analysis.metrics import estimates
+from ..analysis.metrics import definition_of
 from ..run_result import RunResult
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, FunctionResult, RowResult, SuiteResult, Usage
@@ -168,7 +168,7 @@ def _function(function: FunctionResult) -> Fields:
         "intervals": {
             figure.field: _figure(figure.value, figure.interval)
             for figure in figures
-            if figure.value is not None and estimates(figure.metric)
+            if figure.value is not None and definition_of(figure.metric).interval
         },
     }
 

@@ -21,7 +21,7 @@ GATED = {name: metric for name, metric in METRICS.items() if metric.in_gates}
 
 _WRITTEN = {name: f"{name}K" if metric.takes_k else name for name, metric in GATED.items()}
 _COMPARABLE = sorted(
-    (name for name, metric in GATED.items() if metric.is_comparable),
+    (name for name, metric in GATED.items() if metric.interval),
     key=lambda name: not GATED[name].takes_k,
 )
 
@@ -201,7 +201,7 @@ class _Parser:
         if metric.eval_fn and metric.definition.eval_fn == "none":
             problem = f"{metric.kind} is that of the whole run: it takes no [eval function]"
             raise self._error(problem)
-        if against_baseline and not metric.definition.is_comparable:
+        if against_baseline and not metric.definition.interval:
             *most, last = (_WRITTEN[name] for name in _COMPARABLE)
             raise self._error(
                 f"only {', '.join(most)} and {last} compare with a baseline, not {metric.kind}"

@@ -247,7 +247,7 @@ def test_every_metric_of_the_table_is_where_its_entry_says():
     header = summary(result_of(suite))[0]
     for metric in summary_metrics(3):
         assert fields[metric.field] == function[metric.label]
-        assert (metric.field in fields["intervals"]) == metric.definition.is_comparable
+        assert (metric.field in fields["intervals"]) == bool(metric.definition.interval)
     assert header.split() == [
         "eval", "function", "mean", "95%", "interval", "pass@1", "pass@3", "pass^3", "scored"
     ]  # fmt: skip
