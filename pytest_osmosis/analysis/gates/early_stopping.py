@@ -17,12 +17,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...run_result import DECIDED, RunResult, SuiteInfo
-from ..metrics import bounds
+from ..metrics import CASES, row_values
 from .parser import Gate, resolved
 from .result import outcome_between
 
 if TYPE_CHECKING:
     from ..score_table import ScoreTable
+    from ..statistics.estimators import Floats
     from .session_gates import GateEvaluator
 
 CHECKS = 100
@@ -30,6 +31,40 @@ CHECKS = 100
 
 _ANY = (-math.inf, math.inf)
 _UNIT = (0.0, 1.0)
+
+
+class OpenGate:
+    """One gate, and the worst and best value of each of its rows so far."""
+
+    def __init__(self, gate: Gate, table: ScoreTable) -> None:
+        self._gate = gate
+        self._definition = gate.metric.definition
+        self._values: list[Floats] = []
+        self.update(table)
+
+    def update(self, table: ScoreTable, places: list[int] | None = None) -> None:
+        """Compute the rows at these places anew, or all."""
+        if self._definition.of_rows is None:
+            return
+        part = table if places is None else table.take(places)
+        found = [row_values(self._gate.metric, part, case) for case in CASES[1:]]
+        if places is None:
+            self._values = found
+            return
+        for values, new in zip(self._values, found, strict=True):
+            values[places] = new
+
+    def is_settled(self, table: ScoreTable) -> bool:
+        """Return whether no result of the runs that are left can change the gate's."""
+        if not len(table.rows):
+            return True  # nothing can be measured: it is inconclusive already
+        if self._definition.of_table is not None:
+            found = self._definition.of_table(table, self._gate.eval_fn)
+            low, high = sorted((found.worst, found.best))
+        else:
+            low, high = sorted(map(self._definition.over_rows, self._values))
+        between = outcome_between(self._gate.operator, self._gate.threshold, low, high)
+        return between != "inconclusive"
 
 
 class SuiteGates:
@@ -40,13 +75,14 @@ class SuiteGates:
 
         Raises GateError as `evaluate` does.
         """
-        self._table = table
+        self._table = replace(table, score_limits=self._limits(table))
         self._new: list[RunResult] = []
         """Runs that the table's scores do not have yet."""
         self.left = self._next_check = int((~table.finished).sum())
         """Runs that have not ended: what stopping now saves."""
         self._step = max(1, table.finished.size // CHECKS)
-        self._open = [resolved(gate, eval_fns=table.eval_fns, n=table.n) for gate in gates]
+        asked = [resolved(gate, eval_fns=table.eval_fns, n=table.n) for gate in gates]
+        self._open = [OpenGate(gate, self._table) for gate in asked]
 
     def add(self, run: RunResult) -> None:
         """Take a run in that ended; a second time, and one that was not planned, is ignored."""
@@ -63,21 +99,24 @@ class SuiteGates:
         if not self.left or self.left <= self._next_check:
             self._next_check = self.left - self._step
             self._table.record(self._new)
+            places = {self._table.rows.place_of[run.row_index] for run in self._new}
             self._new.clear()
-            ranges = {name: self._table.score_range(name) for name in self._table.eval_fns}
-            limits = {name: _UNIT if seen == _UNIT else _ANY for name, seen in ranges.items()}
-            table = replace(self._table, score_limits=limits)
-            self._open = [gate for gate in self._open if self.left and not _is_settled(gate, table)]
+            limits = self._limits(self._table)
+            is_same = limits == self._table.score_limits
+            self._table = replace(self._table, score_limits=limits)
+            for gate in self._open if places else ():
+                gate.update(self._table, sorted(places) if is_same else None)
+            self._open = [
+                gate for gate in self._open if self.left and not gate.is_settled(self._table)
+            ]
         return not self._open
 
-
-def _is_settled(gate: Gate, table: ScoreTable) -> bool:
-    """Return whether no result of the runs that are left can change the gate's."""
-    found = bounds(gate.metric, table)
-    if found is None:
-        return True  # nothing can be measured: it is inconclusive already
-    low, high = sorted((found.worst, found.best))
-    return outcome_between(gate.operator, gate.threshold, low, high) != "inconclusive"
+    @staticmethod
+    def _limits(table: ScoreTable) -> dict[str, tuple[float, float]]:
+        """Return between what unknown scores lie, by eval function."""
+        seen = replace(table, score_limits=None)
+        ranges = {name: seen.score_range(name) for name in table.eval_fns}
+        return {name: _UNIT if found == _UNIT else _ANY for name, found in ranges.items()}
 
 
 class EarlyStopping:
