@@ -12,11 +12,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MOST = {
     "osmosis_ai": 19_455,
-    "osmosis_cli": 8_976,
-    "osmosis_executors": 2_022,
+    "osmosis_cli": 8_943,
+    "osmosis_executors": 2_021,
     "osmosis_platform": 11_223,
-    "pytest_osmosis": 28_202,
-    "tests": 58_337,
+    "pytest_osmosis": 26_399,
+    "tests": 57_702,
 }
 
 

@@ -91,15 +91,8 @@ def compare(
 
 
 def _compare_function(both: Matched, eval_fn: str, confidence: float) -> Comparison:
-    changes, tested, short = changed_rows(both, eval_fn)
-    return Comparison(
-        eval_fn,
-        len(both),
-        tuple(_differences(both, eval_fn, confidence)),
-        changes,
-        tested,
-        short,
-    )
+    differences = tuple(_differences(both, eval_fn, confidence))
+    return Comparison(eval_fn, len(both), differences, *changed_rows(both, eval_fn))
 
 
 def paired_values(

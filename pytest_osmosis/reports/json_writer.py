@@ -132,7 +132,7 @@ def _summary(suite: SuiteResult, result: EvalResult) -> Fields:
     return {
         "total_rows": len(suite.rows),
         "total_runs": suite.finished,
-        "eval_fns": _functions(suite.functions),
+        "eval_fns": {function.name: _function(function) for function in suite.functions},
         "total_tokens": suite.used.tokens,
         "total_duration_ms": result.duration_ms,
         "selected": suite.selected,
@@ -151,10 +151,6 @@ def _summary(suite: SuiteResult, result: EvalResult) -> Fields:
         "unknown_cost": suite.used.unknown_cost,
         "repeated": asdict(suite.repeated),
     }
-
-
-def _functions(functions: Iterable[FunctionResult]) -> Fields:
-    return {function.name: _function(function) for function in functions}
 
 
 def _function(function: FunctionResult) -> Fields:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 from ..escaping import counted, escape_control_chars
@@ -207,34 +206,15 @@ def _of_rows(result: EvalResult) -> Iterator[str]:
         for row, found in rows[:ANNOTATIONS]:
             title = f"{row_name(row)}: {found}"
             first = next(run for run in row.runs if not run.passed)
-            yield _command(
-                level, title, section_of(first, suite, no_sections), suite, row_index=row.row_index
-            )
+            yield _command(level, title, section_of(first, suite, no_sections), suite)
 
 
-def _command(
-    level: str, title: str, message: str, suite: SuiteResult, *, row_index: int | None = None
-) -> str:
+def _command(level: str, title: str, message: str, suite: SuiteResult) -> str:
     text = escape_control_chars(message)[:MESSAGE_LIMIT] or title
-    properties = {"title": escape_control_chars(title)}
+    words = f"title={_escaped(escape_control_chars(title), ':,')}"
     if file := _in_workspace(suite.info.data):
-        properties["file"] = file
-        if row_index is not None and (line := _line_of(row_index, Path(suite.info.data))):
-            properties["line"] = str(line)
-    words = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items())
+        words += f",file={_escaped(file, ':,')}"
     return f"::{level} {words}::{_escaped(text)}"
-
-
-def _line_of(row_index: int, path: Path) -> int | None:
-    """Return the line of a row, where a line is a row: that of the n-th that is not blank."""
-    if path.suffix.lower() != ".jsonl":
-        return None
-    try:
-        with path.open("rb") as file:
-            rows = (number for number, line in enumerate(file, 1) if line.strip())
-            return next(islice(rows, row_index, None), None)
-    except OSError:  # it is gone by now: the annotation is of the file
-        return None
 
 
 def _in_workspace(data: str) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,12 +45,13 @@ def write(result: EvalResult, path: Path, sections: Sections = no_sections) -> N
 
 def _columns(result: EvalResult) -> dict[str, tuple[type, list[Any]]]:
     """Return the type and the values, a run each, of every column."""
-    lines = list(_lines(result))
+    lines = [(row, run) for suite in result.suites for row in suite.rows for run in row.runs]
+    functions = [each.name for suite in result.suites for each in suite.functions]
     columns = {
         name: (kind, [_value_of(run, row.data, name) for row, run in lines])
         for name, kind in COLUMNS.items()
     }
-    for name in _functions(result):
+    for name in dict.fromkeys(functions):
         columns[f"score[{name}]"] = float, [run.scores.get(name) for _, run in lines]
         if any(name in run.reasons for _, run in lines):
             columns[f"reason[{name}]"] = str, [run.reasons.get(name) for _, run in lines]
@@ -59,15 +60,6 @@ def _columns(result: EvalResult) -> dict[str, tuple[type, list[Any]]]:
         free = name if name not in columns else f"column[{name}]"
         columns[free] = _typed(values)
     return columns
-
-
-def _lines(result: EvalResult) -> Iterator[tuple[RowResult, RunResult]]:
-    return ((row, run) for suite in result.suites for row in suite.rows for run in row.runs)
-
-
-def _functions(result: EvalResult) -> list[str]:
-    names = (function.name for suite in result.suites for function in suite.functions)
-    return list(dict.fromkeys(names))
 
 
 def _value_of(run: RunResult, data: RowData | None, name: str) -> Any:

@@ -10,12 +10,12 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ...verdicts import GateOutcome, GateResult, Interval
+from ...verdicts import GateOutcome, GateResult, Interval, overall
 from ..metrics import Bounds
 from .parser import Gate
 
-PASSED, FAILED, INCONCLUSIVE = 0, 1, 8
-"""Exit statuses."""
+INCONCLUSIVE = 8
+"""The exit status where no gate failed."""
 
 EQUAL_WITHIN = 1e-9
 """Figures closer than this (relative to the threshold from 1 up) are equal: 0.1 + 0.2 is 0.3."""
@@ -34,10 +34,8 @@ _COMPARE = {
 
 def exit_status(outcomes: Iterable[GateOutcome]) -> int:
     """1 if any gate failed, else 8 if any is inconclusive, else 0."""
-    seen = set(outcomes)
-    if "failed" in seen:
-        return FAILED
-    return INCONCLUSIVE if "inconclusive" in seen else PASSED
+    statuses = {"passed": 0, "failed": 1, "inconclusive": INCONCLUSIVE}
+    return statuses[overall([*outcomes], all_passed=True)]
 
 
 def holds(compare: str, value: float, threshold: float) -> bool:
