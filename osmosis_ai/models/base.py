@@ -112,13 +112,9 @@ class PricedModel(WrappedModel):
         self._per_mtok = per_mtok
 
     async def complete(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        params: Mapping[str, Any] = NO_PARAMS,
+        self, messages: Sequence[Mapping[str, Any]], **options: Any
     ) -> ChatCompletion:
         """Return the model's answer; its cost stays unknown where its tokens are."""
-        answer = await self._model.complete(messages, tools=tools, params=params)
+        answer = await self._model.complete(messages, **options)
         price(answer, self._per_mtok)
         return answer

@@ -15,7 +15,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from osmosis_ai.messages import last_assistant_text
-from osmosis_ai.models.base import NO_PARAMS, WrappedModel
+from osmosis_ai.models.base import WrappedModel
 from osmosis_ai.models.transport import cassettes
 from osmosis_ai.running.code_warning import call_left_behind
 from osmosis_ai.running.guards import CodeEnded
@@ -321,16 +321,11 @@ class LoopProxyModel(WrappedModel):
         self._run_in_main_loop = run_in_main_loop
 
     async def complete(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        params: Mapping[str, Any] = NO_PARAMS,
+        self, messages: Sequence[Mapping[str, Any]], **options: Any
     ) -> ChatCompletion:
         """Ask the model."""
-        return await self._run_in_main_loop(
-            _awaited(lambda: self._model.complete(messages, tools=tools, params=params))
-        )
+        ask = partial(self._model.complete, messages, **options)
+        return await self._run_in_main_loop(_awaited(ask))
 
     async def aclose(self) -> None:
         """Close the model."""
