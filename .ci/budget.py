@@ -15,7 +15,7 @@ MOST = {
     "osmosis_cli": 8_943,
     "osmosis_executors": 2_021,
     "osmosis_platform": 11_223,
-    "pytest_osmosis": 26_394,
+    "pytest_osmosis": 26_393,
     "tests": 57_702,
 }
 

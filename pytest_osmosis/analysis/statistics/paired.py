@@ -23,7 +23,6 @@ METHOD = "agresti-min"
 HALF_ADDED_ROWS = 4.0
 """With so many rows away from the commonest difference, one row is added instead of two."""
 
-
 POWER = 0.8
 """The chance with which the difference is shown."""
 
