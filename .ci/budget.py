@@ -11,12 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST = {
-    "osmosis_ai": 19_451,
+    "osmosis_ai": 19_508,
     "osmosis_cli": 8_943,
     "osmosis_executors": 2_021,
     "osmosis_platform": 11_223,
-    "pytest_osmosis": 26_393,
-    "tests": 57_702,
+    "pytest_osmosis": 26_410,
+    "tests": 57_715,
 }
 
 

@@ -22,10 +22,9 @@ from .parsing import parse_completion
 from .rate_limiter import RateLimiter
 from .retry import CallFailed, Retrier, RetryPolicy
 from .transport.base_url import BaseURL, normalise_base_url
-from .transport.client import JSON_HEADERS, model_client, tls_context
-from .transport.client_errors import unreachable
-from .transport.exchange import MAX_BODY_BYTES, ClientClosed, Reply
-from .transport.proxy import find_proxy
+from .transport.exchange import JSON_HEADERS, MAX_BODY_BYTES, ClientClosed, Reply
+from .transport.model_client import model_client
+from .transport.proxy import find_proxy, unreachable
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -66,7 +65,7 @@ class OpenAIModel:
         self._client = model_client(
             size=pool_size,
             max_body=max_body_bytes,
-            tls=tls_context() if address.scheme == "https" else None,
+            secure=address.scheme == "https",
         )
         # An attribute, since tracebacks may show local variables.
         self._headers = dict(JSON_HEADERS)

@@ -91,11 +91,11 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         self.last_words: str | None = None
         """What is to be said once it is closed."""
         # Here and not at the first call: in the event loop it would hold up what else runs there.
-        # The client is the last: aiohttp, which it needs, is being imported in a thread.
         for suite in suites.values():
             for module in suite.agent.imports:
                 import_module(module)
-        import_module("osmosis_ai.models.transport.client")
+        if not cassettes.needs_no_key():
+            import_module("osmosis_ai.models.transport.client")
         super().__init__(
             self._execute,
             window=window,

@@ -38,6 +38,8 @@ from .selection import argument_of, is_below_any, selection_of, takes_place_of_t
 if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
 
+    from ..storage.cassette_folder import Calls
+
 
 class RunReceiver(Protocol):
     """Who gets what becomes of the runs of a process; from any thread."""
@@ -69,6 +71,8 @@ class Evaluation:
         """There while items run in this process."""
         self._keep_calls: Callable[[bytes], None] | None = None
         """Takes the lines of recorded calls in the place of their folder."""
+        self._calls: Calls | None = None
+        """What is recorded, where this process has read it."""
         self.base_urls: Mapping[str, str] = {}
         """Where the embedded endpoint listens, by persona."""
         self._endpoints: list[EmbeddedEndpoint] = []
@@ -234,7 +238,7 @@ class Evaluation:
         if self.spec.cassette is not None:
             from ..storage.cassette import insert
 
-            insert(self.spec.cassette, self._keep_calls)
+            insert(self.spec.cassette, self._calls, self._keep_calls)
         tracing = None
         if self.spec.traces:
             from ..rollouts.tracing import Tracing

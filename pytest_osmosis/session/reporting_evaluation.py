@@ -92,6 +92,7 @@ class ReportingEvaluation(Evaluation):
 
             with preflight.usage_errors(self.config):
                 self._cassette = OpenFolder(self.spec.cassette)
+            self._calls = self._cassette.calls
         self._start_embedded()
         self._open(self.suites.values())
         if self.spec.output and self.spec.keeping.journal:

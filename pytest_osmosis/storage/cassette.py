@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,11 @@ from ..escaping import shown_path
 from ..run_result import RunId
 from ..spec import CassetteSpec
 from . import cassette_folder
+from .cassette_folder import Calls
 from .cassette_lines import NO_RUN, Request, RunKey, as_line, call_value, reply_of
 from .group_sync import AppendFile
 
+_LAST_REQUESTS = 256
 _OF_THE_REQUEST = frozenset({400, 413, 422})
 """Statuses that the request itself has caused; others may have passed at the next try."""
 
@@ -52,15 +55,20 @@ class _Part:
 class FolderCassette:
     """`osmosis_ai.models.transport.cassettes.Cassette` over a folder."""
 
-    def __init__(self, spec: CassetteSpec, write: Callable[[bytes], None] | None = None) -> None:
-        """`write` takes recorded lines in the place of the folder."""
+    def __init__(
+        self,
+        spec: CassetteSpec,
+        calls: Calls | None = None,
+        write: Callable[[bytes], None] | None = None,
+    ) -> None:
+        """`calls`: what the folder holds; `write` takes recorded lines in its place."""
         self.is_complete = spec.replays and not spec.asks_missing
         self._folder = spec.folder
         self._replaces = not spec.replays
         self._callers: dict[RunId, Caller] = {}
         self._outside = Caller()
         """Of all calls that no run makes."""
-        self._calls = cassette_folder.read(spec.folder) if spec.replays else cassette_folder.Calls()
+        self._calls = (calls or cassette_folder.read(spec.folder)) if spec.replays else Calls()
         self._places: defaultdict[tuple[str, int, int], list[RunKey]] = defaultdict(list)
         """The runs that have a reply to a request, by request, run index and number."""
         for run, replies in self._calls.of_run.items():
@@ -70,6 +78,8 @@ class FolderCassette:
         self._write = write or self._part.write
         self._written: set[str] = set()
         self._lock = threading.Lock()
+        self._request = lru_cache(_LAST_REQUESTS)(Request)
+        """The runs of a row often ask the same."""
 
     def begin(self, run: RunId, *, again: bool = False) -> None:
         """Have the calls of the running task belong to a run; `again`: beside its earlier ones."""
@@ -83,7 +93,7 @@ class FolderCassette:
         """Return the recorded reply; without one None, or raise CallFault if nothing is sent."""
         if self._replaces:
             return None
-        request, caller = Request(method, path, body), self._caller()
+        request, caller = self._request(method, path, body), self._caller()
         with self._lock:
             value = self._find(request.id, _key_of(caller), caller.asked[request.id])
             if value is not None:
@@ -139,9 +149,11 @@ def _key_of(caller: Caller) -> RunKey:
     return NO_RUN if run is None else (run.suite, run.row_index, run.run_index)
 
 
-def insert(spec: CassetteSpec, write: Callable[[bytes], None] | None = None) -> None:
+def insert(
+    spec: CassetteSpec, calls: Calls | None = None, write: Callable[[bytes], None] | None = None
+) -> None:
     """Insert the session's cassette into this process, until it is closed."""
-    cassettes.inserted = FolderCassette(spec, write)
+    cassettes.inserted = FolderCassette(spec, calls, write)
 
 
 class OpenFolder:
@@ -161,8 +173,8 @@ class OpenFolder:
                     raise ConfigurationError(
                         f"{shown}: calls cannot be recorded: {error.strerror}"
                     ) from None
-            calls = cassette_folder.read(spec.folder)
-            if spec.replays and not any(calls.of_run.values()):
+            self.calls = cassette_folder.read(spec.folder)
+            if spec.replays and not any(self.calls.of_run.values()):
                 raise ConfigurationError(
                     f"--osmosis-replay {shown!r}: no call is recorded there: record them with "
                     f"--osmosis-record {shown}"

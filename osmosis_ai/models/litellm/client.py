@@ -20,7 +20,7 @@ from .library import complete, loaded
 from .reading import ProviderAnswer, read_answer
 
 if TYPE_CHECKING:
-    from ..transport.client import HTTPClient
+    from ..transport.model_client import ModelClient
     from .transport import Exchange
 
 _PREPARATION_S = 30.0
@@ -41,7 +41,7 @@ class LiteLLMClient:
         self._api_key = api_key
         self._api_base = api_base
         self._policy = policy
-        self._client: HTTPClient | None = None
+        self._client: ModelClient | None = None
         self._abandoned: set[asyncio.Task[Any]] = set()
         self.host = ""
         """Where the last request went, printable; empty before the first."""
@@ -113,7 +113,7 @@ class LiteLLMClient:
             await client.aclose()
 
     def _exchange(self) -> Exchange:
-        from ..transport.client import model_client  # imports aiohttp
+        from ..transport.model_client import model_client  # imports aiohttp
         from .transport import Exchange  # imports httpx
 
         if self._client is None:

@@ -26,8 +26,8 @@ from ..faults import fault_of_error_object, fault_of_status
 from ..parsing import load_object, parse_completion
 from ..retry import RetryPolicy
 from ..transport.base_url import BaseURL
-from ..transport.client import HTTPClient
 from ..transport.exchange import ClientClosed, Reply, TransportError
+from ..transport.model_client import ModelClient
 from ..transport.proxy import Proxy, find_proxy
 
 _NOT_FORWARDED = ("content-length", "transfer-encoding", "accept-encoding")
@@ -38,7 +38,7 @@ _ALREADY_DECODED = ("content-encoding", "content-length", "transfer-encoding")
 class Exchange:
     """One call through LiteLLM: what it asks for, and what its last request brought."""
 
-    client: HTTPClient
+    client: ModelClient
     model: str
     """The provider's own name of the model."""
     policy: RetryPolicy
@@ -130,7 +130,7 @@ def _response(request: httpx.Request, reply: Reply) -> httpx.Response:
     return httpx.Response(reply.status, headers=headers, content=reply.body, request=request)
 
 
-async def _send(client: HTTPClient, request: httpx.Request) -> Reply:
+async def _send(client: ModelClient, request: httpx.Request) -> Reply:
     if request.url.userinfo:
         detail = (
             "the provider's address (api_base) holds a user name or a password: leave out "

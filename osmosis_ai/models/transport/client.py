@@ -20,7 +20,6 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
-from . import cassettes
 from .client_errors import is_disconnect, transport_error
 from .exchange import MAX_BODY_BYTES, ClientClosed, Reply, TransportError
 from .proxy import Proxy
@@ -36,13 +35,6 @@ IDLE_LIMIT_S = 30.0
 """Older idle connections are dropped: a router between may have forgotten them in silence."""
 STALE_WITHIN_S = 1.0
 """A reused connection that ends so soon after the request had been dropped by the server before."""
-JSON_HEADERS: Mapping[str, str] = {
-    "User-Agent": "pytest-osmosis",
-    "Accept": "application/json",
-    "Accept-Encoding": "gzip, deflate",
-    "Content-Type": "application/json",
-}
-"""Of every request with a JSON body; never given to the session, which sends its own to proxies."""
 RESERVED_FILES = 64
 """Open files that are left to everything else."""
 _MAX_MEMBERS = 100
@@ -205,29 +197,6 @@ class HTTPClient:
         if is_disconnect(error) and link.since is not None and not link.fresh and not link.replied:
             fault.stale = self._loop.time() - link.since < STALE_WITHIN_S
         raise fault from None
-
-
-class _CassetteClient(HTTPClient):
-    """A client whose replies a cassette gives or keeps."""
-
-    async def request(
-        self, url: URL, body: bytes, *, method: str = "POST", **options: Any
-    ) -> Reply:
-        """Return the recorded reply, else that of the network; raise CallFault without either."""
-        cassette = cassettes.inserted
-        if cassette is None:
-            return await super().request(url, body, method=method, **options)
-        reply = cassette.answer(method, url.path, body)
-        if reply is None:
-            reply = await super().request(url, body, method=method, **options)
-            cassette.keep(method, url.path, body, reply)
-        return reply
-
-
-def model_client(**settings: Any) -> HTTPClient:
-    """Return the client of a model, or of a judge; see `HTTPClient`."""
-    kind = HTTPClient if cassettes.inserted is None else _CassetteClient
-    return kind(**settings)
 
 
 def _stage(link: _Link) -> str:

@@ -9,7 +9,7 @@ import ssl
 import aiohttp
 
 from .exchange import TransportError
-from .proxy import Proxy
+from .proxy import Proxy, unreachable
 
 _DATES = "renew it, or set this machine's clock"
 _NAME = "call it by a name that its certificate is for"
@@ -38,13 +38,6 @@ def transport_error(error: Exception, *, replied: bool, proxy: Proxy | None) -> 
     if isinstance(error, OSError):
         return TransportError("connection", _plain(error))
     return TransportError("bad_request", f"the request cannot be sent ({type(error).__name__})")
-
-
-def unreachable(detail: str, proxy: Proxy | None) -> TransportError:
-    """Return the fault of an endpoint that cannot be connected to."""
-    if proxy is not None:
-        detail += f", through the proxy {proxy}; add the host to NO_PROXY to go direct"
-    return TransportError("unreachable", detail)
 
 
 def is_disconnect(error: Exception) -> bool:

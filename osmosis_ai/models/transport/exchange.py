@@ -13,6 +13,14 @@ from ..errors import CallFault, ErrorKind
 MAX_BODY_BYTES = 32 * 1024 * 1024
 """Largest decoded body of a reply."""
 
+JSON_HEADERS: Mapping[str, str] = {
+    "User-Agent": "pytest-osmosis",
+    "Accept": "application/json",
+    "Accept-Encoding": "gzip, deflate",
+    "Content-Type": "application/json",
+}
+"""Of every request with a JSON body; never given to the session, which sends its own to proxies."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from ...secret import Secret
 from .base_url import BaseURL
+from .exchange import TransportError
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +105,10 @@ def _in_network(host: str, network: str) -> bool:
         return ipaddress.ip_address(host) in ipaddress.ip_network(network, strict=False)
     except ValueError:
         return False
+
+
+def unreachable(detail: str, proxy: Proxy | None) -> TransportError:
+    """Return the fault of an endpoint that cannot be connected to."""
+    if proxy is not None:
+        detail += f", through the proxy {proxy}; add the host to NO_PROXY to go direct"
+    return TransportError("unreachable", detail)

@@ -13,8 +13,8 @@ from contextvars import ContextVar
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from ...models.transport.client import JSON_HEADERS, HTTPClient
-from ...models.transport.exchange import ClientClosed, Reply, TransportError
+from ...models.transport.client import HTTPClient
+from ...models.transport.exchange import JSON_HEADERS, ClientClosed, Reply, TransportError
 from .address_policy import Trainer
 
 _addresses: ContextVar[tuple[str, ...]] = ContextVar("osmosis_trainer_addresses")

@@ -127,6 +127,19 @@ def test_a_changed_prompt_is_an_error_that_names_its_words(project: Project) -> 
     assert "gone on" not in session.out and project.endpoint.requests == 2
 
 
+def test_a_replay_imports_no_client_of_the_network(project: Project) -> None:
+    project.rows("a")
+    project.run(RECORD)
+    project.write(
+        "rewards.py",
+        "import sys\n\ndef exact(solution_str, ground_truth):\n"
+        "    return float('aiohttp' not in sys.modules)\n",
+    )
+    options = project.options("-n0", "--osmosis-fresh")
+    assert project.apart(*options, REPLAY).outcomes == {"passed": 1}
+    assert project.apart(*options).outcomes == {"failed": 1}
+
+
 def test_a_run_that_was_not_recorded_gets_no_other_runs_answer(project: Project) -> None:
     project.rows("a")
     project.run(RECORD, "--n=2")
