@@ -16,7 +16,7 @@ MOST = {
     "osmosis_executors": 2_021,
     "osmosis_platform": 11_223,
     "pytest_osmosis": 26_410,
-    "tests": 57_715,
+    "tests": 57_658,
 }
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -80,24 +78,3 @@ def test_a_turn_limit_ends_it_in_order(
         [run] = row["runs"]
         assert run["success"] is True
         assert run["scores"] == dict(zip(EVAL_FNS, (0.0, 0.0, 0.5), strict=True))
-
-
-@pytest.mark.slow
-def test_the_documented_command_runs_it(
-    project: pytest.Pytester, endpoint: EmbeddedEndpoint
-) -> None:
-    words = "eval -m server:agent_loop -d test_data.jsonl --eval-fn rewards:compute_reward --n 2"
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "osmosis_cli", *words.split(), "-o", "results.json"),
-            *("--model", endpoint.model, "--base-url", endpoint.base_url),
-        ],
-        cwd=project.path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    summary = report(project)["summary"]
-    assert (summary["total_rows"], summary["total_runs"]) == (5, 10)
-    assert summary["eval_fns"]["rewards:compute_reward"]["pass_at_2"] == 1.0

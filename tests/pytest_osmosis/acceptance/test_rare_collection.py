@@ -102,20 +102,17 @@ def test_a_collector_that_is_off_or_slower_is_left_alone(
 
 
 @pytest.mark.slow
-def test_ordinary_tests_keep_the_collector_and_runs_behind_them_do_not(observed: Project) -> None:
+@pytest.mark.parametrize(
+    ("files", "during"),
+    [(("test_one.py", "data.jsonl"), RARE), (("data.jsonl", "test_one.py"), "700 10 10")],
+)
+def test_ordinary_tests_keep_the_collector_and_only_runs_behind_them_do_not(
+    observed: Project, files: tuple[str, str], during: str
+) -> None:
     observed.write("test_one.py", TEST)
-    session = observed.run("test_one.py", "data.jsonl")
-    assert session.outcomes == {"passed": 3}
+    assert observed.run(*files).outcomes == {"passed": 3}
     assert seen(observed, "test") == {"700 10 10"}
-    assert seen(observed, "eval") == {RARE}
-
-
-@pytest.mark.slow
-def test_runs_ahead_of_an_ordinary_test_leave_the_collector_alone(observed: Project) -> None:
-    observed.write("test_one.py", TEST)
-    session = observed.run("data.jsonl", "test_one.py")
-    assert session.outcomes == {"passed": 3}
-    assert seen(observed, "eval") == seen(observed, "test") == {"700 10 10"}
+    assert seen(observed, "eval") == {during}
 
 
 @pytest.mark.slow

@@ -201,7 +201,6 @@ def rows_of(*rows):
 @pytest.mark.parametrize(
     ("document", "told"),
     [
-        ([], "not an evaluation's report: the whole is [] and should be an object"),
         ({}, "not an evaluation's report: config is missing"),
         (rows_of((-1, None)), "not an evaluation's report: rows[0].row_index is -1"),
         (rows_of(), "has no row"),
