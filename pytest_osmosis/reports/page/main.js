@@ -8,7 +8,7 @@ import { isSearchable, readSaid } from "./said.js";
 import { anything, paramsOf, selected, shownRun, wishOf } from "./filter.js";
 import { Table } from "./table.js";
 import { startEditor } from "./editor.js";
-import { button, copied, el, visible } from "./text.js";
+import { copied, el, visible } from "./text.js";
 import { startTheme, switchTheme } from "./theme.js";
 
 const VALUES = 500;
