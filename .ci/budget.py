@@ -14,9 +14,9 @@ MOST = {
     "osmosis_ai": 19_508,
     "osmosis_cli": 8_943,
     "osmosis_executors": 2_021,
-    "osmosis_platform": 11_223,
+    "osmosis_platform": 11_211,
     "pytest_osmosis": 26_410,
-    "tests": 57_658,
+    "tests": 57_652,
 }
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from openai import AsyncOpenAI, OpenAI
@@ -63,10 +62,11 @@ class Bot:
         return self(row["user_prompt"])
 
 
-def streams(question: str) -> Iterator[str]:
-    """Yield the answer word by word."""
-    for word in ask(client, question).split(" "):
-        yield f"{word} "
+def streams(question: str) -> str:
+    """Join the parts of an answer as they come."""
+    messages: Any = [{"role": "user", "content": question}]
+    parts = client.chat.completions.create(model=MODEL, messages=messages, stream=True)
+    return "".join(part.choices[0].delta.content or "" for part in parts if part.choices)
 
 
 def raises(question: str) -> str:

@@ -85,17 +85,16 @@ def _trainer(command: str | None, origins: tuple[str, ...]) -> TrainerCommand | 
 
 
 def _builds(given: dict[str, Any], user: RunAs | None) -> BuildSettings:
-    from ..environments.recipe import BuildSettings, find_uv
+    from ..environments.recipe import BuildSettings
 
-    uv = find_uv()
-    if uv and user and not confinement_options.can_run(user, [uv, "--version"]):
-        raise click.UsageError(f"--run-as: {user.name} cannot run {uv}")
-    return BuildSettings(
+    settings = BuildSettings(
         find_links=tuple(folder.absolute() for folder in given["find_links"]),
         use_index=not given["no_index"],
         index_url=given["index_url"],
-        uv=uv,
     )
+    if user and not confinement_options.can_run(user, [settings.uv, "--version"]):
+        raise click.UsageError(f"--run-as: {user.name} cannot run {settings.uv}")
+    return settings
 
 
 def _checked_index(context: click.Context, option: click.Parameter, url: str | None) -> str | None:

@@ -104,11 +104,6 @@ class Environments:
             yield PythonEnvironment(self._recipe(home, place).python, project.file)
 
     def _recipe(self, home: Path, place: BuildPlace) -> Recipe:
-        if self.settings.uv is None:
-            raise EnvironmentProblem(
-                "the rollout's environment cannot be built: the platform has no uv; its operator "
-                "installs it (`pip install uv`)"
-            )
         downloads = self.store.downloads(place.workspace_id)
         return Recipe(home, self.settings.uv, self.settings, downloads, place.scratch or home)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from uv import find_uv_bin
 
 from .installed import OURS, Installed
 from .project import Project, Wanted
@@ -27,12 +27,6 @@ pathlib.Path(sysconfig.get_path("purelib"), sys.argv[1]).write_text(sys.argv[2],
 """
 
 
-def find_uv() -> str | None:
-    """Return the program that is beside our Python, else on the PATH."""
-    beside = os.path.dirname(sys.executable)
-    return shutil.which("uv", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
-
-
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
     """What the operator has set for builds."""
@@ -42,8 +36,8 @@ class BuildSettings:
     use_index: bool = True
     index_url: str | None = None
     """Instead of what uv is configured for."""
-    uv: str | None = None
-    """The program; without one nothing can be built."""
+    uv: str = field(default_factory=find_uv_bin)
+    """The program; by default that of the installed package."""
     time_s: float = 1800.0
     """For a build."""
     kept: int = 20

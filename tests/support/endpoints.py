@@ -434,6 +434,18 @@ def completion(
     }
 
 
+def streamed(said: str) -> bytes:
+    """Return an answer of one chunk as it comes from an endpoint that streams."""
+    choice = {"index": 0, "delta": {"content": said}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    chunk = {"choices": [choice], "usage": usage}
+    text = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n"
+    return (
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+        f"Content-Length: {len(text)}\r\n\r\n{text}"
+    ).encode()
+
+
 def tool_call(name: str, arguments: Any, *, call_id: str | None = "call_1") -> dict[str, Any]:
     """An assistant message with one tool call; non-text arguments are sent as they are."""
     call: dict[str, Any] = {"type": "function", "function": {"name": name, "arguments": arguments}}

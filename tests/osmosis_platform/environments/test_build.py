@@ -23,13 +23,11 @@ from osmosis_platform.environments.build import (
     reason,
 )
 from osmosis_platform.environments.project import EnvironmentProblem
-from osmosis_platform.environments.recipe import BuildSettings, find_uv
+from osmosis_platform.environments.recipe import BuildSettings
 from osmosis_platform.environments.store import COMPLETE
 from tests.support.tiny_wheels import write_sdist_that_runs, write_wheel
 
-UV = find_uv()
 PATIENCE_S = 120.0
-needs_uv = pytest.mark.skipif(UV is None, reason="uv is not installed")
 
 
 class Stopped(Exception):
@@ -59,7 +57,6 @@ class Builds:
     executor: Counting = field(default_factory=Counting)
     said: list[str] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
-    uv: str | None = UV
 
     @property
     def wheels(self) -> Path:
@@ -67,7 +64,7 @@ class Builds:
 
     @property
     def environments(self) -> Environments:
-        settings = BuildSettings(find_links=(self.wheels,), use_index=False, uv=self.uv)
+        settings = BuildSettings(find_links=(self.wheels,), use_index=False)
         return Environments(self.folder / "data", self.executor, settings)
 
     @property
@@ -142,7 +139,6 @@ print(tinylib.VERSION, find_spec("osmosis_ai").origin)
 """
 
 
-@needs_uv
 def test_an_environment_is_built_once_and_has_our_own_installation(builds: Builds) -> None:
     builds.wants("tinylib<2", "osmosis-ai==0.0.1", "httpx")
     first = builds.python(IMPORTS)
@@ -166,7 +162,6 @@ def test_an_environment_is_built_once_and_has_our_own_installation(builds: Build
     "`pyproject.toml` cannot be read"
 )
 @pytest.mark.slow
-@needs_uv
 @pytest.mark.parametrize(
     ("wanted", "reason"),
     [
@@ -213,7 +208,6 @@ def test_a_project_that_cannot_be_built_is_one_sentence(
 
 
 @pytest.mark.fault("two runs need the same environment at once, or one is stopped while it builds")
-@needs_uv
 def test_two_runs_that_want_the_same_environment_build_it_once(builds: Builds) -> None:
     builds.wants("tinylib")
     with ThreadPoolExecutor(2) as threads:
@@ -232,7 +226,6 @@ while True: time.sleep(60)
 
 @pytest.mark.fault("two runs need the same environment at once, or one is stopped while it builds")
 @pytest.mark.slow
-@needs_uv
 def test_a_build_that_is_stopped_leaves_nothing_and_has_no_secret(builds: Builds) -> None:
     write_sdist_that_runs(builds.wheels, "slowlib", WAITS.format(folder=str(builds.folder)))
     builds.wants("slowlib")
@@ -268,7 +261,6 @@ def test_what_a_kill_has_left_is_not_taken_for_an_environment(builds: Builds) ->
         assert [each.name for each in home.iterdir()] == [COMPLETE]
 
 
-@needs_uv
 @pytest.mark.slow
 def test_a_lock_pins_what_is_installed(builds: Builds) -> None:
     builds.wants("tinylib", "osmosis-ai", more='requires-python = ">=3.10"\n')
@@ -283,12 +275,6 @@ def test_a_lock_pins_what_is_installed(builds: Builds) -> None:
         )
     )
     assert builds.python(IMPORTS).startswith("1.5 ")
-
-
-def test_without_uv_a_build_says_what_its_operator_does(builds: Builds) -> None:
-    builds.uv = None
-    builds.wants("tinylib")
-    assert "the platform has no uv; its operator installs it" in builds.fail()
 
 
 def test_environments_that_no_run_uses_are_removed_beyond_some(builds: Builds) -> None:

@@ -28,7 +28,7 @@ from osmosis_platform.database.models import Workspace, now
 from osmosis_platform.database.schema import upgrade
 from osmosis_platform.datasets.files import DatasetFiles
 from osmosis_platform.environments.build import Environments
-from osmosis_platform.environments.recipe import BuildSettings, find_uv
+from osmosis_platform.environments.recipe import BuildSettings
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.execution.scheduler import Scheduler
@@ -129,7 +129,7 @@ def executing(platform: PlatformServer, executor: Executor | None = None) -> Ite
     kinds = ("evaluation", "training")
     claims = Claims(platform.database, "scheduler", lease_s=600, kinds=kinds)
     data = platform.settings.data
-    builds = BuildSettings((data.parent / "wheels",), use_index=False, uv=find_uv())
+    builds = BuildSettings((data.parent / "wheels",), use_index=False)
     services = Services(
         data,
         claims,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.endpoints import Ask, completion, error_reply
+from tests.support.endpoints import Ask, completion, error_reply, streamed
 from tests.support.modes import each_mode
 from tests.support.project import KEPT, Project, Session
 
@@ -241,14 +241,7 @@ def test_a_client_that_record_returns(
 
     def answer(ask: Ask) -> Any:
         said = f"answer {next(numbers)}"
-        if not ask.body.get("stream"):
-            return completion(said)
-        chunk = {"choices": [{"index": 0, "delta": {"content": said}, "finish_reason": "stop"}]}
-        text = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n"
-        return (
-            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-            f"Content-Length: {len(text)}\r\n\r\n{text}"
-        ).encode()
+        return streamed(said) if ask.body.get("stream") else completion(said)
 
     project.endpoint.answers = answer
     project.write("own.py", OWN_CLIENT)

@@ -7,6 +7,7 @@ import pytest
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from tests.pages.blocks import ROOT
+from tests.support.endpoints import completion, streamed
 from tests.support.modes import each_mode
 from tests.support.project import Project
 
@@ -52,6 +53,9 @@ NAMES = (
 def test_agents_as_people_have_them_are_recorded(project: Project, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", project.endpoint.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-agent-0123456789")
+    project.endpoint.answers = lambda ask: (
+        streamed("a") if ask.body.get("stream") else completion("a")
+    )
     project.rows("a")
     path = ROOT / "examples/plain_agents/agents.py"
     agents = [f"--osmosis-agent={path}:{name}" for name in NAMES]
