@@ -169,10 +169,8 @@ def _login(entry: Mapping[str, Any], name: str) -> KeptLogin:
     value, expires = entry.get("token", ""), entry.get("expires_at")
     if value is not None and not isinstance(value, str):
         raise ValueError(f"the token of the workspace {name!r} is no text")
-    if not isinstance(expires, str):
-        raise ValueError(f"the workspace {name!r} has no expires_at")
-    if moment_of(expires) is None:
-        raise ValueError(f"the expires_at of the workspace {name!r} is no date")
+    if not isinstance(expires, str) or moment_of(expires) is None:
+        raise ValueError(f"the workspace {name!r} has no date as expires_at")
     return KeptLogin(
         user=user_of(user),
         role=text_or_empty(entry, "role"),

@@ -16,7 +16,7 @@ from osmosis_ai.platform.address import is_private
 from ..buffered_output import BufferedStreams
 from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem, platform_url
-from ..errors import command_errors, usage_errors
+from ..errors import CommandError, command_errors, usage_errors
 from ..eval.lines import LiveLine, say, tell
 from .account import document, render_user, render_workspace
 from .connection import client_of, login_problems
@@ -103,22 +103,19 @@ def _read_token(text: str) -> Secret:
 def _valid_login(platform: str) -> Identity | None:
     """Whom the active login that is kept stands for; None when it is of no use any more."""
     from osmosis_ai.platform.account import verify
-    from osmosis_ai.platform.client import PlatformError
 
     kept_only = {name: value for name, value in os.environ.items() if name != store.TOKEN}
     try:
-        login = store.find_login(kept_only)
+        if (login := store.find_login(kept_only)) is None:
+            return None
+        with client_of(platform, login.token) as client:
+            return verify(client)
     except LoginProblem:
         return None
-    if login is None:
-        return None
-    with client_of(platform, login.token) as client:
-        try:
-            return verify(client)
-        except PlatformError as error:
-            if error.status == 401:
-                return None
+    except CommandError as error:
+        if error.code != "unauthorized":
             raise
+        return None
 
 
 def _confirmed_token(ctx: click.Context, client: PlatformClient, *, no_browser: bool) -> Secret:
