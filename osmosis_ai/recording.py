@@ -51,11 +51,10 @@ def record(client: Client) -> Client:
             "record takes a client of OpenAI or Anthropic (OpenAI, AsyncOpenAI, Anthropic, "
             f"AsyncAnthropic), not {type(client).__name__}"
         )
-    if isinstance(inner, http.Client):
-        kind, transport = http.Client, type("Recording", (_Transport, http.BaseTransport), {})
-    else:
-        kind = http.AsyncClient
-        transport = type("Recording", (_AsyncTransport, http.AsyncBaseTransport), {})
+    is_sync = isinstance(inner, http.Client)
+    kind = http.Client if is_sync else http.AsyncClient
+    sync, twin = (_Transport, http.BaseTransport), (_AsyncTransport, http.AsyncBaseTransport)
+    transport = type("Recording", sync if is_sync else twin, {})
     outer = kind(transport=transport(http, inner), timeout=inner.timeout, trust_env=False)
     recorded: Client = copy(http_client=outer)
     return recorded
@@ -205,13 +204,15 @@ def _call_of(request: Any) -> _Call | None:
     return _Call(ctx, request, body) if isinstance(body, dict) else None
 
 
-class _Transport:
+class _Sender:
     """Sends through another client, which keeps its own settings."""
 
     def __init__(self, http: Any, inner: Any) -> None:
         self._http = http
         self._inner = inner
 
+
+class _Transport(_Sender):
     def handle_request(self, request: Any) -> Any:
         call = _call_of(request)
         if call is None:
@@ -227,11 +228,7 @@ class _Transport:
         self._inner.close()
 
 
-class _AsyncTransport:
-    def __init__(self, http: Any, inner: Any) -> None:
-        self._http = http
-        self._inner = inner
-
+class _AsyncTransport(_Sender):
     async def handle_async_request(self, request: Any) -> Any:
         call = _call_of(request)
         if call is None:
@@ -257,7 +254,7 @@ def _reply(response: Any, recording: type, stream: type, call: _Call) -> Any:
     )
 
 
-class _Stream:
+class _Body:
     """A reply's body on its way, read when it is whole, or is left."""
 
     def __init__(self, response: Any, call: _Call) -> None:
@@ -266,6 +263,8 @@ class _Stream:
         self._raw: list[bytes] = []
         self._is_whole = False
 
+
+class _Stream(_Body):
     def __iter__(self) -> Iterator[bytes]:
         whole = self._response.is_stream_consumed  # of a transport in a user's tests
         for piece in [self._response.content] if whole else self._response.iter_raw():
@@ -278,13 +277,7 @@ class _Stream:
         self._call.end(self._response, b"".join(self._raw), is_whole=self._is_whole)
 
 
-class _AsyncStream:
-    def __init__(self, response: Any, call: _Call) -> None:
-        self._response = response
-        self._call = call
-        self._raw: list[bytes] = []
-        self._is_whole = False
-
+class _AsyncStream(_Body):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._response.is_stream_consumed:
             self._raw.append(self._response.content)
@@ -416,13 +409,9 @@ def _joined_events(content: bytes) -> dict[str, Any]:
         for line in content.decode("utf-8").splitlines()
         if line.startswith("data:") and line.strip() != "data: [DONE]"
     ]
-    done = next(
-        (each["response"] for each in events if each.get("response", {}).get("output")), None
-    )
-    if done is not None and any(each.get("type") == "response.completed" for each in events):
-        return dict(
-            next(each["response"] for each in events if each["type"] == "response.completed")
-        )
+    for event in events:
+        if event.get("type") == "response.completed":
+            return dict(event["response"])
     if events and events[0].get("type") == "message_start":
         return _joined_message(events)
     return _joined_chat(events)
