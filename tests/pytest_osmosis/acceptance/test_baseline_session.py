@@ -196,14 +196,3 @@ def test_the_header_says_where_the_baseline_model_is_asked(
     here = project.endpoint.netloc
     assert f"osmosis: {asked} at {here}, 1 in flight" in session.lines
     assert f"osmosis: baseline {shown.replace('HERE', here)}" in session.lines
-
-
-def test_what_is_not_known_of_either_side_leaves_a_gate_open(
-    compared: Project, model: Model
-) -> None:
-    model.down = {NAMES[0]}
-    gate = "--osmosis-gate=mean - baseline >= 0"
-    session = compared.run(COMPARE, gate, n="2")
-    assert session.ret == 0  # whatever they score, a fall is not shown
-    assert compared.run(COMPARE, gate, "--osmosis-confidence=none", n="2").ret == 8
-    assert "2 runs here without a score for rewards:exact: counted as 0.0" in summary(session)

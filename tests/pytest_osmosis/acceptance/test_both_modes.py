@@ -300,6 +300,17 @@ def test_every_file_that_was_asked_for_is_written_and_named(
         text = report_page.text_of(folder.path / name)
         assert "LookupError" in text
         assert "[gw" not in text
+    text = (folder.path / "out.md").read_text("utf-8")
+    assert "ground truth  another answer" in text
+    assert "conversation: out.trajectories.jsonl" in text
+    assert (folder.path / "out.html").stat().st_mode & 0o777 == 0o600
+    page = report_page.page_of(folder.path / "out.html")
+    assert [row["truth"] for row in page.suites[0]["rows"]] == list(PROMPTS.values())
+    raised = page.read(2, 0)["frames"]
+    assert raised.startswith("Traceback")
+    assert raised.endswith("LookupError: no such drawer at {'depth': 1}")
+    assert "frames" not in page.read(0, 0) | page.read(1, 0)
+    assert page.read(0, 0)["messages"][-1]["role"] == "assistant"
     assert parquet.read_table(folder.path / "out.parquet").num_rows == len(IDS) + len(MARKED_IDS)
 
 

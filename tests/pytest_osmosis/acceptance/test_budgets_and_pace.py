@@ -134,25 +134,6 @@ def test_no_worker_sends_a_request_before_another_ones_retry_after(
     assert session.report["summary"]["complete"] is True
 
 
-@pytest.mark.fault("a run was selected and is never reported")
-def test_a_run_that_nobody_reported_is_an_error_that_names_it(project: Project) -> None:
-    project.rows("a", "b", "c")
-    project.write(
-        "conftest.py",
-        """
-import pytest
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item, nextitem):
-    return True if item.name == "row-1[run-0]" else None
-""",
-    )
-    session = project.run("--osmosis-no-journal", batch_size="1")
-    assert session.ret == 1
-    said = "ERROR: data.jsonl: 1 of 3 selected runs were never reported: row-1[run-0]"
-    assert said in session.lines
-
-
 @each_mode
 def test_a_test_that_is_skipped_is_not_lost_and_one_with_a_marker_not_paid_for(
     project: Project, workers: int

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pyarrow.parquet as parquet
 import pytest
 
 from pytest_osmosis.options.table import GROUPS
 from pytest_osmosis.reports.formats import REPORTS
 from tests.pytest_osmosis.storage.test_atomic_write import Reader
-from tests.support import report_page
 from tests.support.project import Project
 
 FILES = {
@@ -38,27 +36,6 @@ def test_what_is_no_regular_file_is_written_into_by_every_report(project: Projec
     assert "<html" in written["page"]
     assert written["table"].startswith("suite,")
     assert not list(project.path.glob("*.trajectories.jsonl"))
-
-
-def test_every_file_that_was_asked_for_is_written_and_named(project: Project):
-    project.rows("one", {"user_prompt": "two", "ground_truth": "zwei"}, "raise")
-    session = project.run(**FILES)
-    assert session.ret == 1
-    told = {f"{each.title}: {name}" for each, name in zip(REPORTS, FILES.values(), strict=True)}
-    assert told <= set(session.lines)
-    text = (project.path / "r.md").read_text("utf-8")
-    for part in ("ground truth  zwei", "LookupError", "conversation: r.trajectories.jsonl"):
-        assert part in text
-    page = report_page.page_of(project.path / "r.html")
-    assert [row["truth"] for row in page.suites[0]["rows"]] == ["one", "zwei", "raise"]
-    raised = page.read(2, 0)["frames"]
-    assert raised.startswith("Traceback")
-    assert raised.endswith("LookupError: no such drawer at {'depth': 1}")
-    assert "frames" not in page.read(0, 0) | page.read(1, 0)
-    assert [said["role"] for said in page.read(0, 0)["messages"]][-1] == "assistant"
-    assert (project.path / "r.html").stat().st_mode & 0o777 == 0o600
-    assert parquet.read_table(project.path / "r.parquet").num_rows == 3
-    assert (project.path / "r.json").exists()
 
 
 def test_a_file_that_cannot_be_written_any_more_fails_the_session(project: Project):

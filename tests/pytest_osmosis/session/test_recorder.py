@@ -191,6 +191,7 @@ def test_a_run_counts_before_other_plugins_hear_of_it_and_the_field_is_gone_afte
     assert not hasattr(report, REPORT_FIELD)
 
 
+@pytest.mark.fault("a run was selected and is never reported")
 def test_runs_that_were_never_reported_fail_the_session_by_name(make: Make) -> None:
     bench = make()
     for row, run in ((0, 0), (0, 1), (1, 1)):
