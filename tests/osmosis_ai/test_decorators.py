@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 Extra = Optional[Dict[str, Any]]  # noqa: UP006, UP045
 
+
+@osmosis_rubric
+def rubric(solution_str: str, ground_truth: str | None, extra_info: dict) -> float:
+    return 1.0
+
+
 INFO = {"provider": "openai", "model": "gpt", "rubric": "be kind", "api_key_env": "KEY"}
 
 
@@ -66,9 +72,8 @@ def test_a_rewards_extra_info_may_be_annotated_in_every_way_that_means_a_dict(an
     assert reward("a", "b") == 0.5
 
 
-@pytest.mark.parametrize(
-    ("signature", "problem"),
-    [
+WRONG_SIGNATURES = {
+    osmosis_reward: [
         ("()", "parameter 'solution_str' is missing; expected `solution_str: str`"),
         ("(answer: str)", "parameter 1 must be `solution_str: str`, found 'answer'"),
         ("(solution_str)", "parameter 1 must be `solution_str: str`, 'solution_str' has no annot"),
@@ -116,17 +121,7 @@ def test_a_rewards_extra_info_may_be_annotated_in_every_way_that_means_a_dict(an
             "the return annotation must be float, found float | None",
         ),
     ],
-)
-def test_a_wrong_reward_signature_names_function_parameter_and_expectation(signature, problem):
-    with pytest.raises(TypeError) as caught:
-        decorated_without_future_annotations(f"@osmosis_reward\ndef f{signature}:\n    return 1.0")
-    assert str(caught.value).startswith("@osmosis_reward f: ")
-    assert problem in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("signature", "problem"),
-    [
+    osmosis_rubric: [
         ("(solution_str: str, ground_truth: str, extra_info: dict = None)", "must not have a def"),
         ("(solution_str: str, ground_truth: str, extra_info: dict | None)", "is annotated dict |"),
         ("(solution_str: str, ground_truth: int | None, extra_info: dict)", "int | None"),
@@ -137,10 +132,17 @@ def test_a_wrong_reward_signature_names_function_parameter_and_expectation(signa
             "parameter 'bonus' must have a default",
         ),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("decorator", "signature", "problem"),
+    [(decorator.__name__, *row) for decorator, rows in WRONG_SIGNATURES.items() for row in rows],
 )
-def test_a_wrong_rubric_signature_names_function_parameter_and_expectation(signature, problem):
-    with pytest.raises(TypeError, match="@osmosis_rubric f: ") as caught:
-        decorated_without_future_annotations(f"@osmosis_rubric\ndef f{signature}:\n    return 1.0")
+def test_a_wrong_signature_names_function_parameter_and_expectation(decorator, signature, problem):
+    with pytest.raises(TypeError) as caught:
+        decorated_without_future_annotations(f"@{decorator}\ndef f{signature}:\n    return 1.0")
+    assert str(caught.value).startswith(f"@{decorator} f: ")
     assert problem in str(caught.value)
 
 
@@ -184,10 +186,6 @@ def test_a_data_source_keyword_is_dropped():
     def reward(solution_str: str, ground_truth: str, extra_info: dict | None = None) -> float:
         return 1.0
 
-    @osmosis_rubric
-    def rubric(solution_str: str, ground_truth: str, extra_info: dict) -> float:
-        return 1.0
-
     assert reward("a", "b", data_source="gsm8k") == 1.0
     assert rubric("a", "b", INFO, data_source="gsm8k") == 1.0
 
@@ -208,6 +206,8 @@ def test_a_return_that_is_no_float_is_a_type_error_at_the_call(value, found):
         reward("a", "b")
     with pytest.raises(TypeError, match=f"@osmosis_rubric rubric: must return a float.*{found}"):
         asyncio.run(rubric("a", "b", INFO))
+    with pytest.raises(ValueError, match="@osmosis_rubric rubric: extra_info needs"):
+        asyncio.run(rubric("a", "b", {**INFO, "model": None}))
 
 
 def test_a_numpy_double_is_a_float():
@@ -321,10 +321,6 @@ def test_things_that_are_no_functions_are_refused(thing):
     ],
 )
 def test_a_rubric_refuses_arguments_of_the_wrong_type(arguments, error, message):
-    @osmosis_rubric
-    def rubric(solution_str: str, ground_truth: str | None, extra_info: dict) -> float:
-        return 1.0
-
     with pytest.raises(error) as caught:
         rubric(*arguments)
     assert str(caught.value) == f"@osmosis_rubric {rubric.__name__}: {message}"
@@ -333,22 +329,14 @@ def test_a_rubric_refuses_arguments_of_the_wrong_type(arguments, error, message)
 @pytest.mark.parametrize("missing", ["provider", "model", "rubric", "api_key_env"])
 @pytest.mark.parametrize("value", [None, "", "  ", 7])
 def test_a_rubric_names_what_extra_info_lacks_and_shows_none_of_its_values(missing, value):
-    @osmosis_rubric
-    async def rubric(solution_str: str, ground_truth: str | None, extra_info: dict) -> float:
-        return 1.0
-
     info = {**INFO, "system_prompt": "sk-do-not-show", missing: value}
     with pytest.raises(ValueError) as caught:
-        asyncio.run(rubric("a", None, info))
+        rubric("a", None, info)
     wanted = "api_key or api_key_env" if missing == "api_key_env" else missing
     assert str(caught.value) == f"@osmosis_rubric rubric: extra_info needs a non-empty {wanted}"
 
 
 def test_a_rubric_names_everything_that_is_missing_at_once():
-    @osmosis_rubric
-    def rubric(solution_str: str, ground_truth: str | None, extra_info: dict) -> float:
-        return 1.0
-
     with pytest.raises(ValueError, match=r"provider.*model.*rubric.*api_key or api_key_env"):
         rubric("a", None, {"provider": None})
 
@@ -373,20 +361,12 @@ def test_a_rubric_with_its_own_configuration_gets_what_extra_info_there_is(info)
     ],
 )
 def test_a_rubric_names_an_optional_field_of_the_wrong_type(name, value, expected):
-    @osmosis_rubric
-    def rubric(solution_str: str, ground_truth: str | None, extra_info: dict) -> float:
-        return 1.0
-
     with pytest.raises(ValueError) as caught:
         rubric("a", None, {**INFO, name: value})
     assert str(caught.value) == f"@osmosis_rubric rubric: extra_info[{name!r}] must be {expected}"
 
 
 def test_a_rubric_refuses_bounds_that_no_score_is_within():
-    @osmosis_rubric
-    def rubric(solution_str: str, ground_truth: str | None, extra_info: dict) -> float:
-        return 1.0
-
     with pytest.raises(ValueError, match=r"'score_min'\] \(2\) must be below 'score_max' \(1\)"):
         rubric("a", None, {**INFO, "score_min": 2, "score_max": 1.0})
     assert rubric("a", None, {**INFO, "score_min": 2}) == 1.0
@@ -402,9 +382,5 @@ def test_a_rubric_refuses_bounds_that_no_score_is_within():
     ],
 )
 def test_a_rubric_takes_its_key_in_every_documented_place(key):
-    @osmosis_rubric
-    def rubric(solution_str: str, ground_truth: str | None, extra_info: dict) -> float:
-        return 1.0
-
     info = {"provider": "openai", "model": "gpt", "rubric": "be kind", **key}
     assert rubric("a", None, info) == 1.0

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-import osmosis_ai
 from osmosis_ai import (
     MissingAPIKeyError,
     ModelNotFoundError,
@@ -41,15 +40,13 @@ def info(judge: Endpoint, model: str = "judge-1", **more: Any) -> dict[str, Any]
     return {**base, "timeout": 10, **more}
 
 
-def score(judge: Endpoint, solution: str = "Paris", **options: Any) -> float:
+def score(judge: Endpoint, solution: str = "Paris", *, rubric: str = RUBRIC, **options: Any) -> Any:
     model_info = info(judge, **options.pop("info", {}))
-    found: float = evaluate_rubric(RUBRIC, solution, model_info, **options)
-    return found
+    return evaluate_rubric(rubric, solution, model_info, **options)
 
 
-def details(judge: Endpoint, solution: str = "Paris", **options: Any) -> Any:
-    model_info = info(judge, **options.pop("info", {}))
-    return evaluate_rubric(RUBRIC, solution, model_info, return_details=True, **options)
+def details(judge: Endpoint, **options: Any) -> Any:
+    return score(judge, return_details=True, **options)
 
 
 def failure(judge: Endpoint, **options: Any) -> ProviderRequestError:
@@ -59,15 +56,12 @@ def failure(judge: Endpoint, **options: Any) -> ProviderRequestError:
     return caught.value
 
 
-def test_the_score_of_the_judge_is_returned_as_a_float(judge: Endpoint) -> None:
+def test_a_strict_schema_is_asked_for_and_the_score_returned_as_a_float(judge: Endpoint) -> None:
     found = score(judge)
     assert (found, type(found)) == (0.8, float)
     assert judge.last_headers["authorization"] == f"Bearer {KEY}"
     assert judge.seen[0].model == "judge-1"
 
-
-def test_a_strict_json_schema_is_asked_for(judge: Endpoint) -> None:
-    score(judge)
     asked = judge.seen[0].body["response_format"]
     assert asked["type"] == "json_schema"
     assert asked["json_schema"]["strict"] is True
@@ -77,7 +71,6 @@ def test_a_strict_json_schema_is_asked_for(judge: Endpoint) -> None:
 def test_the_twin_for_event_loops_takes_the_same_arguments(judge: Endpoint) -> None:
     sync, twin = inspect.signature(evaluate_rubric), inspect.signature(aevaluate_rubric)
     assert sync.parameters == twin.parameters
-    assert asyncio.run(aevaluate_rubric(RUBRIC, "Paris", info(judge))) == 0.8
 
 
 def test_the_sync_form_works_inside_a_running_loop(judge: Endpoint) -> None:
@@ -99,7 +92,7 @@ def test_why_it_scored_so_is_told_to_whoever_listens(judge: Endpoint) -> None:
 
 
 def test_the_details_hold_score_explanation_raw_reply_and_what_it_took(judge: Endpoint) -> None:
-    found = details(judge, info={"temperature": 0.3})
+    found = details(judge, solution="", info={"temperature": 0.3})
     assert (found["score"], found["explanation"], found["clamped"]) == (0.8, "because", False)
     assert found["raw"]["choices"][0]["message"]["content"] == verdict(0.8)
     assert (found["provider"], found["model"]) == ("openai", "judge-1")
@@ -144,21 +137,15 @@ def test_one_failing_vote_fails_the_judgement() -> None:
     assert error.kind == "verdict"
 
 
-def test_an_empty_solution_is_judged_like_any_other(judge: Endpoint) -> None:
-    assert score(judge, solution="") == 0.8
-
-
 @pytest.mark.parametrize(
     "said",
     [
-        f"```json\n{verdict(0.8)}\n```",
         f"<think>Hm. {verdict(0)}</think>\n{verdict(0.8)}",
-        f"First {verdict(0)}, then {verdict(0.8)}",
         tool_call("verdict", verdict(0.8)),
         tool_call("verdict", json.loads(verdict(0.8))),
         {"role": "assistant", "content": [{"type": "text", "text": verdict(0.8)}]},
     ],
-    ids=["fenced", "thinking", "twice", "tool", "tool-object", "parts"],
+    ids=["thinking", "tool", "tool-object", "parts"],
 )
 def test_a_verdict_is_read_however_it_is_wrapped(said: Any) -> None:
     with Endpoint(said if isinstance(said, str) else lambda ask: said) as judge:
@@ -285,6 +272,9 @@ def test_a_provider_that_quotes_the_key_is_not_repeated() -> None:
         ({"ground_truth": 5}, TypeError, "ground_truth"),
         ({"metadata": ["x"]}, TypeError, "metadata"),
         ({"timeout": -1}, ValueError, "timeout"),
+        ({"rubric": ""}, ValueError, "rubric"),
+        ({"rubric": None}, TypeError, "rubric"),
+        ({"solution": None}, TypeError, "solution_str"),
     ],
 )
 def test_wrong_arguments_are_refused_before_any_request(
@@ -293,21 +283,6 @@ def test_wrong_arguments_are_refused_before_any_request(
     with pytest.raises(error, match=said):
         score(judge, **wrong)
     assert judge.requests == 0
-
-
-@pytest.mark.parametrize(
-    ("rubric", "solution", "error"),
-    [("", "x", ValueError), (None, "x", TypeError), ("x", None, TypeError)],
-)
-def test_rubric_and_solution_must_be_texts(
-    judge: Endpoint, rubric: Any, solution: Any, error: type[Exception]
-) -> None:
-    with pytest.raises(error):
-        evaluate_rubric(rubric, solution, info(judge))
-
-
-def test_importing_the_package_imports_no_litellm() -> None:
-    assert "evaluate_rubric" in osmosis_ai.__all__
 
 
 # Texts that try to speak to the judge.
