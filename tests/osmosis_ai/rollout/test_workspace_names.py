@@ -16,33 +16,6 @@ from osmosis_ai.rollout import GraderContext, RolloutContext, RolloutSample
 from osmosis_ai.rollout.agent_workflow import AgentWorkflow
 from osmosis_ai.rollout.types import AgentWorkflowConfig, GraderConfig
 
-PATHS = {
-    "agent_workflow": "AgentWorkflow AgentWorkflowConfig AgentWorkflowContext",
-    "backend": "LocalBackend",
-    "backend.local": "LocalBackend",
-    "context": (
-        "AgentWorkflowContext GraderContext RolloutContext SampleSource get_rollout_context"
-    ),
-    "grader": "Grader",
-    "server": "ControllerAuth create_rollout_server",
-    "types": (
-        "AgentWorkflowConfig AgentWorkflowOutput BaseConfig CancelRolloutsRequest "
-        "CancelRolloutsResponse ConcurrencyConfig GraderCompleteRequest GraderConfig "
-        "GraderStatus MessageDict Messages RolloutCompleteRequest RolloutErrorCategory "
-        "RolloutInitRequest RolloutSample RolloutStatus RolloutStatusResponse"
-    ),
-}
-
-
-@pytest.mark.parametrize("module", PATHS)
-def test_a_path_of_workspaces_has_its_names(module: str):
-    found = importlib.import_module(f"osmosis_ai.rollout.{module}")
-    for name in PATHS[module].split():
-        assert name in found.__all__
-        value = getattr(found, name)
-        if name in rollout.__all__ and name != "RolloutStatus":  # that of a trainer has its own
-            assert getattr(rollout, name) is value
-
 
 def test_a_config_keeps_values_of_any_type_and_checks_what_is_assigned():
     class Tool:

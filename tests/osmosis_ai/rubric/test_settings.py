@@ -125,28 +125,6 @@ def test_over_plain_http_a_key_goes_to_another_machine_only_when_its_variable_is
         assert key_of(settings_of(api_key=None)) == KEY
 
 
-@pytest.mark.parametrize(
-    ("provider", "variable"),
-    [
-        ("openai", "OPENAI_API_KEY"),
-        ("anthropic", "ANTHROPIC_API_KEY"),
-        ("gemini", "GEMINI_API_KEY"),
-        ("xai", "XAI_API_KEY"),
-        ("openrouter", "OPENROUTER_API_KEY"),
-        ("cerebras", "CEREBRAS_API_KEY"),
-    ],
-)
-def test_a_missing_key_names_the_providers_variable_and_how_to_export_it(
-    provider: str, variable: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(variable, raising=False)
-    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
-    with pytest.raises(MissingAPIKeyError, match=f'export {variable}="..."'):
-        settings_of(provider=provider, api_key=None)
-    monkeypatch.setenv(variable, "sk-usual-0123456789")
-    assert key_of(settings_of(provider=provider, api_key=None)) == "sk-usual-0123456789"
-
-
 def test_a_named_variable_that_is_not_set_is_never_replaced_by_the_usual_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
