@@ -15,20 +15,12 @@ from .errors import CommandError, wrong_use
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem | str]]
 
 
-def complete_files(
-    ctx: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem | str]:
-    """Leave the value to the shell, which knows the files."""
-    return [CompletionItem(incomplete, type="file")]
+def _left_to_the_shell(kind: str) -> Complete:
+    """Leave a value to the shell, which knows files and folders."""
+    return lambda ctx, parameter, incomplete: [CompletionItem(incomplete, type=kind)]
 
 
-def complete_folders(
-    ctx: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem | str]:
-    """Leave the value to the shell, which knows the folders."""
-    return [CompletionItem(incomplete, type="dir")]
-
-
+complete_files, complete_folders = map(_left_to_the_shell, ("file", "dir"))
 COMPLETIONS: dict[str, Complete] = {
     "FILE": complete_files,
     "FILE|last": complete_files,

@@ -154,10 +154,14 @@ def prune_command(
     chosen = [_named(folder, name) for name in names] or list(run_directory.kept_in(folder))
     runs = [(path, Kept(path).summary(with_figures=False)) for path in chosen]
     if not names:
+        before = None if older_than is None else time.time() - older_than * _DAY_S
         runs = [
             (path, run)
             for path, run in runs
-            if _is_meant(run, archived=archived, complete=complete, older_than=older_than)
+            if (archived and run.archived)
+            or (complete and run.state == "complete")
+            or not (archived or complete)
+            if before is None or run.started_at < before
         ]
     busy = [run for _, run in runs if run.pid is not None]
     if busy and names:
@@ -165,27 +169,13 @@ def prune_command(
     gone = [(path, run) for path, run in runs if run.pid is None]
     for path, _ in [] if dry_run else gone:
         run_directory.remove(path)
-    _report_pruned([run for _, run in gone], dry_run=dry_run, as_json=as_json)
-
-
-def _is_meant(
-    run: KeptSummary, *, archived: bool, complete: bool, older_than: float | None
-) -> bool:
-    kinds = (archived and run.archived) or (complete and run.state == "complete")
-    of_kind = kinds or not (archived or complete)
-    old = older_than is None or time.time() - run.started_at > older_than * _DAY_S
-    return of_kind and old
-
-
-def _report_pruned(runs: Sequence[KeptSummary], *, dry_run: bool, as_json: bool) -> None:
     if as_json:
-        document = {"deleted": [run.name for run in runs], "dry_run": dry_run}
-        click.echo(json.dumps(document))
+        click.echo(json.dumps({"deleted": [run.name for _, run in gone], "dry_run": dry_run}))
         return
-    for run in runs:
+    for _, run in gone:
         click.echo(f"{'would delete' if dry_run else 'deleted'} {run.name}")
-    size = size_text(sum(run.bytes for run in runs))
-    click.echo(f"{counted(len(runs), 'evaluation')}, {size}")
+    size = size_text(sum(run.bytes for _, run in gone))
+    click.echo(f"{counted(len(gone), 'evaluation')}, {size}")
 
 
 def _runs_folder(ctx: click.Context) -> Path:

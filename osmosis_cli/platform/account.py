@@ -81,8 +81,16 @@ def logout_command(*, all_logins: bool, yes: bool, as_json: bool) -> None:
     ended = [_log_out(platform, name, login) for platform, name, login in chosen]
     if as_json:
         click.echo(json.dumps({"logged_out": ended}))
-    else:
-        _show(ended)
+    elif not ended:
+        say("there is no login to end")
+    for one in () if as_json else ended:
+        platform = one["platform"]
+        say(f"logged out of {render_workspace(one['workspace'] or '')} at {platform}")
+        if one["problem"]:
+            tell(
+                f"warning: the token was removed here, and may still be valid at {platform}: "
+                f"{one['problem']}"
+            )
     if os.environ.get(store.TOKEN):
         tell(f"{store.TOKEN} is still set: `unset {store.TOKEN}`")
 
@@ -134,19 +142,6 @@ def _revoke(platform: str, workspace: str, login: KeptLogin) -> str | None:
     except (CommandError, LoginProblem, ValueError) as error:
         return str(error)
     return None
-
-
-def _show(ended: list[dict[str, Any]]) -> None:
-    if not ended:
-        say("there is no login to end")
-    for one in ended:
-        platform = one["platform"]
-        say(f"logged out of {render_workspace(one['workspace'] or '')} at {platform}")
-        if one["problem"]:
-            tell(
-                f"warning: the token was removed here, and may still be valid at {platform}: "
-                f"{one['problem']}"
-            )
 
 
 def document(workspace: str, login: Identity | KeptLogin) -> dict[str, Any]:
