@@ -37,11 +37,14 @@ def load_agent(spec: str) -> RolloutAgentLoop:
         return load_agent_loop(spec, option="-m/--module", roots=[Path.cwd()])
 
 
-def check_agent(agent: RolloutAgentLoop, *, advice: str = "") -> ValidationResult:
-    """Return what is known of an agent loop; raise CommandError with all that is wrong with it."""
+def check_agent(agent: RolloutAgentLoop, *, advice: str = "") -> None:
+    """Raise CommandError with all that is wrong with an agent loop."""
     from osmosis_ai.rollout.validator import validate_agent_loop
 
-    found = validate_agent_loop(agent)
+    _refuse_invalid(agent, validate_agent_loop(agent), advice)
+
+
+def _refuse_invalid(agent: RolloutAgentLoop, found: ValidationResult, advice: str = "") -> None:
     if not found:
         count = len(found.errors)
         raise CommandError(
@@ -51,7 +54,6 @@ def check_agent(agent: RolloutAgentLoop, *, advice: str = "") -> ValidationResul
             code="invalid",
             details={"errors": [asdict(error) for error in found.errors]},
         )
-    return found
 
 
 @click.command("validate", epilog=EPILOG)
@@ -62,22 +64,46 @@ def check_agent(agent: RolloutAgentLoop, *, advice: str = "") -> ValidationResul
 def validate_command(module: str | None, mcp: str | None, verbose: bool, as_json: bool) -> None:
     """Check that an agent loop loads, has a name, has valid tools, and that its run is async.
 
-    Nothing is run. The exit status is 1 when something is wrong, all of which is said.
+    Nothing is run. A line for each check; the exit status is 1 when one fails, and all that is
+    wrong is said.
     """
+    from osmosis_ai.rollout.validator import validate_agent_loop
+
     with redirect_stdout(sys.stderr):  # what the module prints at import
         named = require_agent(module, mcp)
         agent = load_agent(named)
-        found = check_agent(agent)
+        found = validate_agent_loop(agent)
+    if not as_json:
+        say(f"{'ok':<8}{'loads':<11}{named.removeprefix('mcp:')}")
+        for name, detail, passed in _checks(found):
+            say(f"{'ok' if passed else 'FAILED':<8}{name:<11}{detail}")
+    _refuse_invalid(agent, found)
     if as_json:
         warnings = [asdict(warning) for warning in found.warnings]
         about = {"name": found.agent_name, "tools": found.tool_count, "warnings": warnings}
         click.echo(json.dumps({"module": named, "valid": True, **about}))
         return
-    say(f"{named.removeprefix('mcp:')}: {found.agent_name} is valid; tools: {found.tool_count}")
     for tool in _tools(agent) if verbose else ():
         say(f"  {tool}")
     for warning in found.warnings:
         say(f"warning: {warning.field} {warning.message}", err=True)
+
+
+def _checks(found: ValidationResult) -> Iterator[tuple[str, str, bool]]:
+    """Yield each check of a loaded agent, what was found, and whether it passed."""
+    in_order = {
+        "name": repr(found.agent_name),
+        "get_tools": f"tools: {found.tool_count}",
+        "run": "is async",
+    }
+    for name, detail in in_order.items():
+        # What is wrong with a tool has its place in the tools as its field.
+        wrong = [
+            error
+            for error in found.errors
+            if (error.field if error.field in in_order else "get_tools") == name
+        ]
+        yield name, "; ".join(error.message for error in wrong) or detail, not wrong
 
 
 def _tools(agent: RolloutAgentLoop) -> Iterator[str]:

@@ -81,7 +81,12 @@ def validate(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_good_agent_passes_every_check(project: Path, named: str):
     done = validate(project, "-m", named)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{named}: calculator is valid; tools: 1\n"
+    assert [line.split(maxsplit=2) for line in done.stdout.splitlines()] == [
+        ["ok", "loads", named],
+        ["ok", "name", "'calculator'"],
+        ["ok", "get_tools", "tools: 1"],
+        ["ok", "run", "is async"],
+    ]
     assert "imported" in done.stderr
     assert "warning: tools[0].function.description is missing" in done.stderr
 
@@ -93,7 +98,7 @@ def test_verbose_shows_the_tools_too(
     monkeypatch.setattr(sys, "path", sys.path[:])
     monkeypatch.delitem(sys.modules, "my_agent", raising=False)
     assert run(cli, ["validate", "-v", "-m", "my_agent:agent_loop"]) == 0
-    assert capsys.readouterr().out.splitlines()[1] == "  add()"
+    assert capsys.readouterr().out.splitlines()[4] == "  add()"
 
 
 @pytest.mark.slow
@@ -133,7 +138,13 @@ def test_what_is_wrong_is_named_and_the_status_is_1(
     monkeypatch.delitem(sys.modules, "my_agent", raising=False)
     assert run(cli, ["validate", "-m", f"my_agent:{attribute}"]) == 1
     out, err = capsys.readouterr()
-    assert not out
+    checks = {line.split()[1]: line for line in out.splitlines()}
+    check = "get_tools" if place.startswith("tools") else place
+    assert [*checks] == ([] if place.startswith("-m") else ["loads", "name", "get_tools", "run"])
+    assert [name for name, line in checks.items() if line.startswith("FAILED")] == (
+        [check] if checks else []
+    )
+    assert sentence in checks.get(check, sentence)
     assert f"{place}: " in err and sentence in err
     assert "osmosis_cli/" not in err and "pytest_osmosis/" not in err
 
