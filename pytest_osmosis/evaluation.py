@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .distributed.processes import WORKER_PACKAGES, is_controller, is_worker
+from .distributed.processes import is_controller, is_worker
 from .distributed.remote.shard_plugin import SHARD
 from .options.reader import lists_only
 
@@ -33,7 +33,7 @@ def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:
     if spec.cluster is not None and not lists_only(config):
         from .distributed.remote.driver_evaluation import DriverEvaluation
 
-        return DriverEvaluation(config, spec, indifferent=WORKER_PACKAGES)
+        return DriverEvaluation(config, spec)
     if is_worker(config):
         from .distributed.worker import WorkerEvaluation
 
@@ -44,4 +44,4 @@ def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:
         return ShardEvaluation(config, spec, shard)
     from .session.reporting_evaluation import LocalEvaluation
 
-    return LocalEvaluation(config, spec, indifferent=WORKER_PACKAGES)
+    return LocalEvaluation(config, spec)

@@ -11,8 +11,6 @@ from ..options.reader import OptionReader, lists_only
 from ..session.selection import collects_runs_alone
 
 REFUSED_DIST = ("loadgroup", "loadscope", "loadfile", "each")
-WORKER_PACKAGES = ("xdist", "__channelexec__")
-"""Packages of xdist's plugins; the second is what the plugin of a worker is called there."""
 
 
 def is_worker(config: pytest.Config) -> bool:

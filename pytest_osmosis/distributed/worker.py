@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from ..items.protocol import plugins_of
+from ..items.protocol import WORKER_PACKAGES, plugins_of
 from ..items.runner import ItemRunner, run_id_of, run_ids
 from ..options.reader import lists_only
 from ..rollouts.cached import ResultCache
@@ -31,7 +31,6 @@ from ..storage.run_log import RunFolder, RunLog
 from . import messages
 from .channel import WorkerLink
 from .heartbeat import Heartbeat, end_with_parent
-from .processes import WORKER_PACKAGES
 
 
 class WorkerEvaluation(Evaluation):
@@ -89,7 +88,6 @@ class WorkerEvaluation(Evaluation):
         runner = ItemRunner(
             self.config,
             rollouts,
-            indifferent=WORKER_PACKAGES,
             relays=plugins_of(self.config, WORKER_PACKAGES),
             sections=self.sections,
             on_begin=lambda: self._link.send(messages.BEGUN),

@@ -83,16 +83,26 @@ def _no_function() -> None:
     pass
 
 
-class FunctionlessItem(pytest.Item):
-    """An item that is no test function, with what conftest.py files and plugins read of every item.
+class RunItem(pytest.Item):
+    """One run of one row: no test function, with what conftest.py files read of every item.
 
     The lists and mappings are made for those who ask: few do, and there may be 100,000 items.
     """
 
+    parent: EvalFile
     # None, as of a doctest, breaks pytest where `skipif` has a condition in text.
     obj = function = staticmethod(_no_function)
     module = sys.modules[__name__]
     cls = instance = None
+
+    def __init__(self, *, name: str, parent: EvalFile, suite: Suite, run_id: RunId) -> None:
+        # Named whole: pytest 9.2 tells an id with parameters from a name with brackets.
+        super().__init__(name, parent, nodeid=f"{parent.nodeid}::{name}")
+        self.suite = suite
+        """The evaluation that the run belongs to."""
+        self.run_id = run_id
+        self.finished: RolloutRecord | None = None
+        """The finished rollout, while its reports are made."""
 
     @cached_property
     def fixturenames(self) -> list[str]:
@@ -103,21 +113,6 @@ class FunctionlessItem(pytest.Item):
     def funcargs(self) -> dict[str, object]:
         """No value of a fixture."""
         return {}
-
-
-class RunItem(FunctionlessItem):
-    """One run of one row."""
-
-    parent: EvalFile
-
-    def __init__(self, *, name: str, parent: EvalFile, suite: Suite, run_id: RunId) -> None:
-        # Named whole: pytest 9.2 tells an id with parameters from a name with brackets.
-        super().__init__(name, parent, nodeid=f"{parent.nodeid}::{name}")
-        self.suite = suite
-        """The evaluation that the run belongs to."""
-        self.run_id = run_id
-        self.finished: RolloutRecord | None = None
-        """The finished rollout, while its reports are made."""
 
     @property
     def location(self) -> tuple[str, int | None, str]:

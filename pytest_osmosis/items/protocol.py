@@ -51,7 +51,10 @@ _PHASE_HOOKS = (
     "pytest_runtest_logreport",
     "pytest_report_teststatus",
 )
+WORKER_PACKAGES = ("xdist", "__channelexec__")
+"""Packages of xdist's plugins; the second is what the plugin of a worker is called there."""
 _INDIFFERENT = (
+    *WORKER_PACKAGES,
     "_pytest",
     "pytest_osmosis",
     "_hypothesis_pytestplugin",  # looks at test functions only
@@ -59,17 +62,14 @@ _INDIFFERENT = (
 """Packages whose hooks do nothing for our items, or do as well with one report as with three."""
 
 
-def needs_phases(config: pytest.Config, *, indifferent: Collection[str]) -> bool:
-    """Return whether something in the session looks at the three phases of an item.
-
-    `indifferent`: packages besides `_INDIFFERENT` for which one report does as well.
-    """
+def needs_phases(config: pytest.Config) -> bool:
+    """Return whether something in the session looks at the three phases of an item."""
     option = config.option
     asked = ("xmlpath", "setupshow", "setupplan", "setuponly")
     if any(getattr(option, name, None) for name in asked) or not compat.can_tear_down(config):
         return True
     return any(
-        _package_of(implementation.plugin) not in (*_INDIFFERENT, *indifferent)
+        _package_of(implementation.plugin) not in _INDIFFERENT
         for name in _PHASE_HOOKS
         for implementation in getattr(config.hook, name).get_hookimpls()
     )

@@ -59,13 +59,12 @@ class ItemRunner:
         config: pytest.Config,
         rollouts: Rollouts,
         *,
-        indifferent: Collection[str],
         sections: FailureSections,
         relays: Collection[object] = (),
         on_begin: Callable[[], None],
         on_report: Callable[[RunId, RunResult], None],
     ) -> None:
-        """`indifferent`: see `needs_phases`, `relays`: see `run_item`.
+        """`relays`: see `run_item`.
 
         `on_begin` is called before the first run starts.
         `on_report` is called with what is about to be reported of a run.
@@ -73,7 +72,7 @@ class ItemRunner:
         self._sections = sections
         self._relays = relays
         self.on_report = on_report
-        self.phases = needs_phases(config, indifferent=indifferent)
+        self.phases = needs_phases(config)
         """Whether pytest's own protocol reports each item."""
         self._end_routing = capture.route(config)
         self._on_begin = on_begin

@@ -8,7 +8,7 @@ ReportingEvaluation
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -237,13 +237,6 @@ class ReportingEvaluation(Evaluation):
 class LocalEvaluation(ReportingEvaluation):
     """An evaluation in one process."""
 
-    def __init__(
-        self, config: pytest.Config, spec: SessionSpec, *, indifferent: Collection[str]
-    ) -> None:
-        """`indifferent`: see `needs_phases`."""
-        super().__init__(config, spec)
-        self._indifferent = indifferent
-
     def collected(self, items: list[pytest.Item]) -> None:
         """Count the selected runs, and open what is kept of marked functions."""
         selected = Counter(run.suite for run in run_ids(items))
@@ -262,7 +255,6 @@ class LocalEvaluation(ReportingEvaluation):
         runner = ItemRunner(
             self.config,
             rollouts,
-            indifferent=self._indifferent,
             sections=self.sections,
             on_begin=self.supervisor.start,
             on_report=self.store.log.report,

@@ -45,7 +45,6 @@ def runner(
     runner = ItemRunner(
         request.config,
         rollouts,
-        indifferent=(),
         sections=FailureSections({}, lambda run: None),
         on_begin=lambda: begun.append(len(offered.runs)),
         on_report=lambda run, result: None,
