@@ -71,12 +71,6 @@ class ControllerEvaluation(ReportingEvaluation):
         super()._honour_limits()
         limit_processes(self.config, self.spec.batch_size)
 
-    def collected(self, items: list[pytest.Item]) -> None:
-        """Do nothing: workers collect."""
-
-    def begin(self, items: list[pytest.Item]) -> None:
-        """Do nothing: workers start rollouts."""
-
     # ---- hooks
 
     @pytest.hookimpl(wrapper=True)

@@ -62,10 +62,6 @@ class WorkerEvaluation(Evaluation):
         self._heartbeat = Heartbeat(lambda: self._link.send(messages.ALIVE, os.getpid()))
         self._prepare()
 
-    def plan(self) -> list[str]:
-        """Return nothing: the controller prints it."""
-        return []
-
     def collected(self, items: list[pytest.Item]) -> None:
         """Send the controller what was collected, and what it cannot know of it itself."""
         self.gates.select(Counter(run.suite for run in run_ids(items)))

@@ -27,6 +27,7 @@ from .evaluation import Evaluation
 from .failed_runs import BeforeSummaries, ShortSummary
 from .progress import ProgressCounter
 from .recorder import Recorder
+from .selection import selection_of
 from .signals import CancelOnInterrupt, SignalHandlers
 
 if TYPE_CHECKING:
@@ -197,7 +198,11 @@ class ReportingEvaluation(Evaluation):
 
     def header(self) -> list[str]:
         """Return the lines of the session's header, and what was found of earlier sessions."""
-        return header.fitted(self.config, [*super().header(), *self.store.take_lines()])
+        lines: list[str] = []
+        if selection_of(self.config).runs:
+            lines += header.header(self.config, self.spec, self.suites.values(), self._secrets)
+            lines += header.left_out(self.config, self._left_out)
+        return header.fitted(self.config, [*lines, *self.store.take_lines()])
 
     def plan(self) -> list[str]:
         """Return what is going to run, and what was found of earlier sessions.

@@ -42,20 +42,6 @@ class ShardEvaluation(Evaluation):
         self._prepare()
         self._start_embedded()
 
-    def header(self) -> list[str]:
-        """Return nothing: the driver prints it."""
-        return []
-
-    def plan(self) -> list[str]:
-        """Return nothing: the driver prints it."""
-        return []
-
-    def collected(self, items: list[pytest.Item]) -> None:
-        """Do nothing: there are none."""
-
-    def begin(self, items: list[pytest.Item]) -> None:
-        """Do nothing: the driver says which runs there are."""
-
     def serve(self) -> None:
         """Run what the driver orders."""
         suites = self.suites
