@@ -26,7 +26,6 @@ from ..storage.fingerprint import EvalFingerprint
 from ..storage.run_log import RunFolder
 from ..storage.source_digest import differing
 from . import messages
-from .channel import ControllerLink
 from .heartbeat import Watch
 from .processes import limit_processes
 from .scheduler import CachedResult, WindowScheduling
@@ -40,7 +39,8 @@ class ControllerEvaluation(ReportingEvaluation):
 
     def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
         super().__init__(config, spec)
-        self._link = ControllerLink(self._receive)
+        self._channels: dict[str, Any] = {}
+        """Ends of the channels to workers, by the ids of their gateways."""
         self._scheduling: WindowScheduling | None = None
         self._watch = Watch(silence_s=spec.worker_timeout_s)
         self._pids: dict[Any, int] = {}
@@ -112,7 +112,16 @@ class ControllerEvaluation(ReportingEvaluation):
             "places": _plain(self.store.places()),
             "debug_dir": None if debug_dir is None else str(debug_dir),
         }
-        self._link.open(node, json.dumps(given))
+        channel = node.gateway.newchannel()
+        node.workerinput |= {messages.INPUT: json.dumps(given), messages.CHANNEL: channel}
+        self._channels[node.gateway.id] = channel
+        channel.setcallback(lambda message: self._receive(node, message))
+
+    def _broadcast(self, kind: str, value: Any, *, but: Any = None) -> None:
+        """Send to all workers, or to all but one."""
+        for worker, channel in self._channels.items():
+            if but is None or worker != but.gateway.id:
+                messages.send(channel, kind, value)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config) -> Generator[None, Any, Any]:
@@ -132,7 +141,7 @@ class ControllerEvaluation(ReportingEvaluation):
                 "--batch-size rollouts are in flight",
             )
         self._scheduling = WindowScheduling(
-            config, self, batch_size=self.spec.batch_size, channels=self._link.channels
+            config, self, batch_size=self.spec.batch_size, channels=self._channels
         )
         return self._scheduling
 
@@ -187,7 +196,7 @@ class ControllerEvaluation(ReportingEvaluation):
             marked = [identity.info for identity in self._of_workers.values()]
             store.lines += self.gates.begin(marked, store.folder_of)
             store.begin(selected)
-        self._link.broadcast(messages.PLACES, _plain(store.places()))
+        self._broadcast(messages.PLACES, _plain(store.places()))
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         for line in [*self._partial_plans(), *store.take_lines(quiet=is_quiet(self.config))]:
             if terminal is not None:
@@ -248,7 +257,7 @@ class ControllerEvaluation(ReportingEvaluation):
         if self._is_cancelled:
             return
         self._is_cancelled = True
-        self._link.broadcast(messages.CANCEL, None)
+        self._broadcast(messages.CANCEL, None)
         if self._scheduling is not None:
             self._scheduling.shut_down()
 
@@ -276,7 +285,7 @@ class ControllerEvaluation(ReportingEvaluation):
         elif kind == messages.PACE:
             self.paced(*values)
             if values[1] > 0:
-                self._link.broadcast(messages.HOLD, values[1], but=node)
+                self._broadcast(messages.HOLD, values[1], but=node)
         else:
             self._introduced(node, json.loads(values[0]))
 

@@ -17,26 +17,6 @@ BEAT_S = 1.0
 """Seconds between two signs of life."""
 
 
-class Heartbeat:
-    """A worker's thread that calls `beat` until it is stopped."""
-
-    def __init__(self, beat: Callable[[], None], *, every_s: float = BEAT_S) -> None:
-        self._beat = beat
-        self._every_s = every_s
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="osmosis-heartbeat", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Send no further sign of life."""
-        self._stopped.set()
-
-    def _run(self) -> None:
-        self._beat()
-        while not self._stopped.wait(self._every_s):
-            self._beat()
-
-
 class Watch:
     """The controller's thread that ends workers which have fallen silent."""
 
@@ -85,13 +65,14 @@ class Watch:
             return  # it has already ended
 
 
-def end_with_parent() -> None:
-    """In a worker: end when the controller has ended, however that happened."""
+def live_with_parent(beat: Callable[[], None]) -> None:
+    """In a worker: call `beat` every second, and end when the controller has, however it did."""
     parent = os.getppid()
 
-    def look() -> None:
+    def run() -> None:
         while os.getppid() == parent:
+            beat()
             time.sleep(BEAT_S)
         os._exit(1)  # a thread has no gentler way to end a process whose main thread may hang
 
-    threading.Thread(target=look, name="osmosis-parent", daemon=True).start()
+    threading.Thread(target=run, name="osmosis-heartbeat", daemon=True).start()

@@ -1,10 +1,25 @@
 """What processes of one session send each other: a kind, and values of builtins.
 
-The controller and xdist's workers send them over a channel beside xdist's own, as tuples; the
-driver of a cluster and its shards as JSON. What only one of the two ways needs says so.
+The controller and xdist's workers send them as tuples, over an execnet channel beside xdist's own,
+which is handed over in `workerinput`; the driver of a cluster and its shards as JSON. What only one
+of the two ways needs says so.
 """
 
 from __future__ import annotations
+
+from typing import Any
+
+INPUT, CHANNEL = "osmosis", "osmosis_channel"
+"""Keys in xdist's `workerinput`: a text, and a worker's end of its channel."""
+
+
+def send(channel: Any, kind: str, *values: Any) -> None:
+    """Send a message over an execnet channel; ignored where its other end has exited."""
+    try:
+        channel.send((kind, *values))
+    except OSError:
+        return  # xdist itself notices a worker that is gone
+
 
 # From the process that reports to one that runs rollouts, each with one value.
 BEGIN = "begin"

@@ -16,8 +16,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from .channel import send
-from .messages import CACHED, COMING, HALT, WINDOW
+from .messages import CACHED, COMING, HALT, WINDOW, send
 from .shares import shares
 
 PREFETCH = 256

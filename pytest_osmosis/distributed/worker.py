@@ -10,7 +10,7 @@ import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,8 @@ from ..spec import SessionSpec
 from ..storage.excerpt import encode
 from ..storage.run_log import RunFolder, RunLog
 from . import messages
-from .channel import WorkerLink
-from .heartbeat import Heartbeat, end_with_parent
+from .heartbeat import live_with_parent
+from .processes import worker_input
 
 
 class WorkerEvaluation(Evaluation):
@@ -39,15 +39,15 @@ class WorkerEvaluation(Evaluation):
     is_worker = True
 
     def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
-        self._link = WorkerLink(config)
-        given = json.loads(self._link.text)
+        of_xdist = worker_input(config)
+        self._channel = of_xdist[messages.CHANNEL]
+        given = json.loads(of_xdist[messages.INPUT])
         debug_dir = None if given["debug_dir"] is None else Path(given["debug_dir"])
-        self._log = RunLog(self._link.worker_id, root=config.rootpath, on_failure=self._cannot_keep)
+        self._log = RunLog(of_xdist["workerid"], root=config.rootpath, on_failure=self._cannot_keep)
         super().__init__(config, replace(spec, debug_dir=debug_dir), {})
         self.base_urls = given["base_urls"]
         self._take_places(given["places"])
         self._indices: dict[RunId, int] = {}
-        self._heartbeat: Heartbeat | None = None
         self._unsent: list[tuple[int, str, tuple[int, int]]] = []
         self._sent: dict[RunId, RunResult] = {}
         """Results that the controller has, or gets next, and whose reports are to come."""
@@ -58,8 +58,7 @@ class WorkerEvaluation(Evaluation):
     def start(self) -> None:
         """Read rows and import code, which the controller has checked; send signs of life."""
         leave_to_controller()
-        end_with_parent()
-        self._heartbeat = Heartbeat(lambda: self._link.send(messages.ALIVE, os.getpid()))
+        live_with_parent(lambda: self._send(messages.ALIVE, os.getpid()))
         self._prepare()
 
     def collected(self, items: list[pytest.Item]) -> None:
@@ -73,7 +72,7 @@ class WorkerEvaluation(Evaluation):
             "identities": [each.to_json() for each in self._identities(self._marked())],
             "runs": [run and (numbers[run.suite], run.row_index, run.run_index) for run in runs],
         }
-        self._link.send(messages.COLLECTED, encode(collected))
+        self._send(messages.COLLECTED, encode(collected))
 
     def begin(self, items: list[pytest.Item]) -> None:
         """Start the rollouts that the controller says are coming."""
@@ -86,7 +85,7 @@ class WorkerEvaluation(Evaluation):
             rollouts,
             relays=plugins_of(self.config, WORKER_PACKAGES),
             sections=self.sections,
-            on_begin=lambda: self._link.send(messages.BEGUN),
+            on_begin=lambda: self._send(messages.BEGUN),
             on_report=self._log.report,
         )
         self._run_with(runner, items)
@@ -96,8 +95,6 @@ class WorkerEvaluation(Evaluation):
     def close(self) -> None:
         """Cancel what is in flight, and send nothing more."""
         super().close()
-        if self._heartbeat is not None:
-            self._heartbeat.stop()
         self._log.close()
 
     # ---- what the controller says, in xdist's receiver thread
@@ -120,23 +117,31 @@ class WorkerEvaluation(Evaluation):
                 if run := run_id_of(items[index]):
                     cache.runs[run] = RunResult.from_json(text)
 
-        self._link.listen(
-            {
-                messages.WINDOW: rollouts.resize,
-                messages.COMING: coming,
-                messages.CACHED: cached,
-                messages.PLACES: self._take_places,
-                messages.HALT: rollouts.halt,
-                messages.HOLD: rollouts.hold,
-                messages.CANCEL: cancel,
-            }
-        )
+        handle: dict[str, Callable[[Any], None]] = {
+            messages.WINDOW: rollouts.resize,
+            messages.COMING: coming,
+            messages.CACHED: cached,
+            messages.PLACES: self._take_places,
+            messages.HALT: rollouts.halt,
+            messages.HOLD: rollouts.hold,
+            messages.CANCEL: cancel,
+        }
+
+        def receive(message: tuple[str, Any]) -> None:
+            kind, value = message
+            handle[kind](value)
+
+        # When the controller has exited, that is `CANCEL`.
+        self._channel.setcallback(receive, endmarker=(messages.CANCEL, None))
 
     def _take_places(self, places: Mapping[str, Sequence[Any]]) -> None:
         for suite, place in places.items():
             self._log.begin(suite, RunFolder(*place))
 
     # ---- what becomes of runs; from any thread
+
+    def _send(self, kind: str, *values: Any) -> None:
+        messages.send(self._channel, kind, *values)
 
     def ended(self, run: RunId, record: RolloutRecord) -> None:
         """Send a run that has ended, with those of the same turn of the event loop."""
@@ -155,7 +160,7 @@ class WorkerEvaluation(Evaluation):
         with self._sending:
             ended, self._unsent = self._unsent, []
             if ended:
-                self._link.send(messages.FINISHED, ended)
+                self._send(messages.FINISHED, ended)
 
     def _is_sent(self, result: RunResult) -> bool:
         self._send_ended()
@@ -165,7 +170,7 @@ class WorkerEvaluation(Evaluation):
         return self._log.record(run)
 
     def _cannot_keep(self, reason: str) -> None:
-        self._link.send(messages.PROBLEM, reason)
+        self._send(messages.PROBLEM, reason)
 
     def stuck(self, reason: str) -> None:
         """End the process, which cannot run anything more: another worker takes the rest.
@@ -173,9 +178,9 @@ class WorkerEvaluation(Evaluation):
         The main thread may never get its turn again, so nothing gentler is left.
         """
         self._send_ended()
-        self._link.send(messages.GAVE_UP, reason)
+        self._send(messages.GAVE_UP, reason)
         os._exit(1)
 
     def paced(self, kind: str, not_before_s: float) -> None:
         """Report that the endpoint limited the rate, or answered again."""
-        self._link.send(messages.PACE, kind, not_before_s)
+        self._send(messages.PACE, kind, not_before_s)
