@@ -12,12 +12,15 @@ import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from .messages import CACHED, COMING, HALT, WINDOW, send
 from .shares import shares
+
+if TYPE_CHECKING:
+    from .controller import ControllerEvaluation
 
 PREFETCH = 256
 """At most so many runs that need not be waited for are with a worker, besides those in flight."""
@@ -31,25 +34,6 @@ class CachedResult:
     """Its result as JSON."""
     decided: bool
     """Whether the result is final: no asserts of a test are still to come."""
-
-
-class SchedulerListener(Protocol):
-    """What the scheduler asks, and what it reports; in the main thread."""
-
-    def begin_items(self, nodeids: Sequence[str]) -> None:
-        """The items are known, and none has been given out."""
-
-    def followers(self, nodeids: Sequence[str]) -> Mapping[int, Sequence[int]]:
-        """Return, by the place of an item, those of the others that have the same rollout."""
-
-    def other_items(self, worker: str) -> None:
-        """A worker that came later has collected other items, and runs none."""
-
-    def cached(self, nodeid: str) -> CachedResult | None:
-        """Return the result of an item's run that need not be run."""
-
-    def is_reported(self, nodeid: str) -> bool:
-        """Return whether an item's report has come."""
 
 
 class _Worker:
@@ -90,7 +74,7 @@ class WindowScheduling:
     def __init__(
         self,
         config: pytest.Config,
-        listener: SchedulerListener,
+        listener: ControllerEvaluation,
         *,
         batch_size: int,
         channels: Mapping[str, Any],
