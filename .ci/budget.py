@@ -15,8 +15,8 @@ MOST = {
     "osmosis_cli": 8_941,
     "osmosis_executors": 2_021,
     "osmosis_platform": 11_211,
-    "pytest_osmosis": 26_410,
-    "tests": 57_507,
+    "pytest_osmosis": 26_283,
+    "tests": 57_506,
 }
 
 
