@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from osmosis_cli.eval.compare import compare_command
+from osmosis_cli.eval.merge import merge_command
 from osmosis_cli.eval.report import report_command
 from pytest_osmosis import read_report
 from tests.support.endpoints import Ask
@@ -138,6 +139,19 @@ def test_reports_have_one_table_of_candidates_also_when_they_are_read_back(rows:
     shown = CliRunner().invoke(report_command, [str(rows.path / "out.json")]).stdout.splitlines()
     table = [line for line in summary(session).splitlines() if line.startswith("org/b-1 ")]
     assert len(table) == 2 and set(table) <= {*shown}
+
+
+@pytest.mark.slow
+def test_shards_of_candidates_are_merged_with_their_pairs(rows: Project) -> None:
+    options = [*TWO, "--n=3", "--osmosis-seed=3"]
+    whole = rows.run(*options, model=None).report
+    for part in ("1", "2"):
+        rows.run(*options, f"--osmosis-shard={part}/2", model=None, output=f"s{part}.json")
+    CliRunner().invoke(merge_command, ["s1.json", "s2.json", "-o", "merged.json"])
+    merged = json.loads(Path("merged.json").read_text())
+    for one, other in zip(whole["suites"], merged["suites"], strict=True):
+        assert one["summary"]["eval_fns"] == other["summary"]["eval_fns"]
+        assert one["baseline"] == other["baseline"]
 
 
 def test_a_name_in_the_ini_file_is_one_candidate_and_a_list_several(rows: Project) -> None:
