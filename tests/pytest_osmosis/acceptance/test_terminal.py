@@ -47,29 +47,25 @@ class TestHeader:
 
 
 class TestSummary:
-    def test_it_has_a_line_for_each_eval_function(self, ten: Project) -> None:
+    def test_it_has_a_line_for_each_eval_function_the_lowest_rows_tokens_and_the_report(
+        self, ten: Project
+    ) -> None:
         session = ten.run("--eval-fn=rewards:length", n="3", pass_threshold="0.1")
         figures = session.report["summary"]["eval_fns"]
         shown = table(session)
         assert list(shown) == list(figures) == ["rewards:exact", "rewards:length"]
         for name, cells in shown.items():
-            told = {column: cells[column] for column in ("mean", "pass@1", "pass@3", "scored")}
-            assert told == {
-                "mean": f"{figures[name]['mean']:.3f}",
-                "pass@1": f"{figures[name]['pass_at_1']:.3f}",
-                "pass@3": f"{figures[name]['pass_at_3']:.3f}",
-                "scored": "30/30",
-            }
-
-    def test_it_names_the_lowest_rows_tokens_and_the_report(self, ten: Project) -> None:
-        session = ten.run(n="2")
+            told = [cells[column] for column in ("mean", "pass@1", "pass@3", "scored")]
+            values = (figures[name][field] for field in ("mean", "pass_at_1", "pass_at_3"))
+            assert told == [*(f"{value:.3f}" for value in values), "30/30"]
         titles = [line.strip("= ") for line in session.lines if line.startswith("==")]
         assert titles[1:4] == ["FAILURES", "osmosis summary", "short test summary info"]
         lines = session.section("osmosis summary")
-        assert "lowest rows: row-1 0/2, row-3 0/2" in lines
-        assert "20 rollouts, 300 tokens" in lines
-        assert "report: out.json" in lines
-        assert "2 answers were cut by length" in lines
+        for line in (
+            "lowest rows: row-1 0/3, row-3 0/3", "30 rollouts, 450 tokens", "report: out.json",
+            "3 answers were cut by length",
+        ):  # fmt: skip
+            assert line in lines
 
     @pytest.mark.parametrize(
         "args", ["", "-q", "--osmosis-html=o.html", "--osmosis-no-journal", "CI"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -318,17 +317,6 @@ def test_a_file_that_cannot_be_written_is_named_and_fails_the_session(
     assert any(line.startswith("ERROR: cannot write ") and "out.json" in line for line in lines)
     assert f"Markdown report: {good}" in lines
     assert good.exists()
-
-
-def test_the_report_of_what_was_recorded_is_written(make: Make, tmp_path: Path) -> None:
-    bench = make(reports={"output": tmp_path / "out.json"})
-    for row in (0, 1):
-        for run in (0, 1):
-            bench.report(row, run, carries=result(row, run, float(row)))
-    bench.finish()
-    report = json.loads((tmp_path / "out.json").read_text())
-    assert report["summary"]["eval_fns"][EXACT]["mean"] == 0.5
-    assert [len(row["runs"]) for row in report["rows"]] == [2, 2]
 
 
 def test_an_evaluation_has_ended_once_its_reports_are_written(make: Make, tmp_path: Path) -> None:
