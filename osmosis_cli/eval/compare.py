@@ -133,7 +133,8 @@ def _lines(
         ("baseline", baseline, pairs[0].baseline),
         ("current", current, pairs[0].current),
     ):
-        yield from wrapped(f"{what:<8}  {path}  {_subject(suite)}", columns())
+        about = f"({suite.info.model}, {suite.finished} runs, {suite.info.passing})"
+        yield from wrapped(f"{what:<8}  {path}  {about}", columns())
     for pair in pairs:
         if len(pairs) > 1 or alone:
             yield from ["", pair.current.info.name]
@@ -143,15 +144,7 @@ def _lines(
             yield ""
             yield from changes(against(comparison), width=width)
     if alone:
-        yield from [
-            "",
-            f"not compared, in one report only: {', '.join(alone)}",
-        ]
-
-
-def _subject(suite: SuiteResult) -> str:
-    info = suite.info
-    return f"({info.model}, {suite.finished} runs, {info.passing})"
+        yield from ["", f"not compared, in one report only: {', '.join(alone)}"]
 
 
 def _document(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from time import sleep
@@ -45,13 +44,8 @@ def patiently(ask: Callable[[], T], *, tell: Callable[[str], None], wait: Callab
         wait()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What the platform says of a run: as it came, and as values."""
-
-    answer: Mapping[str, Any]
-    figures: Mapping[str, Any] | None
-    run: RunRecord
+Seen = tuple[dict[str, Any], dict[str, Any] | None]
+"""What the platform says of a run, and its figures, where it has some."""
 
 
 def _info_command(kind: RunKind) -> click.Command:
@@ -71,8 +65,9 @@ def _info_command(kind: RunKind) -> click.Command:
     def command(name: str, watch: bool, as_json: bool) -> None:
         with runs_of(kind) as runs:
             seen = _watch(runs, name, as_json=as_json) if watch else _look(runs, name)
-        _show(kind, seen, as_json=as_json)
-        if watch and seen.run.status != "finished":
+            run = runs.record(seen[0])
+        _show(kind, run, *seen, as_json=as_json)
+        if watch and run.status != "finished":
             raise CommandDone(1)
 
     return command
@@ -82,13 +77,12 @@ def _look(runs: Runs, name: str) -> Seen:
     from osmosis_ai.platform.client import PlatformError
 
     answer = runs.detail(name)
-    figures: Mapping[str, Any] | None = None
     try:
-        figures = runs.metrics(name)
+        return answer, runs.metrics(name)
     except PlatformError as error:
         if error.status not in (404, 409):  # a run without figures
             raise
-    return Seen(answer=answer, figures=figures, run=runs.record(answer))
+        return answer, None
 
 
 def _watch(runs: Runs, name: str, *, as_json: bool) -> Seen:
@@ -103,9 +97,10 @@ def _watch(runs: Runs, name: str, *, as_json: bool) -> Seen:
             tell = partial(live.show, topic="unreachable")
             while True:
                 seen = patiently(partial(_look, runs, name), tell=tell, wait=wait)
-                if seen.run.has_ended:
+                run = runs.record(seen[0])
+                if run.has_ended:
                     return seen
-                live.show(progress_text(seen.run, seen.figures, utc_now()), str(seen.run.status))
+                live.show(progress_text(run, seen[1], utc_now()), str(run.status))
                 wait()
     except KeyboardInterrupt:
         raise CommandError(
@@ -115,27 +110,34 @@ def _watch(runs: Runs, name: str, *, as_json: bool) -> Seen:
         ) from None
 
 
-def _show(kind: RunKind, seen: Seen, *, as_json: bool) -> None:
+def _show(
+    kind: RunKind,
+    run: RunRecord,
+    answer: dict[str, Any],
+    metrics: dict[str, Any] | None,
+    *,
+    as_json: bool,
+) -> None:
     from pytest_osmosis.reports.text_table import columns, wrapped
 
     from ..eval.lines import say, say_facts
     from .run_text import copyable, metric_lines, render, run_facts, styled, utc_now
 
     if as_json:
-        click.echo(json.dumps({**seen.answer, "metrics": seen.figures}))
+        click.echo(json.dumps({**answer, "metrics": metrics}))
         return
-    say(f"{render(seen.run.label)}  ", styled(seen.run.status))
-    say_facts(dict(run_facts(seen.run, utc_now())))
-    figures = [*metric_lines(seen.figures or {})]
+    say(f"{render(run.label)}  ", styled(run.status))
+    say_facts(dict(run_facts(run, utc_now())))
+    figures = [*metric_lines(metrics or {})]
     if figures:
         say("results")
     for figure in figures:
         for line in wrapped(f"  {figure}", columns()):
             say(line)
-    if not seen.run.has_ended:
-        say(f"wait for its end: osmosis {kind.group} info {copyable(seen.run)} --watch")
-    elif seen.run.status != "finished":
-        say(f"what happened: osmosis {kind.group} logs {copyable(seen.run)}")
+    if not run.has_ended:
+        say(f"wait for its end: osmosis {kind.group} info {copyable(run)} --watch")
+    elif run.status != "finished":
+        say(f"what happened: osmosis {kind.group} logs {copyable(run)}")
 
 
 def _logs_command(kind: RunKind) -> click.Command:
