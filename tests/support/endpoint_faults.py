@@ -18,7 +18,7 @@ from functools import cache, reduce
 from time import time
 from typing import Any
 
-from .endpoints import USAGE, Ask, Step, completion, error_reply, reply, tool_call
+from .endpoints import USAGE, Ask, Step, completion, error_reply, reply
 
 _TIMES = {"once": 1, "twice": 2}
 
@@ -68,8 +68,6 @@ FLAKY: list[Step] = [
 PARTS = [{"type": "text", "text": "The answer "}, {"type": "text", "text": "is 42"}]
 CONTENTS = {"null": None, "empty": "", "parts": PARTS, "number": 42}
 USAGES = {"strings": "10", "nan": float("nan"), "negative": -1}
-ARGUMENTS = {"bad": '{"a": ', "dict": {"a": 1}, "null": None, "list": [1]}
-CALLS = {"null": None, "empty": [], "text": "add(1, 2)"}
 NO_OBJECT = {"null": None, "string": "hello", "list": []}
 EARLY_HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
 
@@ -279,13 +277,7 @@ FAULTS: dict[str, Any] = {
     "usage-(absent|null|strings|nan|negative)": lambda ask, kind: with_field(
         "usage", dict.fromkeys(USAGE, USAGES[kind]) if kind in USAGES else None, kind
     ),
-    "tool-arguments-(bad|dict|null|list)": lambda ask, kind: says(
-        tool_call("add", ARGUMENTS[kind]), finish_reason="tool_calls"
-    ),
-    "tool-no-id": says(tool_call("add", "{}", call_id=None), finish_reason="tool_calls"),
-    "tool-calls-(null|empty|text)": lambda ask, kind: says(
-        {"role": "assistant", "content": "42", "tool_calls": CALLS[kind]}
-    ),
+    "tool-calls-text": says({"role": "assistant", "content": "42", "tool_calls": "add(1, 2)"}),
     "surrogate": says("lone \ud83d and paired \U0001f600"),
     "control": says("nul \x00 escape \x1b[31m bell \x07 arabic ٤٢"),
     "(echo|error)-key": quoting_key,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from osmosis_ai.agents.client import ModelLLM
 from osmosis_ai.models.base import CallOutcome, ChatCompletion, ChatModel
 from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.models.openai import OpenAIModel
@@ -642,7 +640,8 @@ def test_an_html_page_is_quoted_by_its_beginning(shared: Endpoint) -> None:
 # Unusual answers.
 
 
-def test_a_refusal_and_the_finish_reason_are_kept(shared: Endpoint) -> None:
+def test_a_refusal_the_finish_reason_and_control_characters_are_kept(shared: Endpoint) -> None:
+    assert "\x1b[31m" in ask(shared, "fault-control").message["content"]
     refusal = ask(shared, "fault-refusal")
     assert refusal.message["refusal"] == "I cannot help with that"
     assert refusal.message["content"] is None
@@ -658,35 +657,6 @@ def test_unknown_usage_is_unknown_and_never_zero(shared: Endpoint, kind: str) ->
     assert answer.message["content"] == "42"
     usage = answer.usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (None,) * 3
-
-
-def said(endpoint: Endpoint, model: str) -> dict[str, Any]:
-    """The message of one answer as an agent gets it."""
-
-    async def main() -> dict[str, Any]:
-        chat = opened(endpoint, model)
-        try:
-            answer = await ModelLLM(chat).chat_completions([{"role": "user", "content": model}])
-        finally:
-            await chat.aclose()
-        return answer.message
-
-    return asyncio.run(main())
-
-
-@pytest.mark.fault("the arguments of a tool call are not JSON, or no object")
-def test_tool_calls_get_ids_and_arguments_as_text(shared: Endpoint) -> None:
-    (call,) = said(shared, "fault-tool-no-id")["tool_calls"]
-    assert call["id"] == "call_1_0"
-    (call,) = said(shared, "fault-tool-arguments-dict")["tool_calls"]
-    assert json.loads(call["function"]["arguments"]) == {"a": 1}
-    (call,) = said(shared, "fault-tool-arguments-bad")["tool_calls"]
-    assert call["function"]["arguments"] == '{"a": '
-
-
-@pytest.mark.parametrize("kind", ["null", "empty"])
-def test_tool_calls_without_calls_are_none(shared: Endpoint, kind: str) -> None:
-    assert said(shared, f"fault-tool-calls-{kind}") == {"role": "assistant", "content": "42"}
 
 
 # Sizes.
@@ -724,12 +694,6 @@ def test_where_a_redirect_points_is_printed_without_credentials(shared: Endpoint
 
 
 # What an answer may hold.
-
-
-def test_lone_surrogates_of_an_answer_are_replaced(shared: Endpoint) -> None:
-    text = ask(shared, "fault-surrogate").message["content"]
-    assert text == "lone \ufffd and paired \U0001f600"
-    assert "\x1b[31m" in ask(shared, "fault-control").message["content"]
 
 
 def test_an_error_that_quotes_the_key_does_not_show_it(shared: Endpoint) -> None:

@@ -70,22 +70,13 @@ def test_a_closing_think_tag_inside_a_string_is_only_text() -> None:
         f"<think>Perhaps {BAIT}, but then",
         f"<think>first</think>\n<thinking>{BAIT}",
         f"<THINK>{BAIT}</THINK> So it is.",
-    ],
-)
-def test_a_reply_without_a_complete_object_is_not_json(text: str) -> None:
-    with pytest.raises(NotJSON):
-        read_verdict(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+        # Quoted inside of a torn object, or beside one.
         f'{{"verdict": "torn", "because": "it says {BAIT} and',
         f'{{"quote": "it says {BAIT}", "score": 0, "explanation": "x"}}',
         f'{GOOD} and then {{"score": 0.',
     ],
 )
-def test_an_object_quoted_inside_or_beside_a_torn_one_is_not_taken(text: str) -> None:
+def test_a_reply_without_a_complete_object_is_not_json(text: str) -> None:
     with pytest.raises(NotJSON):
         read_verdict(text)
 

@@ -131,9 +131,6 @@ def test_a_named_variable_that_is_not_set_is_never_replaced_by_the_usual_one(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-usual-0123456789")
     with pytest.raises(MissingAPIKeyError, match="JUDGE_KEY is not set"):
         settings_of(api_key=None, api_key_env="JUDGE_KEY")
-
-
-def test_a_key_given_as_the_name_of_a_variable_is_not_repeated() -> None:
     with pytest.raises(MissingAPIKeyError) as caught:
         settings_of(api_key=None, api_key_env=KEY)
     assert KEY not in str(caught.value)
