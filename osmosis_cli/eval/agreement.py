@@ -6,15 +6,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pytest_osmosis.analysis.statistics.kappa import Agreement, cohens_kappa
-from pytest_osmosis.reports.highlights import figure_text
+from pytest_osmosis.reports.highlights import figure_text, outcome_shown, run_name
 from pytest_osmosis.reports.tables import span
-from pytest_osmosis.run_result import passes
+from pytest_osmosis.run_result import RunResult, passes
 from pytest_osmosis.storage.run_labels import Labels, UnreadableLabels
 from pytest_osmosis.suite_results import SuiteResult
 
@@ -45,11 +46,27 @@ class FunctionAgreement:
     fails_but_right: int
 
 
+@dataclass(frozen=True, slots=True)
+class RunToRead:
+    """A run to look at next, and why."""
+
+    run: str
+    why: str
+
+
 @click.command("agreement", epilog=EPILOG)
 @click.argument("name", metavar="[RUN|FILE]", required=False)
 @confidence_option
+@click.option(
+    "--next",
+    "most",
+    type=click.IntRange(0),
+    default=10,
+    metavar="N",
+    help="Runs to look at next that are named (default: 10).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def agreement_command(name: str | None, confidence: float, as_json: bool) -> None:
+def agreement_command(name: str | None, confidence: float, most: int, as_json: bool) -> None:
     """Tell how far eval functions and judges agree with people.
 
     People mark runs as right or wrong in `osmosis eval view`. RUN is a kept evaluation, FILE a JSON
@@ -59,9 +76,11 @@ def agreement_command(name: str | None, confidence: float, as_json: bool) -> Non
     with readable(), command_errors(UnreadableLabels, code="invalid"):
         entry, labels, suites = _find(name)
         found = [each for suite in suites for each in _agreements(suite, labels, confidence)]
+        runs = [each for suite in suites for each in _next(suite, labels)][:most]
     if as_json:
         document: dict[str, Any] = {"evaluation": entry.run.name, "labelled": len(labels.runs)}
-        click.echo(json.dumps({**document, "eval_fns": [asdict(each) for each in found]}))
+        document["eval_fns"] = [asdict(each) for each in found]
+        click.echo(json.dumps({**document, "next": [asdict(each) for each in runs]}))
         return
     marked = Counter(label.is_right for label in labels.runs.values())
     say(f"{entry.run.name}: people call {marked[True]} runs right, {marked[False]} wrong")
@@ -69,6 +88,9 @@ def agreement_command(name: str | None, confidence: float, as_json: bool) -> Non
     interval = f"{confidence:.0%} interval"
     header = ("eval function", "runs", "agree", "kappa", interval, "passes, wrong", "fails, right")
     say_table([header, *map(_row, found)])
+    if runs:
+        say("")
+        say_table([("look at next", "why"), *((each.run, each.why) for each in runs)])
 
 
 def _find(name: str | None) -> tuple[ViewEntry, Labels, tuple[SuiteResult, ...]]:
@@ -124,3 +146,44 @@ def _row(found: FunctionAgreement) -> tuple[str, ...]:
     around = "-" if interval is None else span(interval, signed=True)
     wrong = str(found.passes_but_wrong), str(found.fails_but_right)
     return found.eval_fn, str(found.labelled), *figures, around, *wrong
+
+
+def _next(suite: SuiteResult, labels: Labels) -> Iterator[RunToRead]:
+    """Yield where people and eval functions differ, then runs whose label would tell most."""
+    limits = {each.name: suite.threshold_of(each) for each in suite.functions}
+    unmarked: dict[bool, list[tuple[float, int, str, str]]] = {True: [], False: []}
+    rows = {row.row_index: row for row in suite.rows}
+    for run in suite.runs:
+        name = run_name(rows[run.row_index], run, n=suite.info.n)
+        verdicts = {
+            function: (passes(run.scores[function], limit), limit)
+            for function, limit in limits.items()
+            if limit is not None and function in run.scores
+        }
+        if (label := labels.runs.get(run.run_id)) is not None:
+            note = f": {label.note.splitlines()[0]}" if label.note else ""
+            for function, (passed, _) in verdicts.items():
+                if passed != label.is_right:
+                    said = (
+                        "passes what people call wrong" if passed else "fails what they call right"
+                    )
+                    yield RunToRead(name, f"{function} {said}{note}")
+        elif verdicts:
+            rank, why = _doubt(run, verdicts, outcome_shown(run, suite))
+            unmarked[run.passed].append((rank, run.run_index, name, why))
+    marked = Counter(run.passed for run in suite.runs if run.run_id in labels.runs)
+    first = marked[True] <= marked[False]
+    orders = [sorted(unmarked[each])[:100] for each in (first, not first)]
+    for found in chain.from_iterable(zip_longest(*orders)):
+        if found is not None:
+            yield RunToRead(*found[2:])
+
+
+def _doubt(run: RunResult, held: dict[str, tuple[bool, float]], outcome: str) -> tuple[float, str]:
+    """Return how sure the eval functions are of a run, less being first, and it in words."""
+    if len({passed for passed, _ in held.values()}) > 1:
+        return -1.0, "not marked; eval functions differ"
+    if all(run.scores[name] in (0.0, 1.0) for name in held):
+        return 1.0, f"not marked; {outcome}"
+    near, name = min((abs(run.scores[name] - limit), name) for name, (_, limit) in held.items())
+    return near, f"not marked; {name} {run.scores[name]:g}"

@@ -38,7 +38,7 @@ def agreement(*words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_kappa_and_its_counts(report: Path) -> None:
+def test_kappa_counts_and_the_runs_to_look_at_next(report: Path) -> None:
     label(report, {row: row < 5 or row == 9 for row in range(10)}, "no unit")
     status, out = agreement("r.json", "--json")
     found = json.loads(out)
@@ -49,10 +49,22 @@ def test_kappa_and_its_counts(report: Path) -> None:
     assert function["agreement"]["kappa"] == pytest.approx((0.7 - 0.54) / 0.46)
     interval = function["agreement"]["interval"]
     assert interval["low"] < function["agreement"]["kappa"] < interval["high"]
+    assert [each["run"] for each in found["next"][:3]] == [
+        *("row-5[run-0]", "row-6[run-0]", "row-9[run-0]")
+    ]
+    assert "passes what people call wrong: no unit" in found["next"][0]["why"]
+    assert found["next"][3]["why"].startswith("not marked")
     status, out = agreement()
     assert status == 0
-    for part in ("people call 6 runs right, 4 wrong", "kappa", "0.348", "70%"):
+    for part in ("people call 6 runs right, 4 wrong", "kappa", "0.348", "70%", "look at next"):
         assert part in out, part
+
+
+def test_runs_that_would_balance_what_is_marked_come_first(report: Path) -> None:
+    label(report, {0: True, 1: True, 2: True})
+    _, out = agreement("--json", "--next", "4")
+    passed = {f"row-{row}[run-0]" for row in range(7)}
+    assert [each["run"] in passed for each in json.loads(out)["next"]] == [False, True, False, True]
 
 
 def test_a_label_of_a_run_that_was_repeated_counts_no_more(report: Path) -> None:
