@@ -12,11 +12,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MOST = {
     "osmosis_ai": 19_497,
-    "osmosis_cli": 8_999,
+    "osmosis_cli": 9_001,
     "osmosis_executors": 2_021,
     "osmosis_platform": 11_211,
     "pytest_osmosis": 26_283,
-    "tests": 57_456,
+    "tests": 57_458,
 }
 
 

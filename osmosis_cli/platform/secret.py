@@ -41,14 +41,16 @@ def read_value(what: GivenValue, file: Path | None) -> str:
         return str(click.prompt(what.noun.capitalize(), hide_input=True, err=True))
     try:
         with nullcontext(sys.stdin.buffer) if file is None else file.open("rb") as stream:
-            text = stream.read(LIMIT + 1).decode("utf-8")
+            content = stream.read(LIMIT + 1)
     except OSError as error:
         # The name is not shown: it may be the value.
         raise click.UsageError(f"{what.option} names no file to read: {error.strerror}") from None
+    if len(content) > LIMIT:
+        raise click.UsageError(f"the {what.noun} is longer than {LIMIT // 1024} kB")
+    try:
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
         raise click.UsageError(f"the {what.noun} is not UTF-8") from None
-    if len(text) > LIMIT:
-        raise click.UsageError(f"the {what.noun} is longer than {LIMIT // 1024} kB")
     value = text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
     if not value:
         raise click.UsageError(f"the {what.noun} is empty: {what.instead}")

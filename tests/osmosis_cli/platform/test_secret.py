@@ -127,7 +127,9 @@ def test_a_value_among_the_arguments_is_refused_and_not_shown(
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\n", b"\xff\xfe", b"a\0b", b"x" * 131_073], ids=lambda each: repr(each[:4])
+    "content",
+    [b"", b"\n", b"\xff\xfe", b"a\0b", b"x" * 131_073, f"x{'é' * 65_540}".encode()],
+    ids=lambda each: repr(each[:4]),
 )
 def test_a_value_that_no_environment_can_hold_is_a_wrong_use(
     osmosis: Osmosis, platform: FakePlatform, content: bytes
