@@ -68,7 +68,7 @@ def exact(*, ignore_case: bool = False, strip: bool = True) -> AnswerScorer:
         )
         return _verdict(said == wanted, f"{_short(said)}, wanted {_short(wanted)}")
 
-    return exact
+    return _compares(exact)
 
 
 def includes(*, ignore_case: bool = True) -> AnswerScorer:
@@ -79,7 +79,7 @@ def includes(*, ignore_case: bool = True) -> AnswerScorer:
         found = _folded(wanted.strip(), ignore_case) in _folded(solution_str, ignore_case)
         return _verdict(found, f"{_short(wanted)} is not in {_short(solution_str)}")
 
-    return includes
+    return _compares(includes)
 
 
 def regex(pattern: str, *, group: int | str = 0) -> AnswerScorer:
@@ -96,7 +96,7 @@ def regex(pattern: str, *, group: int | str = 0) -> AnswerScorer:
         said, wanted = (found[group] or "").strip(), _truth(ground_truth, "regex").strip()
         return _verdict(said == wanted, f"{_short(said)}, wanted {_short(wanted)}")
 
-    return regex
+    return regex if group == 0 else _compares(regex)
 
 
 def number(*, tolerance: float = 0.0, relative: float = 0.0) -> AnswerScorer:
@@ -117,7 +117,7 @@ def number(*, tolerance: float = 0.0, relative: float = 0.0) -> AnswerScorer:
         allowed = max(Decimal(str(tolerance)), Decimal(str(relative)) * abs(wanted))
         return _verdict(abs(said - wanted) <= allowed, f"{said}, wanted {wanted}")
 
-    return number
+    return _compares(number)
 
 
 def json_equal(*, ignore: Iterable[str] = ()) -> AnswerScorer:
@@ -138,7 +138,7 @@ def json_equal(*, ignore: Iterable[str] = ()) -> AnswerScorer:
         more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
         return _verdict(not differences, "; ".join(differences[:3]) + more)
 
-    return json_equal
+    return _compares(json_equal)
 
 
 def json_schema(schema: Mapping[str, Any]) -> AnswerScorer:
@@ -212,7 +212,6 @@ def judge(
     given = {"api_key_env": api_key_env, "api_base": api_base}
     info = {"provider": parsed.provider, "model": parsed.model}
     info |= {name: value for name, value in given.items() if value is not None}
-    low, high = scale
 
     async def judge(
         solution_str: str, ground_truth: str | None, extra_info: Mapping[str, Any]
@@ -223,8 +222,8 @@ def judge(
             info,
             ground_truth=ground_truth,
             original_input=extra_info.get("user_prompt"),
-            score_min=low,
-            score_max=high,
+            score_min=scale[0],
+            score_max=scale[1],
             votes=votes,
             return_details=True,
         )
@@ -261,6 +260,12 @@ def named(text: str) -> Callable[..., Any] | None:
         raise ValueError(
             f"{error}; it takes {', '.join(inspect.signature(make).parameters)}"
         ) from None
+    return scorer
+
+
+def _compares(scorer: AnswerScorer) -> AnswerScorer:
+    """Mark a scorer that needs the ground truth of every row."""
+    vars(scorer)["needs_ground_truth"] = True
     return scorer
 
 
@@ -305,21 +310,16 @@ def _json_in(text: str) -> tuple[Any] | None:
     for candidate in (text, *reversed(_FENCED.findall(text))):
         if (found := _decode(candidate)) is not None:
             return found
-    last, start = None, _first_bracket(text, 0)
-    while start >= 0:
-        try:
-            last, end = _DECODER.raw_decode(text, start)
-        except RecursionError:
-            return None
-        except ValueError:
-            end = start + 1
-        start = _first_bracket(text, end)
+    last, end = None, 0
+    for bracket in re.finditer(r"[{\[]", text):
+        if bracket.start() >= end:
+            try:
+                last, end = _DECODER.raw_decode(text, bracket.start())
+            except RecursionError:
+                return None
+            except ValueError:
+                pass
     return None if last is None else (last,)
-
-
-def _first_bracket(text: str, start: int) -> int:
-    found = re.compile(r"[{\[]").search(text, start)
-    return -1 if found is None else found.start()
 
 
 def _decode(text: str) -> tuple[Any] | None:

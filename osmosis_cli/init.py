@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from .errors import CommandError
+from .shared_options import may_ask
 
 TEMPLATES = {
     "agent.py": "agent.py.txt",
@@ -39,6 +40,7 @@ def init_command(folder: Path, yes: bool, as_json: bool) -> None:
             code="exists",
         )
     if not (yes or as_json):
+        may_ask(yes=False, as_json=False)
         click.confirm(f"Write {', '.join(TEMPLATES)} into {folder}?", default=True, abort=True)
     for name, template in TEMPLATES.items():
         path = folder / name

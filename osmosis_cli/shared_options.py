@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from .errors import CommandError, wrong_use
 
-Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem | str]]
-
-
-def _left_to_the_shell(kind: str) -> Complete:
-    """Leave a value to the shell, which knows files and folders."""
-    return lambda ctx, parameter, incomplete: [CompletionItem(incomplete, type=kind)]
-
-
-complete_files, complete_folders = map(_left_to_the_shell, ("file", "dir"))
-COMPLETIONS: dict[str, Complete] = {
+complete_files = click.Path().shell_complete
+complete_folders = click.Path(file_okay=False).shell_complete
+COMPLETIONS = {
     "FILE": complete_files,
     "FILE|last": complete_files,
     "DIR": complete_folders,
@@ -60,6 +53,16 @@ def require_agent(module: str | None, mcp: str | None) -> str:
     if named is None:
         raise click.UsageError("Missing option '-m' / '--module' / '--agent', or '--mcp'.")
     return named
+
+
+def may_ask(*, yes: bool, as_json: bool) -> None:
+    """Raise UsageError where a question is to be asked and there is no place for it."""
+    if yes:
+        return
+    if as_json:
+        raise click.UsageError("--json asks no question: give --yes too")
+    if not sys.stdin.isatty():
+        raise click.UsageError("there is no terminal to ask on: give --yes")
 
 
 def check_output(path: Path, option: str) -> None:

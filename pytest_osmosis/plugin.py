@@ -8,6 +8,7 @@ What runs an item is registered with the first of them: `items/runner.py`. The h
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from inspect import isclass, isfunction
 from pathlib import Path
@@ -68,13 +69,18 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
         from .session import config_argument
 
         config_argument.apply(config)
-    if reader.named(config):
+    is_ours = reader.named(config)
+    if is_ours:
         from .session.selection import selection_of
 
         selection = selection_of(config)
         if selection.what != "nothing" and selection.runs:
             _choose_processes(config)
-    return (yield)
+    status = yield
+    is_shown = config.pluginmanager.has_plugin("terminalreporter")
+    if is_ours and not is_shown and status == pytest.ExitCode.INTERRUPTED:
+        sys.stderr.write("interrupted\n")
+    return status
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -121,7 +127,12 @@ def pytest_pycollect_makeitem(
     What makes suites of its parameters is called here: the plugin that it registers hears of no
     item that is being made already.
     """
-    if evaluation_of(collector.config) is None and _is_marked(collector, obj):
+    case = getattr(sys.modules.get("unittest"), "TestCase", None)
+    if isclass(obj) and case in obj.__mro__:
+        if any(_is_marked(collector, each) for each in (obj, *vars(obj).values())):
+            told = "unittest runs the tests of a TestCase itself: mark a function, or another class"
+            pytest.fail(f"{obj.__name__}: {told}", pytrace=False)
+    elif evaluation_of(collector.config) is None and _is_marked(collector, obj):
         from .distributed.processes import is_worker
         from .session.selection import begins_with_marked
 
@@ -253,6 +264,15 @@ def pytest_sessionfinish(
         evaluation.abandon()
         pytest.exit("interrupted again", returncode=pytest.ExitCode.INTERRUPTED)
     return result
+
+
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
+    """What an agent in the ini file lacks, where nothing was run."""
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and evaluation_of(config) is None:
+        given = reader.OptionReader(config)
+        if given.raw("agent") is not None and given.raw("data") is None:
+            told = 'add osmosis_data = "questions.jsonl" to the ini file, or mark a test: @osmosis'
+            terminalreporter.write_line(f"osmosis: an agent alone evaluates nothing: {told}")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

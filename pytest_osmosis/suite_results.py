@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .run_result import DECIDED
-from .verdicts import GateOutcome, overall
+from .verdicts import EvalVerdict, overall
 
 if TYPE_CHECKING:
     from .run_result import RunResult, SuiteInfo
@@ -155,7 +155,7 @@ class SuiteResult:
     """
     verdicts: tuple[GateResult, ...] = ()
     """On the gates, in their order."""
-    verdict: GateOutcome | None = None
+    verdict: EvalVerdict | None = None
     """What its session made of it; None where that has not said so."""
     baseline: BaselineReport | None = None
     """What changed against the baseline, if there is one."""
@@ -183,7 +183,7 @@ class SuiteResult:
         return self.finished < self.selected or bool(self.errors)
 
     @property
-    def state(self) -> GateOutcome:
+    def state(self) -> EvalVerdict:
         """What it came to: as its session said, else by its gates, or by its runs without any."""
         if self.verdict is not None:
             return self.verdict
@@ -221,9 +221,15 @@ class EvalResult:
         return (run for suite in self.suites for run in suite.runs)
 
     @property
-    def state(self) -> GateOutcome:
+    def state(self) -> EvalVerdict:
         """What the whole session came to: the worst of its evaluations."""
         return overall([suite.state for suite in self.suites], all_passed=True)
+
+    @property
+    def private_mode(self) -> int | None:
+        """The mode of a report's file: 0600 where there are answers, else as the umask has it."""
+        runs = (run for suite in self.with_baseline_models for run in suite.runs)
+        return 0o600 if any(run.answer is not None for run in runs) else None
 
     @property
     def with_baseline_models(self) -> list[SuiteResult]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from .escaping import counted, number_text, p_value
 
@@ -22,6 +22,8 @@ FEWEST_RUNS = 3
 """With fewer runs on a side, no row is."""
 
 GateOutcome = Literal["passed", "failed", "inconclusive"]
+EvalVerdict = Literal["unfinished", "failed", "inconclusive", "passed"]
+"""What an evaluation came to, the worst first; `unfinished`: it was cut short."""
 
 POINT_ESTIMATES = 0.0
 """The confidence of gates that are held at the figures themselves, without any interval."""
@@ -128,13 +130,11 @@ class GateResult:
         return steps
 
 
-def overall(outcomes: Collection[str], *, all_passed: bool) -> GateOutcome:
+def overall(outcomes: Collection[str], *, all_passed: bool) -> EvalVerdict:
     """Return what an evaluation came to: the gates' word where there are any, else the runs'."""
     if not outcomes:
         return "passed" if all_passed else "failed"
-    if "failed" in outcomes:
-        return "failed"
-    return "inconclusive" if "inconclusive" in outcomes else "passed"
+    return next(word for word in get_args(EvalVerdict) if word in outcomes)
 
 
 def gate_fields(result: GateResult) -> dict[str, Any]:
@@ -303,6 +303,9 @@ class Comparison:
             parts.append(
                 f"{rows} with {few} can show nothing, with {FEWEST_RUNS} or more they could"
             )
+        mean = self.differences[0].paired.interval if self.differences else None
+        if self.of("regressed") and mean is not None and mean.high >= 0.0:
+            parts.append("the fall of these rows is more than chance, that of the mean need not be")
         return "; ".join(parts)
 
 

@@ -26,6 +26,7 @@ from xdist import is_xdist_worker
 from xdist.scheduler import LoadFileScheduling, LoadGroupScheduling, Scheduling
 
 from osmosis_ai.secret import Redactor
+from tests.support.endpoints import Endpoint
 
 gc.disable()  # what is imported for the tests stays; `pytest_collection_finish` enables it
 
@@ -147,6 +148,13 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    """An endpoint that repeats the question, unless the test says otherwise."""
+    with Endpoint() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -64,9 +64,9 @@ def say_facts(facts: Mapping[str, str]) -> None:
             say(line)
 
 
-def say_table(rows: Sequence[Sequence[str]], *, least_first: Sequence[str] = ()) -> None:
-    """Print a table below its header."""
-    for number, line in enumerate(table(_printable(rows), columns(), least_first=least_first)):
+def say_table(rows: Sequence[Sequence[str]], **fit: Any) -> None:
+    """Print a table below its header, as `table` fits it into the terminal."""
+    for number, line in enumerate(table(_printable(rows), columns(), **fit)):
         is_header = number == 0 and line.startswith(rows[0][0])
         say((line, "strong" if is_header else "plain"))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,8 @@ Examples:
   osmosis eval runs prune --archived --older-than 30
 """
 _DAY_S = 86_400.0
-_HEADER = ("name", "result", "runs", "mean", "trend", "pass@1", "started", "size")
-_LEAST_FIRST = ("size", "pass@1", "started", "trend", "runs")
+_HEADER = ("name", "result", "runs", "mean", "pass@1", "started", "size")
+_LEAST_FIRST = ("size", "pass@1", "started", "runs")
 """Columns that a narrow terminal leaves out, in this order."""
 _RUN_DIR = "osmosis_cli.eval.runs.run_dir"
 
@@ -70,8 +70,8 @@ def list_command(ctx: click.Context, as_json: bool) -> None:
     if not found:
         say(f"no evaluations are kept in {folder}")
         return
-    rows = [_HEADER, *(_row(run, _trend(run, found)) for run in found)]
-    say_table(rows, least_first=_LEAST_FIRST)
+    rows = [_HEADER, *(_row(run) for run in found)]
+    say_table(rows, least_first=_LEAST_FIRST, shortest=28)
 
 
 @runs_command.command(
@@ -128,7 +128,6 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
 @click.option("--archived", is_flag=True, help="Those whose place a newer one has taken.")
-@click.option("--complete", is_flag=True, help="Those of which every run is done.")
 @click.option(
     "--older-than",
     type=click.FloatRange(0),
@@ -142,14 +141,13 @@ def prune_command(
     ctx: click.Context,
     names: Sequence[str],
     archived: bool,
-    complete: bool,
     older_than: float | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
     """Delete some of them, with their conversations."""
-    if not (names or archived or complete or older_than is not None):
-        raise click.UsageError("say which: names, --archived, --complete or --older-than DAYS")
+    if not (names or archived or older_than is not None):
+        raise click.UsageError("say which: names, --archived or --older-than DAYS")
     folder = _runs_folder(ctx)
     chosen = [_named(folder, name) for name in names] or list(run_directory.kept_in(folder))
     runs = [(path, Kept(path).summary(with_figures=False)) for path in chosen]
@@ -158,10 +156,7 @@ def prune_command(
         runs = [
             (path, run)
             for path, run in runs
-            if (archived and run.archived)
-            or (complete and run.state == "complete")
-            or not (archived or complete)
-            if before is None or run.started_at < before
+            if (run.archived or not archived) and (before is None or run.started_at < before)
         ]
     busy = [run for _, run in runs if run.pid is not None]
     if busy and names:
@@ -184,41 +179,27 @@ def _runs_folder(ctx: click.Context) -> Path:
 
 def _named(folder: Path, name: str) -> Path:
     known = [path.name for path in run_directory.kept_in(folder)]
-    if name not in known:
+    head, dots, tail = name.partition("...")  # as a narrow terminal shows it
+    like = [each for each in known if dots and each.startswith(head) and each.endswith(tail)]
+    if name not in known and len(like) != 1:
         raise CommandError(
             f"no evaluation {name!r} in {folder}.{nearest(name, known)}",
             code="not_found",
         )
-    return folder / name
+    return folder / (name if name in known else like[0])
 
 
-def _trend(run: KeptSummary, others: Iterable[KeptSummary]) -> str:
-    """The change of the mean since the evaluation before it with the same eval function."""
-    name = run.name.partition("@")[0]
-    before = [
-        other
-        for other in others
-        if other.name.partition("@")[0] == name
-        and other.started_at < run.started_at
-        and other.eval_fn == run.eval_fn
-    ]
-    last = max(before, key=lambda other: other.started_at, default=None)
-    if last is None or last.mean is None or run.mean is None:
-        return ""
-    return f"{run.mean - last.mean:+.3f}"
-
-
-def _row(run: KeptSummary, trend: str) -> tuple[str, ...]:
+def _row(run: KeptSummary) -> tuple[str, ...]:
     done = f"{run.done}/{run.total}" if run.state != "damaged" else ""
-    result = (run.verdict if run.state in ("complete", "ended") else "") or run.state
+    result = run.state if run.pid else run.verdict or run.state
     result += f" ({run.pid})" if run.pid else ""
     mean, pass_at_1 = figure_text(run.mean), figure_text(run.pass_at_1)
-    began, size = when_text(run.started_at), size_text(run.bytes)
-    return run.name, result, done, mean, trend, pass_at_1, began, size
+    began, size = when_text(run.started_at)[5:], size_text(run.bytes)  # without the year
+    return run.name, result, done, mean, pass_at_1, began, size
 
 
 def _describe(kept: dict[str, Any], suite: SuiteResult) -> None:
-    state = ", ".join(filter(None, [kept["state"], kept["verdict"]]))
+    state = ", ".join(dict.fromkeys(filter(None, [kept["state"], kept["verdict"]])))
     say(f"{kept['name']}: {state}, {kept['done']}/{kept['total']} runs")
     outcomes = ", ".join(f"{number} {kind}" for kind, number in kept["outcomes"].items())
     facts = {

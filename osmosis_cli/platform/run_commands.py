@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 from ..errors import CommandError
 from ..eval.lines import say, say_table
 from ..lazy_group import Entry, LazyGroup
+from ..shared_options import may_ask
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.client import Listing
@@ -78,16 +78,6 @@ def show_list(
     if found.has_more:
         of = "" if found.total_count is None else f" of {found.total_count:,}"
         say(f"{len(found.items):,}{of}; all of them: {command} --all")
-
-
-def may_ask(*, yes: bool, as_json: bool) -> None:
-    """Raise UsageError where a question is to be asked and there is no place for it."""
-    if yes:
-        return
-    if as_json:
-        raise click.UsageError("--json asks no question: give --yes too")
-    if not sys.stdin.isatty():
-        raise click.UsageError("there is no terminal to ask on: give --yes")
 
 
 @contextmanager

@@ -17,8 +17,9 @@ import click
 from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import INTERRUPTED, CommandError
+from ..shared_options import may_ask
 from .commit_facts import Finding, commit_facts, read_work_tree, refusal, warning
-from .run_commands import json_option, may_ask, yes_option
+from .run_commands import json_option, yes_option
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.client import PlatformClient

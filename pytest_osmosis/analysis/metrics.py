@@ -214,7 +214,7 @@ def _over_runs(take: Callable[[Floats], float]) -> TableBounds:
 
 
 def _errors(table: ScoreTable, eval_fn: str | None) -> Bounds:
-    """Runs that ended in an error; with an eval function, runs that ended without its score."""
+    """Runs without a score; with an eval function, runs that ended without its score."""
     ended, left = _ended_and_left(table)
     if eval_fn is None:
         found = float(sum(run.error_type is not None for run in table.ended))

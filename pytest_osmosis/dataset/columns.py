@@ -60,12 +60,15 @@ class Columns:
         *,
         has_only_text: bool = False,
         system_prompt: str | None = None,
+        compared_by: str | None = None,
     ) -> None:
         """`mapping`: the column that serves as each named one.
 
         With `has_only_text` an empty ground truth is none: such a format has no null.
-        `system_prompt` is that of records without one, which need not have the column then.
+        `system_prompt` is that of records without one, which need not have the column then;
+        `compared_by` is an eval function that needs every ground truth.
         """
+        self._compared_by = compared_by
         self._system_prompt = system_prompt
         self._mapping = mapping or {}
         self._has_only_text = has_only_text
@@ -84,6 +87,11 @@ class Columns:
             _check_prompts(
                 self._system_prompt if system is None else system, record[plan.user], truth
             )
+        if self._compared_by and self._truth(plan, record, lambda: record) is None:
+            column = self.likely_truth()
+            hint = f"; try --osmosis-map {column}={TRUTH}" if column else ""
+            error = WrongColumns if plan.truth is None is plan.label else RecordError
+            raise error(f"'{TRUTH}' is missing, and {self._compared_by} compares with it{hint}")
         return None if plan.id is None else _usable_id(record[plan.id])
 
     def row_id(self, record: Mapping[str, Any]) -> str | None:

@@ -112,6 +112,7 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     shard: Shard | None = None,
     mapping: Mapping[str, str] | None = None,
     system_prompt: str | None = None,
+    compared_by: str | None = None,
     validate: bool = True,
 ) -> Dataset:
     """The rows of a file that are selected; DatasetError when one of them is wrong.
@@ -129,6 +130,7 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
             mapping,
             has_only_text=kind.has_only_text,
             system_prompt=system_prompt,
+            compared_by=compared_by,
         )
         reading = Reading(RowStore(os.dup(source.descriptor)), columns)
         undo.callback(reading.store.close)

@@ -15,7 +15,7 @@ Rows = Iterable[Mapping[str, Any]]
 
 
 def osmosis(
-    *,
+    *test: object,
     agent: str | Callable[..., Any] | object | None = None,
     data: str | os.PathLike[str] | Rows | Callable[[], Rows] | None = None,
     model: str | None = None,
@@ -33,5 +33,7 @@ def osmosis(
     over the same agent, data, model and runs share their rollouts unless `shared` is False.
     """
     given = locals()  # the parameters alone
+    if given.pop("test"):
+        pytest.fail("@osmosis takes names in parentheses: @osmosis(agent=..., data=...)", False)
     named = {name: value for name, value in given.items() if value is not None}
     return pytest.mark.osmosis.with_args(**named)

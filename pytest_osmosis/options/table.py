@@ -466,7 +466,7 @@ _RESUMING = (
     ),
     Option(
         "retry-failed",
-        "resume, and run again what ended in an error; =all: also runs below the threshold",
+        "resume, and run again what has no score; =all: also runs below the threshold",
         values.one_of("errors", "all"),
         metavar="all",
         const="errors",

@@ -16,7 +16,7 @@ from statistics import median
 from ..escaping import dollars, escape_control_chars
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, Figure, SuiteResult
-from ..verdicts import GateOutcome
+from ..verdicts import EvalVerdict
 from .formats import Conversations, Sections, no_sections
 from .highlights import OUTCOMES_SHOWN, figure_text, outcome_shown, row_name
 from .page_assets import FOLDER, script, style
@@ -89,7 +89,7 @@ def write(
     """
     island = _island(result, conversations, sections)
     data = _page(result, island).encode("utf-8", "backslashreplace")
-    write_whole(path, data, mode=0o600 if island.said.parts else None)
+    write_whole(path, data, mode=0o600 if island.said.parts else result.private_mode)
 
 
 def render(
@@ -144,12 +144,12 @@ def _page(result: EvalResult, island: _Island, served: Served | None = None) -> 
     )
 
 
-def _title(view: View, served: Served | None) -> tuple[GateOutcome, str, str]:
+def _title(view: View, served: Served | None) -> tuple[EvalVerdict, str, str]:
     """Return state, badge and heading of the page."""
     if served is not None and served.sides is not None:
         found = [each.in_short for suite in view.suites for each in suite.against]
         words = dict.fromkeys(each.partition(":")[0] for each in found)
-        states: dict[str, GateOutcome] = {"worse": "failed", "better": "passed"}
+        states: dict[str, EvalVerdict] = {"worse": "failed", "better": "passed"}
         word = next((each for each in states if each in words), next(iter(words), "nothing shared"))
         heading = f"{served.sides[1]} against {served.sides[0]}"
         return states.get(word, "inconclusive"), word, heading

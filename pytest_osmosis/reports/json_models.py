@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, c
 from ..analysis.metrics import METRICS
 from ..analysis.statistics.estimators import REPORTED_KS
 from ..run_result import RUN_FIELDS, RunResult
-from ..verdicts import GateOutcome
+from ..verdicts import EvalVerdict, GateOutcome
 from .json_writer import SCHEMA_VERSION
 
 MOST_RUNS = 1_000_000
@@ -232,7 +232,7 @@ class Summary(_Model):
     cost_usd: float | None = None
     halted: str | None = None
     interrupted: str | None = None
-    verdict: GateOutcome | None = Field(
+    verdict: EvalVerdict | None = Field(
         None, description="what it came to, as the exit status has it"
     )
     cached: Whole = 0

@@ -41,10 +41,8 @@ def write(result: EvalResult, path: Path, sections: Sections = no_sections) -> N
 
     One that holds answers can be read by its owner alone.
     """
-    suites = result.with_baseline_models
-    has_answers = any(run.answer is not None for suite in suites for run in suite.runs)
     data = f"{_text(document_of(result))}\n".encode("ascii")
-    write_whole(path, (data,), mode=0o600 if has_answers else None)
+    write_whole(path, (data,), mode=result.private_mode)
 
 
 def _text(value: Any, margin: str = "\n") -> str:

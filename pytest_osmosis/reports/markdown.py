@@ -25,7 +25,7 @@ SIZE_LIMIT = 900_000
 NAMES_SHOWN = 20
 ANSWER_SHOWN = 200
 """Characters of an answer beside a row that changed."""
-_MARKS = {"passed": "✅", "failed": "❌", "inconclusive": "❔"}
+_MARKS = {"passed": "✅", "failed": "❌", "unfinished": "❌", "inconclusive": "❔"}
 _ACTIVE = re.compile(r"[\\`*_{}\[\]<>()#|!&~@$^\"']|:(?=//)|(?<=www)\.|:(?=\w+:)")
 
 
@@ -39,7 +39,8 @@ def render(result: EvalResult, sections: Sections = no_sections) -> str:
 
 def write(result: EvalResult, path: Path, sections: Sections = no_sections) -> None:
     """Write the report; OSError when it cannot be written, the old file then untouched."""
-    write_whole(path, render(result, sections).encode("utf-8", "backslashreplace"))
+    data = render(result, sections).encode("utf-8", "backslashreplace")
+    write_whole(path, data, mode=result.private_mode)
 
 
 def escaped(text: str) -> str:

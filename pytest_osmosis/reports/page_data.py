@@ -36,6 +36,11 @@ Places = Mapping[RunId, tuple[int, int]]
 """Where conversations are: the part and the place in it, by run."""
 
 
+_ASKED = dict.fromkeys(["temperature", "top_p", "max_tokens", "seed", "system_prompt", "map"])
+_ASKED["max_turns"] = 10
+"""Settings that a command needs to ask for a run as it was asked for, with what goes unsaid."""
+
+
 def suites_json(result: EvalResult) -> str:
     """Return all suites with their rows and runs; ASCII."""
     return f"[{','.join(map(_suite, result.suites))}]"
@@ -76,6 +81,11 @@ def _suite(suite: SuiteResult) -> str:
         "model": info.model,
         "endpoint": info.endpoint if info.endpoint.startswith("http") else "",
         "scorers": list(info.eval_fns),
+        "asked": {
+            name: value
+            for name, usual in _ASKED.items()
+            if (value := info.settings.get(name)) not in (None, usual)
+        },
         **{word: sorted(_changed(suite, index_of, word)) for word in ROW_VERDICTS},
     }
     before, means = _before_changes(suite)

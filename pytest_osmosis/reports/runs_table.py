@@ -40,7 +40,8 @@ value, and two of its row."""
 
 def write(result: EvalResult, path: Path, sections: Sections = no_sections) -> None:
     """Write the table; OSError when it cannot be written, the old file then untouched."""
-    write_whole(path, _parquet(result) if path.suffix.lower() == ".parquet" else _csv(result))
+    data = _parquet(result) if path.suffix.lower() == ".parquet" else _csv(result)
+    write_whole(path, data, mode=result.private_mode)
 
 
 def _columns(result: EvalResult) -> dict[str, tuple[type, list[Any]]]:

@@ -30,7 +30,6 @@ from .view import (
     against,
     not_needed,
     short_rows,
-    unreached_thresholds,
     usages,
     what_is_missing,
 )
@@ -49,10 +48,11 @@ def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> l
     """Return the lines below the summary's title; `kept`: the same command can resume."""
     if (refused := refusal(result)) is not None:
         return list(_refused(result, refused, width))
-    if result.interrupted and not any(suite.finished for suite in result.suites):
-        return ["no run had ended"]
-    if result.halted and not any(suite.finished for suite in result.suites):
-        return _wrapped(f"stopped: {result.halted}; no run had ended", width)
+    if not any(suite.finished for suite in result.suites):
+        if result.halted and not result.interrupted:
+            return _wrapped(f"stopped: {result.halted}; no run had ended", width)
+        if result.interrupted or not any(suite.verdicts for suite in result.suites):
+            return ["no run had ended"]
     lines: list[str] = []
     for found in candidates(result):
         lines += ["", *_candidates(found, width)][not lines :]
@@ -202,7 +202,7 @@ def _notes(suite: SuiteResult, width: int, *, counts: bool) -> Iterator[str]:
         yield from _wrapped(each, width)
     if suite.errors:
         runs = counted(sum(suite.errors.values()), "run")
-        yield from _wrapped(f"{runs} ended in an error; {what_is_missing(suite)}", width)
+        yield from _wrapped(f"{runs} without a score; {what_is_missing(suite)}", width)
         yield from _wrapped(", ".join(some_error_kinds(suite)), width, "  ")
     for note in _remarks(suite, counts=counts):
         yield from _wrapped(note, width)
@@ -210,7 +210,6 @@ def _notes(suite: SuiteResult, width: int, *, counts: bool) -> Iterator[str]:
 
 def _remarks(suite: SuiteResult, *, counts: bool) -> Iterator[str]:
     """What the figures leave out, a sentence each."""
-    yield from unreached_thresholds(suite)
     if cut := suite.finish_reasons.get("length"):
         yield f"{cut} {'answer was' if cut == 1 else 'answers were'} cut by length"
     if suite.selected < suite.info.total_runs:

@@ -27,25 +27,36 @@ def table(
     *,
     least_first: Sequence[str] = (),
     numbers: bool = False,
+    shortest: int | None = None,
 ) -> Iterator[str]:
     """Yield a table below its header; where it is too wide, a few lines for each row instead.
 
-    Before that, it does without the columns `least_first`, in this order, as far as needed. With
-    `numbers` all columns but the first are flush right.
+    Before that, it does without the columns `least_first`, in this order, as far as needed, and the
+    names of the first column lose their middle, down to `shortest` characters. With `numbers` all
+    columns but the first are flush right.
     """
     header = rows[0]
     kept = list(range(len(header)))
     for dropped in (None, *least_first):
         if dropped is not None:
             kept.remove(header.index(dropped))
-        lines = _aligned([[row[place] for place in kept] for row in rows], numbers=numbers)
-        if width is None or max(map(len, lines)) <= width:
-            yield from lines
+        shown = [[row[place] for place in kept] for row in rows]
+        over = 0 if width is None else max(map(len, _aligned(shown, numbers=numbers))) - width
+        longest = max(len(row[0]) for row in rows)
+        if over <= 0 or (shortest is not None and longest - over >= shortest):
+            most = longest - max(0, over)
+            named = [[_elided(name, most), *cells] for name, *cells in shown]
+            yield from _aligned(named, numbers=numbers)
             return
     for name, *cells in rows[1:]:
         yield name
         words = [f"{title} {cell}" for title, cell in zip(header[1:], cells, strict=True) if cell]
         yield from wrapped("  " + ", ".join(words), width)
+
+
+def _elided(name: str, most: int) -> str:
+    """Return a name of at most so many characters, of which more are from its end."""
+    return name if len(name) <= most else f"{name[: most // 3]}...{name[most // 3 + 3 - most :]}"
 
 
 def _aligned(rows: Sequence[Sequence[str]], *, numbers: bool) -> list[str]:

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from ..analysis.metrics import is_repeated
-from ..escaping import counted, dollars, number_text, p_value
+from ..escaping import counted, dollars, p_value
 from ..rollouts.failure_text import below_threshold
 from ..run_result import EMBEDDED_ENDPOINT, RunResult, SuiteInfo
 from ..suite_results import EvalResult, RowResult, SuiteResult, Usage
-from ..verdicts import Comparison, GateOutcome, overall
+from ..verdicts import Comparison, EvalVerdict, GateOutcome, overall
 from .formats import Sections, no_sections
 from .highlights import (
     LOWEST_IN_FILES,
@@ -114,7 +114,7 @@ class SuiteView:
 class View:
     """A session."""
 
-    state: GateOutcome
+    state: EvalVerdict
     headline: str
     remarks: Sequence[str]
     """Why not everything was run, if so."""
@@ -136,10 +136,10 @@ def view_of(result: EvalResult, sections: Sections = no_sections) -> View:
 
 
 def _headline(result: EvalResult) -> str:
-    outcomes = [verdict.outcome for suite in result.suites for verdict in suite.verdicts]
+    outcomes: list[str] = [each.outcome for suite in result.suites for each in suite.verdicts]
     ungated = [suite for suite in result.suites if not suite.verdicts]
     if outcomes:  # what these decide not, but observe, has passed
-        ungated = [suite for suite in ungated if suite.state == "failed"]
+        ungated = [suite for suite in ungated if suite.state != "passed"]
     parts = []
     if outcomes:
         state = overall(outcomes, all_passed=True)
@@ -221,10 +221,10 @@ def facts(suite: SuiteResult) -> list[str]:
     if kinds := error_kinds(suite):
         listed = ", ".join(some_error_kinds(suite))
         runs = counted(sum(count for _, count in kinds), "run")
-        found.append(f"{runs} ended in an error: {listed}; {what_is_missing(suite)}")
+        found.append(f"{runs} without a score: {listed}; {what_is_missing(suite)}")
     if suite.finished < suite.info.total_runs:
         found.append(f"{suite.finished} of {suite.info.total_runs} runs of the evaluation are here")
-    return [*found, *short_rows(suite), *unreached_thresholds(suite)]
+    return [*found, *short_rows(suite)]
 
 
 def what_is_missing(suite: SuiteResult) -> str:
@@ -239,18 +239,6 @@ def short_rows(suite: SuiteResult) -> Iterator[str]:
     if suite.short_rows and suite.info.n > 1:
         rows = "1 row has" if suite.short_rows == 1 else f"{suite.short_rows} rows have"
         yield f"{rows} fewer than {suite.info.n} runs: pass@k leaves out rows with fewer than k"
-
-
-def unreached_thresholds(suite: SuiteResult) -> Iterator[str]:
-    """Yield a sentence for each threshold above 1 that no score reaches: it may be a mistake."""
-    for function in suite.functions:
-        threshold = suite.threshold_of(function)
-        highest = function["max"]
-        if threshold is not None and highest is not None and max(1.0, highest) < threshold:
-            yield (
-                f"no score of {function.name} reaches the threshold {threshold:g}: "
-                f"the highest is {number_text(highest)}"
-            )
 
 
 def usages(suite: SuiteResult) -> Iterator[str]:

@@ -43,10 +43,12 @@ def prepare(
     `agent` is the one that the spec only names, where it is an object.
     """
     try:
-        dataset = read_rows(spec, validate=validate)
-        loaded = load_agent(spec.agent, roots=session.roots, withheld=session.withheld, named=agent)
-        grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=session.roots)
-        eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=session.roots)
+        roots = session.roots
+        eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=roots)
+        compare = (e.name for e in eval_fns if getattr(e.function, "needs_ground_truth", False))
+        dataset = read_rows(spec, validate=validate, compared_by=next(compare, None))
+        loaded = load_agent(spec.agent, roots=roots, withheld=session.withheld, named=agent)
+        grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=roots)
     except ImportingError as error:
         raise ConfigurationError(str(error)) from None
     if loaded.agent.asks_model and not spec.model.model:
@@ -85,8 +87,8 @@ def _refuse_secret_ids(dataset: Dataset) -> None:
     )
 
 
-def read_rows(spec: EvalSpec, *, validate: bool = True) -> Dataset:
-    """The selected rows of the data file."""
+def read_rows(spec: EvalSpec, *, validate: bool = True, compared_by: str | None = None) -> Dataset:
+    """The selected rows of the data file; `compared_by` needs every ground truth."""
     shard = None
     if spec.shard:
         from ..dataset.sampling import parse_shard
@@ -103,6 +105,7 @@ def read_rows(spec: EvalSpec, *, validate: bool = True) -> Dataset:
             shard=shard,
             mapping=mapping_of(spec.map),
             system_prompt=spec.system_prompt,
+            compared_by=compared_by,
             validate=validate,
         )
     except EmptyDataset as error:

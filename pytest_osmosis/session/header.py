@@ -17,7 +17,6 @@ from ..rollouts.prepare import endpoint_of
 from ..rollouts.suite import Suite
 from ..run_result import SuiteInfo
 from ..spec import USUAL_KEY, CassetteSpec, EvalSpec, ModelSpec, SessionSpec
-from .marked_files import test_files
 
 _SELECTING = "keyword", "deselect", "lf", "stepwise"
 """Options of pytest that leave items out."""
@@ -91,17 +90,6 @@ def key_line(model: ModelSpec) -> Iterator[str]:
         )
 
 
-def left_out(config: pytest.Config, arguments: list[str]) -> Iterator[str]:
-    """Yield the line that says that tests below these arguments do not run."""
-    if next(test_files(config, arguments), None) is not None:
-        here = str(config.invocation_params.dir)
-        names = shlex.join("." if text == here else text for text in arguments)
-        yield (
-            "osmosis: the evaluation alone runs; to run the other tests too, name them: "
-            f"pytest {escape_control_chars(names)} --osmosis-agent ..."
-        )
-
-
 def fitted(config: pytest.Config, lines: Iterable[str]) -> list[str]:
     """Return the lines, broken between words where the terminal is a narrow one."""
     width = int(getattr(config.get_terminal_writer(), "fullwidth", USUAL_WIDTH))
@@ -121,11 +109,10 @@ def plan(info: SuiteInfo, selected: int) -> str:
 
 
 def _subject(info: SuiteInfo, *, with_digest: bool, selects: bool) -> str:
-    digest = f", sha256 {info.digest[:8]}" if with_digest else ""
+    digest = f" (sha256 {info.digest[:8]})" if with_digest else ""
     return (
-        f"osmosis: {info.agent} on {info.name} ({counted(info.rows, 'row')}"
-        f"{digest}), {'a selection of ' if selects else ''}{info.rows} x {info.n} = "
-        f"{counted(info.total_runs, 'rollout')}, {info.passing}"
+        f"osmosis: {info.agent} on {info.name}{digest}, {'a selection of ' if selects else ''}"
+        f"{info.rows} x {info.n} = {counted(info.total_runs, 'rollout')}, {info.passing}"
     )
 
 

@@ -135,11 +135,11 @@ def check_trajectories(path: Path | None) -> None:
 
 
 def environment(config: pytest.Config, spec: SessionSpec) -> Mapping[str, Any]:
-    """Return what reports say of where the session runs; empty without reports."""
-    if not (spec.reports or step_summary()):
-        return {}
-    from .environment import describe
+    """Return what reports say of where the session runs; without reports, the commit alone."""
+    from .environment import describe, git_state
 
+    if not (spec.reports or step_summary()):
+        return {"git": git_state(config.rootpath)} if spec.keeping.journal else {}
     arguments = [str(argument) for argument in config.invocation_params.args]
     return describe(arguments, folder=config.rootpath)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..spec import SessionSpec
     from ..storage.run_store import RunStore
     from ..suite_results import EvalResult, SuiteResult
-    from ..verdicts import GateOutcome
+    from ..verdicts import EvalVerdict
     from .gates import SessionGates
 
 
@@ -220,7 +220,7 @@ class Recorder:
         self._gates.settle(session, self.result, self._outputs.explained)
         self.result = self._with_verdicts(self.result)
         for suite in self.result.suites:
-            self._store.keep_verdict(suite)
+            self._store.keep_verdict(suite, self._environment.get("git"))
         self._store.flush()
         unwritten = list(self._outputs.write(self.result))
         for problem in unwritten:
@@ -243,13 +243,13 @@ class Recorder:
             session.exitstatus = pytest.ExitCode.INTERRUPTED
 
     def _with_verdicts(self, result: EvalResult) -> EvalResult:
-        """Return the result with what each suite came to: what was cut short has not passed."""
+        """Return the result with what each suite came to: what was cut short is unfinished."""
         is_halted = self._halted and not self._gates_decide()
         is_stopped = self._interrupted or self._problems or is_halted
 
-        def verdict(suite: SuiteResult) -> GateOutcome:
+        def verdict(suite: SuiteResult) -> EvalVerdict:
             if is_stopped and suite.has_gaps:
-                return "failed"
+                return "unfinished"
             is_observed = not suite.verdicts and self._gates.is_gated(suite.info.name)
             return "passed" if is_observed else suite.state  # gates on another candidate decide
 

@@ -105,7 +105,7 @@ def join(folder: Path) -> None:
     """Join the files of processes that have ended into the one that is kept."""
     parts = sorted(folder.glob(_PARTS))
     if parts:
-        write_whole(folder / FILE, read(folder).lines())
+        write_whole(folder / FILE, read(folder).lines(), mode=0o600)
     for part in parts:
         part.unlink()
 

@@ -27,7 +27,7 @@ from .run_lines import Place, RowRun, add_checksum, read_record, result_of, veri
 
 if TYPE_CHECKING:
     from ..suite_results import SuiteResult
-    from ..verdicts import GateOutcome
+    from ..verdicts import EvalVerdict
 
 FORMAT = 2
 FILE = "journal.jsonl"
@@ -94,8 +94,10 @@ class Replay:
     """Torn lines at its end."""
     gates: Sequence[Mapping[str, Any]] = ()
     """The results of the gates that decided on these runs, as `verdict_line` has them."""
-    verdict: GateOutcome | None = None
+    verdict: EvalVerdict | None = None
     """What the last session made of these runs; None before it has."""
+    git: Mapping[str, Any] = field(default_factory=dict)
+    """The `commit` and `branch` of the last session, where they are known."""
     ended: bool = False
     """Whether the last session was not cut short."""
 
@@ -136,12 +138,12 @@ def session_line(session: Mapping[str, Any]) -> bytes:
     return add_checksum(encode({"session": session}))
 
 
-def verdict_line(suite: SuiteResult) -> bytes:
+def verdict_line(suite: SuiteResult, git: Mapping[str, Any] | None = None) -> bytes:
     """The line of what the runs that are in the journal came to."""
     from ..verdicts import gate_fields
 
     gates = [gate_fields(result) for result in suite.verdicts]
-    return add_checksum(encode({"gates": gates, "verdict": suite.state}))
+    return add_checksum(encode({"gates": gates, "verdict": suite.state, "git": git}))
 
 
 def end_line() -> bytes:
@@ -194,6 +196,7 @@ def replay(folder: Path) -> Replay:
                     _take(found, run_place, run)
         elif "gates" in told:
             found.gates, found.verdict = told["gates"], told["verdict"]
+            found.git = told.get("git") or {}
         elif "session_ended" in told:
             found.ended = True
         elif "run" in told:

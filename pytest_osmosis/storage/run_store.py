@@ -7,11 +7,11 @@ from __future__ import annotations
 import errno
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
 from ..run_result import RunId, RunResult, SuiteInfo
@@ -246,11 +246,11 @@ class RunStore:
                 except OSError as error:
                     self.log.fail(path, error)
 
-    def keep_verdict(self, suite: SuiteResult) -> None:
-        """Keep what a suite came to, and what gates decided on it."""
+    def keep_verdict(self, suite: SuiteResult, git: Mapping[str, Any] | None) -> None:
+        """Keep what a suite came to, what gates decided on it, and of which commit it is."""
         opened = self._suites.get(suite.info.name)
         if opened is not None and opened.has_begun:
-            self.log.write(suite.info.name, journal.verdict_line(suite))
+            self.log.write(suite.info.name, journal.verdict_line(suite, git))
 
     def end(self) -> None:
         """Note that the session was not cut short: its evaluations have ended."""

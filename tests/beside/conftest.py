@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.support.endpoints import Endpoint
 from tests.support.project import Project
-
-
-@pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    """An endpoint that repeats the question, unless the test says otherwise."""
-    with Endpoint() as endpoint:
-        yield endpoint
 
 
 @pytest.fixture

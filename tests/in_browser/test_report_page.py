@@ -320,6 +320,8 @@ def test_columns_and_eval_functions_are_filters_too(tmp_path, open_page):
 
 def test_what_is_chosen_is_in_the_address(tmp_path, open_page, violations):
     suite = with_rows(suite_of([[0.1, 0.2, 1.0], [1.0, 1.0, 1.0], [0.9, 0.1, 0.1]]))
+    asked = {"temperature": 0.7, "seed": 11, "max_turns": 10, "map": ["a=id", "b=user_prompt"]}
+    suite = replace(suite, info=replace(suite.info, settings=asked))
     path = tmp_path / "page.html"
     html.write(result_of(suite), path)
     page = ready(open_page(f"{path.as_uri()}#runs?outcome=failed&column=0&value=2", viewport=DESK))
@@ -342,6 +344,7 @@ def test_what_is_chosen_is_in_the_address(tmp_path, open_page, violations):
     )
     again = page.locator(".node code").all_inner_texts()
     assert again[0].startswith("osmosis eval -m ") and "--rows 1 --n 1" in again[0]
+    assert "--temperature 0.7 --seed 11 --map a=id --map b=user_prompt" in again[0]
     assert again[1] == "pytest 'data.jsonl::row-1[run-0]'"
 
 

@@ -23,8 +23,17 @@ def test_what_it_leaves_passes_at_once(pytester: pytest.Pytester) -> None:
 def test_it_asks_without_yes_and_a_no_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("click.confirm", lambda *a, **b: (_ for _ in ()).throw(KeyboardInterrupt))
     assert run(cli, ["init", str(tmp_path / "new")]) != 0
+    assert not (tmp_path / "new").exists()
+
+
+def test_without_a_terminal_it_names_yes_and_asks_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(cli, ["init", str(tmp_path / "new")]) == 2
+    assert "there is no terminal to ask on: give --yes" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 

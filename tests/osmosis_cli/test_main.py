@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from osmosis_ai.escaping import printable
+from osmosis_cli import __main__ as start
 from osmosis_cli.errors import ENDS_BY_SIGNAL, CommandError, _Terminated, run
 from osmosis_cli.lazy_group import entry_points_of
 from osmosis_cli.main import COMMANDS, cli, main
@@ -237,6 +238,15 @@ def test_sigterm_ends_the_command_with_143_and_runs_its_cleanup():
     assert done.returncode == 128 + signal.SIGTERM
     assert done.stdout == "cleaned up\n"
     assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_while_the_command_starts_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("osmosis_cli.main.main", lambda args: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(SystemExit, match="130"):
+        start.main()
+    assert capsys.readouterr().err == "Error: interrupted\n"
 
 
 @pytest.mark.parametrize(("stop", "status"), [(KeyboardInterrupt(), 130), (_Terminated(), 143)])

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from osmosis_ai.models.retry import RetryPolicy
 from tests.support.endpoints import Endpoint
 from tests.support.project import NO_NEIGHBOURS, Project
-
-
-@pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    """An endpoint that repeats the question, unless the test says otherwise."""
-    with Endpoint() as endpoint:
-        yield endpoint
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ An entry is read when it is asked for, and again when its file has changed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pytest_osmosis.reports.json_reader import UnreadableReport, read_result
 from pytest_osmosis.reports.saved_conversations import asked_in
@@ -51,7 +51,9 @@ class ViewEntry:
 
     def with_report(self, report: ViewEntry | None) -> ViewEntry:
         """Return the entry with the report of the same runs, if there is one."""
-        return self if report is None else replace(self, report=report, source=report.source)
+        if report is None:
+            return self
+        return replace(self, report=report, source=self.source or report.source)
 
     @property
     def places(self) -> list[Path]:
@@ -204,8 +206,13 @@ def _runs_of(entry: ViewEntry) -> tuple[object, ...]:
 def _run_entry(folder: Path) -> ViewEntry:
     kept = Kept(folder)
     run = kept.summary(locks=False)
-    began = None if run.problem is not None else _began(kept.suite)
-    return ViewEntry(key_of(folder), "run", folder, run.name.partition("@")[0], run, began)
+    is_read = run.problem is None
+    began, source = (_began(kept.suite), _source(kept.journal.git)) if is_read else (None, "")
+    return ViewEntry(key_of(folder), "run", folder, run.name.partition("@")[0], run, began, source)
+
+
+def _source(git: Mapping[str, Any]) -> str:
+    return " ".join(filter(None, [(git.get("commit") or "")[:10], git.get("branch")]))
 
 
 def _began(*suites: SuiteResult) -> float | None:
@@ -238,8 +245,7 @@ def _report_entry(path: Path) -> ViewEntry | None:
         verdict=result.state,
     )
     family = " ".join(f"{Path(s.info.data).name} {s.info.model}" for s in suites)
-    git = (result.environment or {}).get("git") or {}
-    source = " ".join(filter(None, [(git.get("commit") or "")[:10], git.get("branch")]))
+    source = _source((result.environment or {}).get("git") or {})
     return ViewEntry(key_of(path), "report", path, family, run, began, source)
 
 

@@ -23,6 +23,7 @@ import click
 
 from pytest_osmosis.reports.json_reader import UnreadableReport
 from pytest_osmosis.reports.page_data import describe_run
+from pytest_osmosis.reports.saved_conversations import beside as conversations_beside
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.storage import run_directory, run_labels
 from pytest_osmosis.storage.journal import JournalError
@@ -217,13 +218,16 @@ class Handler(BaseHTTPRequestHandler):
         run_labels.change_labels(entry.path, lambda now: now.with_run(run, label))
 
     def _delete(self, entry: ViewEntry) -> None:
-        """Delete a kept evaluation, or a report that no kept evaluation is of, with its labels."""
+        """Delete a kept evaluation and its report, or a report; labels and conversations too."""
         if entry.is_live:
             raise PageRefused(HTTPStatus.CONFLICT, f"{entry.run.name} is in use by a session")
+        if entry.report is not None:
+            self._delete(entry.report)
         if entry.kind == "run":
             run_directory.remove(entry.path)
         else:
             entry.path.unlink()
+            conversations_beside(entry.path).unlink(missing_ok=True)
             run_labels.labels_file(entry.path).unlink(missing_ok=True)
 
     def _entry(self, key: str) -> ViewEntry:

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ...verdicts import GateOutcome, GateResult, Interval, overall
+from ...verdicts import EvalVerdict, GateOutcome, GateResult, Interval, overall
 from ..metrics import Bounds
 from .parser import Gate
 
@@ -32,9 +32,9 @@ _COMPARE = {
 }
 
 
-def exit_status(outcomes: Iterable[GateOutcome]) -> int:
-    """1 if any gate failed, else 8 if any is inconclusive, else 0."""
-    statuses = {"passed": 0, "failed": 1, "inconclusive": INCONCLUSIVE}
+def exit_status(outcomes: Iterable[EvalVerdict]) -> int:
+    """1 if any failed or is unfinished, else 8 if any is inconclusive, else 0."""
+    statuses = {"passed": 0, "unfinished": 1, "failed": 1, "inconclusive": INCONCLUSIVE}
     return statuses[overall([*outcomes], all_passed=True)]
 
 

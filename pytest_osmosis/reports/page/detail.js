@@ -310,14 +310,14 @@ function factsOf(suite, row, run) {
     el("h4", "", "Facts"),
     list,
     el("h4", "", "Run it again"),
-    ...againOf(suite, row, item).map((text) =>
+    ...againOf(suite, row, run, item).map((text) =>
       el("p", "node", el("code", "", text), " ", copyButton("Copy this command", () => text)),
     ),
   );
 }
 
 /** Commands that run this row again: as a new evaluation, and by the name that pytest knows it by. */
-function againOf(suite, row, item) {
+function againOf(suite, row, run, item) {
   const byName = `pytest ${quoted(item)}`;
   if (suite.marked || !suite.agent) return [byName];
   const words = ["osmosis", "eval", "-m", suite.agent, "-d", suite.data];
@@ -325,6 +325,12 @@ function againOf(suite, row, item) {
   if (suite.model) words.push("--model", suite.model);
   if (suite.endpoint) words.push("--base-url", suite.endpoint);
   if (suite.threshold !== 1) words.push("--pass-threshold", String(suite.threshold));
+  for (const [name, asked] of Object.entries(suite.asked)) {
+    for (const each of [asked].flat()) {
+      const value = name === "seed" ? each + run.run_index : each; // each run has its own
+      words.push(`--${name.replaceAll("_", "-")}`, String(value));
+    }
+  }
   words.push("--rows", row.id ?? String(row.index), "--n", "1", "--no-journal");
   return [words.map(quoted).join(" "), byName];
 }

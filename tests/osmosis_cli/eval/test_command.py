@@ -245,12 +245,6 @@ def command(
             del sys.modules[name]
 
 
-@pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    with Endpoint() as endpoint:
-        yield endpoint
-
-
 def in_a_process(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     plugins = {"PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:anyio"}  # they take seconds
     return subprocess.run(

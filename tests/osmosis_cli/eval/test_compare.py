@@ -49,11 +49,12 @@ def test_it_tells_the_difference_and_which_rows_regressed_or_improved(written: W
     assert "rewards:exact, 3 rows compared" in lines
     assert any(line.split()[:4] == ["mean", "0.667", "0.667", "+0.000"] for line in lines)
     changed = lines.index("  rows: 1 regressed, 1 improved")
-    assert lines[changed + 1 : changed + 9] == [
+    assert lines[changed + 1 : changed + 10] == [
         "    regressed  row-1  5/5 → 0/5, p 0.008", "      baseline  old", "      current   new",
         "    improved   row-2  0/5 → 5/5, p 0.008", "      baseline  old", "      current   new",
         "  regressed, improved: by an exact permutation test of the row's runs,",
-        "  Benjamini-Hochberg at 10% over 2 rows that could show a change",
+        "  Benjamini-Hochberg at 10% over 2 rows that could show a change; the fall of",
+        "  these rows is more than chance, that of the mean need not be",
     ]  # fmt: skip
     assert max(map(len, lines)) <= 80
 

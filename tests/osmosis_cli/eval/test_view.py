@@ -25,6 +25,7 @@ from osmosis_cli.eval.viewer.server import HOST, Viewer
 from osmosis_cli.main import cli
 from pytest_osmosis.reports import json_writer
 from pytest_osmosis.run_result import RolloutRecord, RunResult
+from pytest_osmosis.storage.journal import verdict_line
 from tests.support.kept_evaluation import add, kept
 from tests.support.made_results import EXACT, NASTY, result_of, suite_of
 from tests.support.report_page import ReportPage
@@ -289,6 +290,11 @@ def test_a_kept_evaluation_and_its_report_are_one(visitor: Visitor, tmp_path: Pa
     report = key_of(tmp_path / "one.json")
     visitor.open(f"{visitor.viewer.base}/labels/{report}", method="POST", body=sent)
     assert (folder / "labels.json").exists()
+    with (folder / "journal.jsonl").open("ab") as journal:
+        journal.write(verdict_line(suite, {**git, "branch": "kept"}))
+    assert "1 of 6" in ReportPage(visitor.get("?q=kept")).text
+    visitor.open(f"{visitor.viewer.base}/delete/{key_of(folder)}", method="POST", body=b"")
+    assert not (folder.exists() or (tmp_path / "one.json").exists())
 
 
 def test_what_is_damaged_is_said_and_ends_nothing(visitor: Visitor, run: Path) -> None:

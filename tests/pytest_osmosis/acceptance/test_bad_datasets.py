@@ -14,6 +14,19 @@ from tests.support.modes import each_mode
 from tests.support.project import Project
 
 
+def test_rows_without_what_a_ready_scorer_compares_with_are_told_before_any_request(
+    project: Project,
+) -> None:
+    project.rows(*[{"user_prompt": "a", "expected": "a"}] * 2)
+    said = "data.jsonl: all 2 rows: 'ground_truth' is missing, and includes compares with it; try"
+    assert f"{said} --osmosis-map expected=ground_truth" in project.run(eval_fn="includes").mistake
+    project.rows({"user_prompt": "a", "ground_truth": 1}, *[{"user_prompt": "b"}] * 2)
+    session = project.run(eval_fn=r"regex('(\d)', group=1)")
+    assert ": 2 rows cannot be used\n  line 2: 'ground_truth' is missing, and r" in session.mistake
+    assert (session.ret, project.endpoint.requests) == (4, 0)
+    assert project.run(eval_fn="regex('.')").ret == 0
+
+
 @pytest.mark.fault(
     "a string holds U+2028, U+2029, U+0085 or a lone CR", "a prompt holds NUL or escape characters"
 )

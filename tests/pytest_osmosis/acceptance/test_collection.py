@@ -190,11 +190,18 @@ def test_a_selection_says_what_it_runs_and_shows_no_suite_that_it_leaves_out(
     three.write("other.jsonl", (three.path / "data.jsonl").read_text())
     more = ["--osmosis-data=other.jsonl", "--osmosis-markdown=o.md"]
     session = three.run("-k", "other.jsonl and row-0", *more, workers=workers, n="2")
-    assert "on other.jsonl (3 rows), a selection of 3 x 2 = 6 rollouts" in session.out
+    assert "on other.jsonl, a selection of 3 x 2 = 6 rollouts" in session.out
     assert "other.jsonl: 2 of 6 rollouts (3 rows x 2 runs x 1 eval function)" in session.lines
     assert "data.jsonl" not in session.lines
     assert session.report["config"]["name"] == "other.jsonl"
     assert "data.jsonl" not in (three.path / "o.md").read_text().split("Environment")[0]
+
+
+def test_a_collection_error_shows_no_table_of_runs_that_were_not_begun(three: Project) -> None:
+    three.write("test_broken.py", "import nothing_of_this_name\n")
+    session = three.run("test_broken.py", "data.jsonl", "--osmosis-model=other")
+    assert session.ret == 2
+    assert session.section("osmosis summary")[0] == "no run had ended"
 
 
 def test_a_row_with_fewer_than_k_runs_has_no_pass_at_k_and_the_report_says_so(
@@ -323,23 +330,9 @@ class TestPlan:
 
 class TestBesideTests:
     def test_data_on_the_command_line_is_collected_alone(self, three: Project) -> None:
-        said = "osmosis: the evaluation alone runs; to run the other tests too, name them: pytest "
-        assert said not in three.run("--collect-only").out
         three.write("test_other.py", "def test_other(): pass\n")
-        session = three.run()
-        assert session.outcomes == {"passed": 2, "failed": 1}
-        assert f"{said}. --osmosis-agent ..." in session.lines
-        assert said not in three.run("--osmosis-only", "--collect-only").out
-        both = three.run(".")
-        assert both.outcomes == {"passed": 3, "failed": 1}
-        assert said not in both.out
-
-    def test_the_folders_of_tests_that_are_left_out_are_named(self, three: Project) -> None:
-        three.write("tests/test_other.py", "def test_other(): pass\n")
-        three.write("pytest.ini", "[pytest]\ntestpaths = tests\n")
-        session = three.run("--collect-only")
-        assert "name them: pytest tests --osmosis-agent ..." in session.out
-        assert three.run("tests", "-n0").outcomes == {"passed": 3, "failed": 1}
+        assert three.run().outcomes == {"passed": 2, "failed": 1}
+        assert three.run(".").outcomes == {"passed": 3, "failed": 1}
 
     def test_it_is_collected_once_below_a_folder_of_tests(self, three: Project) -> None:
         three.rows("a", "b", name="tests/data.jsonl")

@@ -186,7 +186,7 @@ def test_each_run_becomes_what_happened_to_it(fated: Project) -> None:
 
     figures = session.report["summary"]["eval_fns"]["rewards:judge"]
     assert (figures["mean"], figures["scored"], figures["missing"]) == (0.15, 2, 8)
-    said = "8 runs ended in an error; a missing score counts as 0.0 in every figure"
+    said = "8 runs without a score; a missing score counts as 0.0 in every figure"
     assert session.lines[session.lines.index(said) + 1 :][:2] == [
         "  eval_fn 3, eval_fn KeyError 1, provider bad_request 1, provider overloaded 1,",
         "  raised 1, others 1",

@@ -103,31 +103,14 @@ def test_a_collector_that_is_off_or_slower_is_left_alone(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("files", "during"),
-    [(("test_one.py", "data.jsonl"), RARE), (("data.jsonl", "test_one.py"), "700 10 10")],
+    "arguments", [("test_one.py", "data.jsonl"), ("data.jsonl", "test_one.py")]
 )
-def test_ordinary_tests_keep_the_collector_and_only_runs_behind_them_do_not(
-    observed: Project, files: tuple[str, str], during: str
+def test_runs_beside_an_ordinary_test_leave_the_collector_alone(
+    observed: Project, arguments: tuple[str, str]
 ) -> None:
     observed.write("test_one.py", TEST)
-    assert observed.run(*files).outcomes == {"passed": 3}
-    assert seen(observed, "test") == {"700 10 10"}
-    assert seen(observed, "eval") == {during}
-
-
-@pytest.mark.slow
-def test_a_test_that_comes_late_after_all_has_the_collector_as_it_was(observed: Project) -> None:
-    observed.write("test_one.py", TEST)
-    observed.write(
-        "conftest.py",
-        f"{CONFTEST}\n\ndef pytest_runtestloop(session):\n"
-        "    for item in reversed(session.items):\n"
-        "        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)\n"
-        "    return True\n",
-    )
-    assert observed.run("test_one.py", "data.jsonl").outcomes == {"passed": 3}
-    assert seen(observed, "eval") == {RARE}
-    assert seen(observed, "test") == {"700 10 10"}
+    assert observed.run(*arguments).outcomes == {"passed": 3}
+    assert seen(observed, "eval") == seen(observed, "test") == {"700 10 10"}
 
 
 TWICE = """

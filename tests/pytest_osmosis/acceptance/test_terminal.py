@@ -37,7 +37,6 @@ class TestHeader:
         lines = [line for line in session.lines if line.startswith("osmosis: ")]
         digest = session.report["config"]["data_sha256"]
         assert "agent:agent_loop on data.jsonl" in lines[0]
-        assert "10 rows" in lines[0]
         assert f"sha256 {digest[:8]}" in lines[0]
         assert "10 x 2 = 20 rollouts" in lines[0]
         assert "0.5" in lines[0]

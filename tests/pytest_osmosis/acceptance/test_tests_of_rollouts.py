@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.modes import each_mode
 from tests.support.project import Project
 
@@ -183,6 +185,22 @@ def test_a_mistake_in_a_marker_is_one_sentence(project: Project) -> None:
         assert told in session.out
     assert "pytest_osmosis/" not in session.out and "During handling" not in session.out
     assert project.endpoint.requests == 0
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "@osmosis\ndef test_it(rollout): ...",
+        "@osmosis()\nclass TestIt(TestCase): ...",
+        "class TestIt(TestCase):\n  @osmosis()\n  def test_it(self): ...",
+    ],
+)
+def test_a_decorator_that_would_run_no_rollout_is_one_sentence(project: Project, code: str) -> None:
+    project.write("test_it.py", f"from unittest import *\nfrom pytest_osmosis import *\n{code}\n")
+    session = project.plain()
+    assert session.outcomes == {"errors": 1}, session.out
+    told = "TestIt: unittest runs the" if "TestCase" in code else "@osmosis takes names in parenth"
+    assert told in session.out and "TypeError" not in session.out
 
 
 JUDGED = """

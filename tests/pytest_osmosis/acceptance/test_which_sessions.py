@@ -253,6 +253,13 @@ def test_a_node_id_without_its_options_says_which_are_missing(
     )
 
 
+def test_an_agent_in_the_ini_file_alone_says_what_it_lacks(project: Project) -> None:
+    project.write("pytest.ini", "[pytest]\nosmosis_agent = agent:agent_loop\n")
+    session = project.plain("-q")
+    assert session.ret == 5
+    assert 'evaluates nothing: add osmosis_data = "questions.jsonl" to the ini file' in session.out
+
+
 def test_node_ids_that_resemble_those_of_runs_are_pytest_s(project: Project) -> None:
     project.write(
         "test_it.py",

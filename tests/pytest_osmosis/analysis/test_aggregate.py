@@ -155,7 +155,7 @@ def test_where_no_run_has_a_score_there_are_no_figures():
     assert fields["mean"] is fields["pass_at_3"] is None
     assert fields["intervals"] == {}
     header, cells, *notes = summary(result_of(suite))
-    assert "6 runs ended in an error; no run has a score, so there are no figures" in notes
+    assert "6 runs without a score; no run has a score, so there are no figures" in notes
     assert header.split()[-1] == "scored"
     assert cells.split() == [EXACT, *"-----", "0/6"]
     page = re.sub(r"(?s)<script.*?</script>", "", render_html(result_of(suite)))

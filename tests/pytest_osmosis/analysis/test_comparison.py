@@ -141,8 +141,10 @@ def test_one_row_that_broke_is_not_hidden_by_rows_that_always_pass():
     assert (found.counts, found.tested, found.short) == ("1 regressed", 1, 0)
     assert found.rule == (
         "regressed, improved: by an exact permutation test of the row's runs, "
-        "Benjamini-Hochberg at 10% over 1 row that could show a change"
+        "Benjamini-Hochberg at 10% over 1 row that could show a change; "
+        "the fall of these rows is more than chance, that of the mean need not be"
     )
+    assert "the mean" not in changes_of([[0.0] * 5] * 20, [[1.0] * 5] * 20).rule
 
 
 def test_rows_that_chance_explains_are_changed_and_the_list_goes_by_p_then_by_size():

@@ -69,4 +69,5 @@ def test_the_quietest_session_writes_them_too(project: Project):
     project.rows("one")
     session = project.run("-qq", **FILES)
     assert "report:" not in session.out
-    assert all((project.path / name).exists() for name in FILES.values())
+    modes = [(project.path / name).stat().st_mode & 0o777 for name in FILES.values()]
+    assert modes == [0o600] * 4  # all hold answers

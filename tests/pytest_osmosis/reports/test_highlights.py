@@ -107,18 +107,3 @@ def test_what_an_error_is_called():
 def test_a_budget_that_is_spent_before_any_run_has_ended_shows_no_figures():
     nothing = replace(result_of(suite_of([[None], [None]], n=1)), halted="the time budget is spent")
     assert summary(nothing) == ["stopped: the time budget is spent; no run had ended"]
-
-
-def test_a_threshold_above_1_that_no_score_reaches_is_said_once():
-    scores = [[1.0, 0.5], [1.0, 0.0]]
-    said = f"no score of {EXACT} reaches the threshold 5: the highest is 1"
-    result = result_of(suite_of(scores, pass_threshold=5.0))
-    assert summary(result).count(said) == 1
-    assert render(result).count("reaches the threshold 5: the highest is 1") == 1
-    for reached in (
-        suite_of(scores, pass_threshold=1.0),
-        suite_of([[0.2], [0.3]], pass_threshold=0.9),
-        suite_of([[0.2], [5.0]], pass_threshold=5.0),
-        suite_of([["busy"], ["busy"]], pass_threshold=5.0),
-    ):
-        assert not [line for line in summary(result_of(reached)) if line.startswith("no score of")]

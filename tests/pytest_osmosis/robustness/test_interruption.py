@@ -144,9 +144,17 @@ def test_a_signal_ends_the_session_and_reports_what_is_done(
     assert "Traceback" not in out and "INTERNALERROR" not in out
     report = json.loads((project.path / "out.json").read_text())
     assert report["summary"]["complete"] is False
-    assert report["summary"]["interrupted"] == name
+    assert (report["summary"]["interrupted"], report["summary"]["verdict"]) == (name, "unfinished")
     assert [row["row_index"] for row in report["rows"]] == [1, 2, 3]
     assert nobody_left(process.pid)
+
+
+@pytest.mark.fault("Ctrl-C")
+def test_ctrl_c_before_there_is_a_terminal_is_one_line(project: Project):
+    project.rows("a")
+    project.write("conftest.py", "def pytest_configure():\n    raise KeyboardInterrupt\n")
+    session = project.evaluate(*project.options("-n0"))
+    assert (session.ret, session.out, session.err) == (2, "", "interrupted\n")
 
 
 @pytest.mark.fault("Ctrl-C")
@@ -262,23 +270,6 @@ def test_code_that_holds_the_event_loop_does_not_hold_up_ctrl_c(project: Project
     assert nobody_left(process.pid)
 
 
-@pytest.mark.fault("Ctrl-C twice")
-@SLOW
-def test_a_second_ctrl_c_ends_at_once_without_a_traceback(project: Project, endpoint: Endpoint):
-    project.write("stubborn.py", STUBBORN)
-    project.write("conftest.py", PATIENT)
-    project.rows(*["wait"] * 3)
-    process = started(project, 0, agent="stubborn:agent_loop")
-    assert endpoint.wait_until(lambda e: e.in_flight == 3, timeout_s=60)
-    os.kill(process.pid, signal.SIGINT)
-    wait_for(project.path / "cancelled")
-    os.kill(process.pid, signal.SIGINT)
-    out = ended(process)
-    assert process.returncode == 2, out
-    assert "Exit: interrupted again\n" in out
-    assert "Traceback" not in out
-
-
 EARLY = """
 import signal
 from pytest_osmosis.rollouts.pool import RolloutPool
@@ -293,15 +284,21 @@ RolloutPool.cancel = cancel_and_interrupt
 """
 
 
+@pytest.mark.fault("Ctrl-C twice")
 @SLOW
-def test_a_second_ctrl_c_while_runs_are_cancelled_ends_the_same_way(
-    project: Project, endpoint: Endpoint
+@pytest.mark.parametrize(("conftest", "agent"), [(PATIENT, "stubborn"), (EARLY, "agent")])
+def test_a_second_ctrl_c_ends_at_once_without_a_traceback(
+    project: Project, endpoint: Endpoint, conftest: str, agent: str
 ):
-    project.write("conftest.py", EARLY)
+    project.write("stubborn.py", STUBBORN)
+    project.write("conftest.py", conftest)
     project.rows(*["wait"] * 3)
-    process = started(project, 0)
+    process = started(project, 0, agent=f"{agent}:agent_loop")
     assert endpoint.wait_until(lambda e: e.in_flight == 3, timeout_s=60)
     os.kill(process.pid, signal.SIGINT)
+    if conftest == PATIENT:
+        wait_for(project.path / "cancelled")
+        os.kill(process.pid, signal.SIGINT)
     out = ended(process)
     assert process.returncode == 2, out
     assert "Exit: interrupted again\n" in out

@@ -57,7 +57,7 @@ class Heard:
     def flush(self) -> None:
         self.calls.append(("flush", None))
 
-    def keep_verdict(self, suite: SuiteResult) -> None:
+    def keep_verdict(self, suite: SuiteResult, git: object) -> None:
         self.calls.append(("keep_verdict", suite.verdict))
 
     def end(self) -> None:
