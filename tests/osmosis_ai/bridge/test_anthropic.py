@@ -3,52 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from osmosis_ai.bridge import Account, Bridge
-from osmosis_ai.models.openai import OpenAIModel
-from osmosis_ai.models.retry import RetryPolicy
+from osmosis_ai.bridge import Account
 from tests.support.endpoints import Endpoint, completion, error_reply, tool_call
 
-HTTP = httpx.Client(trust_env=False, verify=False)
+from .conftest import HTTP
+
 ASKED: dict[str, Any] = {
     "model": "claude",
     "max_tokens": 100,
     "system": "Answer.",
     "messages": [{"role": "user", "content": "What is 6 x 7?"}],
 }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def close_the_shared_client() -> Iterator[None]:
-    with HTTP:
-        yield
-
-
-@pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    with Endpoint("42") as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def account(endpoint: Endpoint) -> Iterator[Account]:
-    base_url = endpoint.base_url
-    bridge = Bridge(
-        lambda: OpenAIModel(
-            model="evaluated",
-            base_url=base_url,
-            api_key=None,
-            pool_size=4,
-            retry=RetryPolicy(max_tries=1),
-        )
-    )
-    yield bridge.open_account()
-    bridge.close()
 
 
 def posted(account: Account, body: Any, *, path: str = "/messages") -> httpx.Response:

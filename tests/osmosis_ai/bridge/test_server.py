@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,54 +17,14 @@ import pytest
 from osmosis_ai.bridge import Account, Bridge
 from osmosis_ai.bridge.session import Trajectory
 from osmosis_ai.models.base import ChatModel
-from osmosis_ai.models.openai import OpenAIModel
-from osmosis_ai.models.retry import RetryPolicy
-from osmosis_ai.secret import Secret
 from tests.support.endpoints import Ask, Endpoint, completion, error_reply, tool_call
+
+from .conftest import HTTP, PROVIDER_KEY, bridge_to
 
 if TYPE_CHECKING:
     import openai
 
-PROVIDER_KEY = "sk-provider-0123456789abcdef"
-HTTP = httpx.Client(trust_env=False, verify=False)
 USER = {"role": "user", "content": "What is 6 x 7?"}
-
-
-def bridge_to(endpoint: Endpoint, *, pool_size: int = 64) -> Bridge:
-    def open_model() -> ChatModel:
-        return OpenAIModel(
-            model="evaluated",
-            base_url=endpoint.base_url,
-            api_key=Secret(PROVIDER_KEY, "PROVIDER_KEY"),
-            pool_size=pool_size,
-            retry=RetryPolicy(max_tries=1),
-        )
-
-    return Bridge(open_model)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def close_the_shared_client() -> Iterator[None]:
-    with HTTP:
-        yield
-
-
-@pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    with Endpoint("42", api_key=PROVIDER_KEY) as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def bridge(endpoint: Endpoint) -> Iterator[Bridge]:
-    bridge = bridge_to(endpoint)
-    yield bridge
-    bridge.close()
-
-
-@pytest.fixture
-def account(bridge: Bridge) -> Account:
-    return bridge.open_account()
 
 
 @pytest.fixture
@@ -101,11 +61,16 @@ def test_an_openai_client_is_answered_by_the_evaluated_model(
     assert (account.llm.num_llm_calls, account.llm.total_tokens) == (1, 15)
 
 
-def test_a_request_to_the_bare_url_is_a_completion_too(account: Account) -> None:
+def test_a_request_may_go_to_the_bare_url_and_have_its_key_in_another_header(
+    account: Account,
+) -> None:
     for path in ("", "/", "/chat/completions", "/chat/completions/"):
         reply = posted(account, {"messages": [USER]}, path=path)
         assert reply.json()["choices"][0]["message"] == {"role": "assistant", "content": "42"}
     assert account.llm.num_llm_calls == 4
+    for name in ("x-api-key", "api-key"):  # the headers of other clients
+        headers = {name: account.key.reveal()}
+        assert HTTP.get(f"{account.url}/models", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -130,13 +95,17 @@ def test_cached_and_reasoning_tokens_are_handed_on(
 
 
 def test_a_stream_is_the_whole_answer_in_one_chunk(client: openai.OpenAI) -> None:
-    stream = client.chat.completions.create(
-        model="m", messages=[USER], stream=True, stream_options={"include_usage": True}
-    )
-    answer, usage = list(stream)
+    async def blocking() -> list[Any]:
+        stream = client.chat.completions.create(
+            model="m", messages=[USER], stream=True, stream_options={"include_usage": True}
+        )
+        return list(stream)
+
+    answer, usage = asyncio.run(blocking())  # the agent blocks its own event loop
     assert answer.choices[0].delta.content == "42"
     assert answer.choices[0].finish_reason == "stop"
     assert usage.choices == [] and usage.usage is not None and usage.usage.total_tokens == 15
+    assert [model.id for model in client.models.list()] == ["evaluated"]
 
 
 def test_tool_calls_are_streamed_with_their_places(
@@ -157,10 +126,6 @@ def test_a_stream_is_not_asked_of_the_model(endpoint: Endpoint, account: Account
     assert [line[:6] for line in lines] == ["data: "] * 2
     assert lines[-1] == "data: [DONE]"
     assert set(endpoint.seen[0].body) == {"model", "messages"}
-
-
-def test_the_evaluated_model_is_the_only_one_listed(client: openai.OpenAI) -> None:
-    assert [model.id for model in client.models.list()] == ["evaluated"]
 
 
 @pytest.mark.parametrize(
@@ -197,12 +162,6 @@ def test_a_key_is_checked_before_a_body_is_read(bridge: Bridge, body: str) -> No
     assert b"invalid_api_key" in answer
 
 
-def test_a_key_may_come_in_the_header_of_other_clients(account: Account) -> None:
-    for name in ("x-api-key", "api-key"):
-        headers = {name: account.key.reveal()}
-        assert HTTP.get(f"{account.url}/models", headers=headers).status_code == 200
-
-
 def test_a_key_ends_with_its_rollout(bridge: Bridge, endpoint: Endpoint) -> None:
     ended, going_on = bridge.open_account(), bridge.open_account()
     assert posted(ended, {"messages": [USER]}).status_code == 200
@@ -214,13 +173,10 @@ def test_a_key_ends_with_its_rollout(bridge: Bridge, endpoint: Endpoint) -> None
     assert ended.llm.num_llm_calls == 1
 
 
-def test_it_listens_on_loopback_alone(bridge: Bridge) -> None:
+def test_it_listens_on_loopback_alone_and_shows_no_key(bridge: Bridge, account: Account) -> None:
     assert urlsplit(bridge.url).hostname == "127.0.0.1"
     address = bridge._server._socket.getsockname()
     assert address[0] == "127.0.0.1"
-
-
-def test_nothing_of_it_shows_a_key(bridge: Bridge, account: Account) -> None:
     shown = f"{bridge!r} {account!r} {vars(account)}"
     assert account.key.reveal() not in shown
     assert PROVIDER_KEY not in shown
@@ -282,36 +238,21 @@ def test_an_endpoint_that_is_gone_is_a_bad_gateway() -> None:
     assert reply.headers["x-should-retry"] == "false"
 
 
-def test_a_rollout_that_ends_takes_its_call_with_it(endpoint: Endpoint, bridge: Bridge) -> None:
-    endpoint.answers = lambda ask: ["hang"]
-    account = bridge.open_account()
-    url = urlsplit(account.url)
-    connection = http.client.HTTPConnection(str(url.hostname), url.port)
-    body = json.dumps({"messages": [USER]})
-    headers = {"Authorization": f"Bearer {account.key.reveal()}"}
-    connection.request("POST", "/v1/chat/completions", body, headers)
-    assert endpoint.wait_until(lambda found: found.requests == 1)
-    account.close()
-    assert endpoint.wait_until(lambda found: found.hung_up == 1)
-    with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
-        connection.getresponse()
-    connection.close()
-
-
-def test_a_client_that_hangs_up_takes_its_call_with_it(
-    endpoint: Endpoint, account: Account
+@pytest.mark.parametrize("gone", ["the rollout", "the client"])
+def test_a_rollout_that_ends_and_a_client_that_hangs_up_take_their_call_with_them(
+    endpoint: Endpoint, account: Account, gone: str
 ) -> None:
     endpoint.answers = lambda ask: ["hang"]
     url = urlsplit(account.url)
     body = json.dumps({"messages": [USER]}).encode()
+    head = f"POST /v1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {account.key.reveal()}"
     with socket.create_connection((str(url.hostname), url.port or 0)) as connection:
-        connection.sendall(
-            b"POST /v1 HTTP/1.1\r\nHost: a\r\n"
-            b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n"
-            % (account.key.reveal().encode(), len(body))
-            + body
-        )
+        connection.sendall(f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
         assert endpoint.wait_until(lambda found: found.requests == 1)
+        if gone == "the rollout":
+            account.close()
+            with suppress(ConnectionError):
+                assert connection.recv(1) == b""
     assert endpoint.wait_until(lambda found: found.hung_up == 1)
 
 
@@ -325,14 +266,6 @@ def test_a_body_may_come_in_chunks(account: Account) -> None:
     for _ in range(2):
         reply = HTTP.post(f"{account.url}/chat/completions", content=pieces(), headers=headers)
         assert reply.status_code == 200
-
-
-def test_a_client_that_blocks_its_own_event_loop_is_answered(client: openai.OpenAI) -> None:
-    async def blocking() -> str | None:
-        found = client.chat.completions.create(model="m", messages=[USER])
-        return found.choices[0].message.content
-
-    assert asyncio.run(blocking()) == "42"
 
 
 def test_the_accounts_params_go_with_every_call_that_says_nothing_else(

@@ -105,19 +105,19 @@ def client(perfect: EmbeddedEndpoint) -> Iterator[Client]:
 # Rollouts
 
 
-def test_a_perfect_model_calls_tools_in_parallel_and_answers(client: Client) -> None:
+def test_a_perfect_model_calls_tools_in_parallel_unless_told_otherwise_and_answers(
+    client: Client,
+) -> None:
     _, first, _, _, second, _, last = client.roll()
     assert first["content"] is None
     assert calls_of(first) == [("multiply", {"a": 17, "b": 23}), ("add", {"a": 4, "b": 5})]
     assert calls_of(second) == [("subtract", {"a": 391, "b": 9})]
     assert last == {"role": "assistant", "content": "The result is 382.\n#### 382"}
-
-
-def test_parallel_calls_can_be_declined(client: Client) -> None:
     messages = client.roll(parallel_tool_calls=False)
     calls = [call for message in messages[1::2][:-1] for call in calls_of(message)]
     assert [name for name, _ in calls] == ["multiply", "add", "subtract"]
     assert answer(messages) == "382"
+    assert len(client.roll(tool_choice="none")) == 2
 
 
 @pytest.mark.parametrize(
@@ -164,10 +164,6 @@ def test_a_tool_that_does_not_fit_is_left_alone(client: Client, tool: Any) -> No
     assert answer(client.roll("What is 1.5 times 3?", tools=[tool])) == "4.5"
 
 
-def test_tool_choice_none_means_no_tools(client: Client) -> None:
-    assert len(client.roll(tool_choice="none")) == 2
-
-
 def test_what_the_tools_say_counts(client: Client) -> None:
     messages = [{"role": "user", "content": "What is 2 + 2?"}]
     messages.append(client.chat(messages, tools=TOOLS)["choices"][0]["message"])
@@ -178,11 +174,8 @@ def test_what_the_tools_say_counts(client: Client) -> None:
         assert answer([final]) == said
 
 
-def test_a_division_by_zero_is_called_undefined(client: Client) -> None:
+def test_what_no_float_is_is_called_undefined(client: Client) -> None:
     assert answer(client.roll("What is 10 / 0 + 1?", tools=None)) == "undefined"
-
-
-def test_what_grows_beyond_all_floats_is_called_undefined(client: Client) -> None:
     question = "What is 5 / 2? " + "Multiply it by it. " * 20
     for tools in (None, TOOLS):
         assert answer(client.roll(question, tools=tools, turns=25)) == "undefined"
@@ -223,17 +216,14 @@ def test_the_last_user_message_is_the_question(client: Client) -> None:
     assert answer([client.chat(messages)["choices"][0]["message"]]) == "16"
 
 
-def test_usage_adds_up_and_repeats(client: Client) -> None:
+def test_usage_adds_up_and_repeats_and_max_tokens_cuts_the_answer_short(client: Client) -> None:
     messages = [{"role": "user", "content": QUESTION}]
     first, second = (client.chat(messages, tools=TOOLS, seed=1) for _ in range(2))
     usage = first["usage"]
     assert usage == second["usage"]
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
     assert min(usage.values()) > 0
-
-
-def test_max_tokens_cuts_the_answer_short(client: Client) -> None:
-    choice = client.chat([{"role": "user", "content": QUESTION}], max_tokens=2)["choices"][0]
+    choice = client.chat(messages, max_tokens=2)["choices"][0]
     assert choice["finish_reason"] == "length"
     assert len(choice["message"]["content"]) == 8
 
@@ -283,20 +273,17 @@ def test_the_same_rollout_ends_the_same_whatever_came_before() -> None:
     assert forth[0] != forth[1]
 
 
-@pytest.mark.parametrize("identity", ["seed", "user", "metadata"])
-def test_a_request_can_say_which_run_it_is(identity: str) -> None:
-    values = {"seed": (1, 2), "user": ("a", "b"), "metadata": ({"run": "1"}, {"run": "2"})}
-    one, two = values[identity]
+def test_a_request_can_say_which_run_it_is_and_its_seed_comes_first() -> None:
     questions = [f"What is {n} * 7 + 1?" for n in range(20)]
     with start_embedded("sloppy") as endpoint, Client(endpoint) as client:
-        first = answers(client, questions, **{identity: one})
-        assert first == answers(client, questions, **{identity: one})
-        assert first != answers(client, questions, **{identity: two})
-
-
-def test_the_seed_of_a_request_comes_before_its_rollout() -> None:
-    questions = [f"What is {n} * 7 + 1?" for n in range(20)]
-    with start_embedded("sloppy") as endpoint, Client(endpoint) as client:
+        for identity, one, two in (
+            ("seed", 1, 2),
+            ("user", "a", "b"),
+            ("metadata", {"run": "1"}, {"run": "2"}),
+        ):
+            first = answers(client, questions, **{identity: one})
+            assert first == answers(client, questions, **{identity: one}), identity
+            assert first != answers(client, questions, **{identity: two}), identity
         first = answers(client, questions, seed=1, rollout="a")
         assert first == answers(client, questions, seed=1, rollout="b")
 
@@ -322,20 +309,16 @@ def test_another_seed_of_the_endpoint_is_another_model() -> None:
 # Personas
 
 
-def test_a_chatty_model_uses_no_tools() -> None:
-    with start_embedded("chatty") as endpoint, Client(endpoint) as client:
-        assert len(client.roll()) == 2
-
-
-def test_a_model_name_may_ask_for_another_persona(client: Client) -> None:
+def test_a_model_name_may_ask_for_another_persona_and_an_unknown_one_is_refused(
+    client: Client,
+) -> None:
     assert client.chat([{"role": "user", "content": "1 + 1"}], rollout="r", seed=None)
     client.model = "embedded/broken"
     assert answer(client.roll("What is 1 + 1?")) != "2"
     client.model = "my-own-7b"
     assert answer(client.roll("What is 1 + 1?")) == "2"
-
-
-def test_an_unknown_persona_is_named_with_the_known_ones() -> None:
+    client.model = "embedded/chatty"
+    assert len(client.roll()) == 2  # it uses no tools
     with pytest.raises(ValueError, match=r"known are default, perfect,.*Did you mean 'sloppy'"):
         start_embedded("slopy")
 
@@ -386,14 +369,11 @@ def test_a_wrong_request_is_answered_with_openais_error(
     assert client.request("GET", "/v1/models")[0] == 200  # the connection goes on
 
 
-def test_an_unknown_model_does_not_exist(client: Client) -> None:
+def test_an_unknown_model_path_or_method_is_refused(client: Client) -> None:
     body = {"model": "embedded/perfetc", "messages": [USER]}
     status, answered = client.request("POST", CHAT, body)
     assert (status, answered["error"]["code"]) == (404, "model_not_found")
     assert "Did you mean 'perfect'?" in answered["error"]["message"]
-
-
-def test_other_paths_and_methods_are_refused(client: Client) -> None:
     assert client.request("GET", "/v2/models")[0] == 404
     assert client.request("POST", "/v1/models", "{}")[0] == 405
     assert client.request("GET", CHAT)[0] == 405

@@ -27,17 +27,6 @@ def perfect() -> Iterator[EmbeddedEndpoint]:
         yield endpoint
 
 
-def listing(endpoint: EmbeddedEndpoint) -> http.client.HTTPConnection:
-    """A connection over which the models have been listed once."""
-    url = httpx.URL(endpoint.base_url)
-    connection = http.client.HTTPConnection(url.host, url.port)
-    connection.request("GET", "/v1/models")
-    response = connection.getresponse()
-    assert response.status == 200
-    assert response.read()
-    return connection
-
-
 def exchange(endpoint: EmbeddedEndpoint, raw: bytes, *, answers: int = 1) -> bytes:
     """Send bytes, and read as many answers, or until the server hangs up."""
     url = httpx.URL(endpoint.base_url)
@@ -60,10 +49,6 @@ def raw_chat() -> bytes:
     )
 
 
-def test_what_is_not_http_is_refused(perfect: EmbeddedEndpoint) -> None:
-    assert exchange(perfect, b"HELLO\r\n\r\n").startswith(b"HTTP/1.0 400 ")
-
-
 def test_requests_sent_ahead_are_answered_one_after_the_other() -> None:
     for persona in ("perfect", "slow"):
         with start_embedded(persona) as endpoint:
@@ -73,10 +58,13 @@ def test_requests_sent_ahead_are_answered_one_after_the_other() -> None:
         assert received.rfind(b"404 Not Found") > received.rfind(b"200 OK")
 
 
-def test_a_client_that_offers_an_upgrade_is_answered_in_http_1(perfect: EmbeddedEndpoint) -> None:
+def test_an_offer_of_an_upgrade_is_answered_in_http_1_and_what_is_no_http_refused(
+    perfect: EmbeddedEndpoint,
+) -> None:
     offer = b"HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
     raw = raw_chat().replace(b"HTTP/1.1\r\n", offer)
     assert exchange(perfect, raw).startswith(b"HTTP/1.1 200 OK")
+    assert exchange(perfect, b"HELLO\r\n\r\n").startswith(b"HTTP/1.0 400 ")
 
 
 @pytest.mark.slow
@@ -94,7 +82,10 @@ def test_a_hundred_clients_at_once_are_served() -> None:
 
 def test_a_closed_endpoint_refuses_connections_and_closes_twice() -> None:
     endpoint = start_embedded()
-    connection = listing(endpoint)
+    url = httpx.URL(endpoint.base_url)
+    connection = http.client.HTTPConnection(url.host, url.port)
+    connection.request("GET", "/v1/models")
+    assert connection.getresponse().read()
     assert not endpoint.closed
     endpoint.close()
     endpoint.close()

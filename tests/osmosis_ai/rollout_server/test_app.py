@@ -16,7 +16,7 @@ from osmosis_ai.models.openai import OpenAIModel
 from osmosis_ai.rollout import ModelLLM, create_app, run_rollout
 from osmosis_ai.rollout.testing import request
 from osmosis_ai.rollout_server.settings import ServerSettings, settings_from
-from tests.osmosis_ai.rollout_server.agents import Asking, Behaving
+from tests.osmosis_ai.rollout_server.agents import Asking
 from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, served, text_answer
 
 
@@ -42,12 +42,6 @@ def test_making_an_application_loads_neither_uvicorn_nor_a_loop():
 def test_what_is_no_agent_is_refused_at_once(agent: object, sentence: str):
     with pytest.raises(TypeError, match=sentence):
         create_app(agent)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("options", [{"max_concurrent": 0}, {"record_ttl_seconds": -1}])
-def test_impossible_limits_are_refused_at_once(options: dict[str, int]):
-    with pytest.raises(ValueError, match="more than 0"):
-        create_app(Asking(), **options)  # type: ignore[arg-type]
 
 
 def test_an_application_shows_no_key():
@@ -103,6 +97,9 @@ def test_a_setting_of_a_wrong_type_is_refused_before_the_first_request(
 ):
     with pytest.raises(kind, match=f"{next(iter(wrong))} {said}"):
         ServerSettings(**wrong)
+    for limit in ({"max_concurrent": 0}, {"record_ttl_seconds": -1}):
+        with pytest.raises(ValueError, match="more than 0"):
+            create_app(Asking(), **limit)  # type: ignore[arg-type]
 
 
 def test_a_hook_that_fails_keeps_the_server_from_starting(monkeypatch: pytest.MonkeyPatch):
@@ -128,29 +125,19 @@ def test_a_hook_that_fails_keeps_the_server_from_starting(monkeypatch: pytest.Mo
     assert sent == [{"type": "lifespan.startup.failed", "message": told}]
 
 
-def test_traces_hold_the_conversation_and_no_key(
-    serve: Callable[..., Served], trainer: Trainer, tmp_path: Path
-):
-    served = serve(Asking(), debug_dir=tmp_path)
-    served.init("r", trainer, api_key="the-trainers-own-key-99")
-    trainer.result("r")
-    [path] = tmp_path.glob("*/r.jsonl")
-    assert abs(int(path.parent.name) - time.time()) < 3600
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [line["event"] for line in lines] == ["rollout_started", "rollout_ended"]
-    assert lines[1]["final_messages"][-1]["content"] == "hello"
-    assert "the-trainers-own-key-99" not in path.read_text()
-
-
-def test_a_key_that_the_agent_itself_logs_is_masked(
+def test_traces_hold_the_conversation_and_no_key_even_where_the_agent_logs_it(
     serve: Callable[..., Served], trainer: Trainer, tmp_path: Path
 ):
     served = serve(debug_dir=tmp_path)
     served.init("r", trainer, api_key="the-trainers-own-key-99", metadata={"do": "log_key"})
     trainer.result("r")
     [path] = tmp_path.glob("*/r.jsonl")
+    assert abs(int(path.parent.name) - time.time()) < 3600
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [line["request"] for line in lines if line["event"] == "note"] == ["***"]
+    assert [line["event"] for line in lines] == ["rollout_started", "note", "rollout_ended"]
+    assert lines[1]["request"] == "***"
+    assert lines[2]["final_messages"][-1]["content"] == "hello"
+    assert "the-trainers-own-key-99" not in path.read_text()
 
 
 def answer(body: dict[str, object]) -> dict[str, object]:
@@ -202,7 +189,3 @@ def test_an_agent_says_the_same_to_a_trainer_as_in_an_evaluation(
     assert [call["messages"] for call in trainer.calls[:half]] == [
         call["messages"] for call in trainer.calls[half:]
     ]
-
-
-def test_behaving_agents_are_what_validate_accepts():
-    assert Behaving().name

@@ -175,7 +175,7 @@ def test_undelivered_results_hold_up_new_rollouts_and_nothing_else(
     assert served.record("r0")["result"] is None
 
 
-def test_the_metrics_of_a_rollout_that_failed_are_those_until_then(
+def test_the_metrics_of_a_rollout_that_failed_or_was_refused_are_those_until_then(
     serve: Callable[..., Served], trainer: Trainer
 ):
     class Failing(Asking):
@@ -191,12 +191,7 @@ def test_the_metrics_of_a_rollout_that_failed_are_those_until_then(
     assert (metrics["num_llm_calls"], metrics["num_tool_calls"]) == (1, 1)
     assert metrics["tool_latency_ms"] == 7.0
     assert metrics["total_latency_ms"] >= metrics["llm_latency_ms"] > 0.0
-
-
-def test_the_metrics_of_a_rollout_whose_trainer_refuses_have_its_time(
-    serve: Callable[..., Served], trainer: Trainer
-):
     trainer.answer = lambda body: Reply(400)
-    serve(Asking()).init("r", trainer)
-    metrics = trainer.result("r")["metrics"]
+    serve(Asking()).init("s", trainer)
+    metrics = trainer.result("s")["metrics"]
     assert metrics["total_latency_ms"] >= metrics["llm_latency_ms"] > 0.0

@@ -9,7 +9,9 @@ from tests.osmosis_ai.rollout_server.clock import Clock
 from tests.osmosis_ai.rollout_server.trainer import Served, Trainer, init_body
 
 
-def test_the_same_init_at_once_starts_one_rollout(serve: Callable[..., Served], trainer: Trainer):
+def test_the_same_init_at_once_and_after_the_end_starts_one_rollout(
+    serve: Callable[..., Served], trainer: Trainer
+):
     served = serve(Asking())
     with ThreadPoolExecutor(16) as threads:
         answers = list(threads.map(lambda _: served.init("same", trainer), range(32)))
@@ -18,21 +20,12 @@ def test_the_same_init_at_once_starts_one_rollout(serve: Callable[..., Served], 
     assert answers[0].json()["rollout_id"] == "same"
     assert [tool["function"]["name"] for tool in answers[0].json()["tools"]] == ["add"]
     trainer.result("same")
-    assert len(trainer.calls) == 1
-
-
-def test_a_repeated_init_after_the_end_gets_the_first_answer(
-    serve: Callable[..., Served], trainer: Trainer
-):
-    served = serve(Asking())
-    first = served.init("once", trainer)
-    trainer.result("once")
-    again = served.init("once", trainer)
-    assert (again.status, again.body) == (202, first.body)
-    body = init_body("once", trainer)
+    body = init_body("same", trainer)
     reordered = json.dumps(dict(reversed(body.items())), indent=1).encode()
-    assert served.ask("POST", "/v1/rollout/init", reordered).status == 202
-    assert len(trainer.calls) == len(trainer.results["once"]) == 1
+    for asked in (body, reordered):  # after its end
+        again = served.ask("POST", "/v1/rollout/init", asked)
+        assert (again.status, again.body) == (202, answers[0].body)
+    assert len(trainer.calls) == len(trainer.results["same"]) == 1
 
 
 def test_another_body_for_the_same_rollout_is_a_conflict(

@@ -33,9 +33,11 @@ def chat(trainer: Trainer | str, history: Any = None, **options: Any) -> Any:
     return asyncio.run(ask())
 
 
-def test_a_call_is_what_the_contract_says(trainer: Trainer):
+def test_a_call_and_its_answer_are_what_the_contract_says(trainer: Trainer):
+    trainer.answer = lambda body: {**text_answer("x"), "token_ids": [1, 2], "logprobs": [-0.5, -1]}
     found = chat(trainer, api_key="some-key-1234")
-    assert found.message == {"role": "assistant", "content": "hello"}
+    assert found.message == {"role": "assistant", "content": "x"}
+    assert (found.token_ids, found.logprobs) == ([1, 2], [-0.5, -1])
     assert trainer.calls == [
         {
             "model": "default",
@@ -55,18 +57,9 @@ def test_the_agents_own_parameters_win(trainer: Trainer):
     sent = trainer.calls[0]
     assert (sent["model"], sent["temperature"], sent["stop"]) == ("default", 0.2, ["\n"])
     assert "max_tokens" not in sent
-
-
-def test_one_stop_sequence_goes_out_as_a_list(trainer: Trainer):
     chat(trainer, params={"stop": "x"})
     chat(trainer, params={"stop": None})
-    assert [call.get("stop") for call in trainer.calls] == [["x"], None]
-
-
-def test_tokens_and_logprobs_that_a_trainer_sends_reach_the_agent(trainer: Trainer):
-    trainer.answer = lambda body: {**text_answer("x"), "token_ids": [1, 2], "logprobs": [-0.5, -1]}
-    found = chat(trainer)
-    assert (found.token_ids, found.logprobs) == ([1, 2], [-0.5, -1])
+    assert [call.get("stop") for call in trainer.calls[1:]] == [["x"], None]
 
 
 def test_settings_are_those_of_the_process_unless_a_client_is_given_others(
@@ -165,18 +158,9 @@ def test_a_url_that_leads_nowhere_is_said(url: str):
         chat(url)
 
 
-def test_metrics_count_calls_and_tokens(trainer: Trainer):
-    async def twice() -> Any:
-        async with OsmosisLLMClient(trainer.url, "r") as client:
-            await client.chat_completions(HISTORY)
-            await client.chat_completions(HISTORY)
-            return client.get_metrics()
-
-    found = asyncio.run(twice())
-    assert (found.num_llm_calls, found.prompt_tokens, found.response_tokens) == (2, 6, 4)
-
-
-def test_a_rollout_is_completed_over_the_same_client(trainer: Trainer):
+def test_calls_and_tokens_are_counted_and_a_rollout_is_completed_over_the_same_client(
+    trainer: Trainer,
+):
     counts: list[int] = []
 
     def take(body: dict[str, Any], count: int) -> Reply:
@@ -187,6 +171,11 @@ def test_a_rollout_is_completed_over_the_same_client(trainer: Trainer):
 
     async def complete() -> None:
         async with OsmosisLLMClient(trainer.url, "r") as client:
+            await client.chat_completions(HISTORY)
+            await client.chat_completions(HISTORY)
+            found = client.get_metrics()
+            told = (found.num_llm_calls, found.prompt_tokens, found.response_tokens)
+            assert told == (2, 6, 4)
             await client.complete_rollout(
                 RolloutResponse(rollout_id="r", status=RolloutStatus.COMPLETED)
             )

@@ -20,6 +20,15 @@ from tests.osmosis_ai.workflow_server.workflows import Asking, Config, Matching,
 
 
 @pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls back are repeated at once."""
+    slow = client.retries
+    monkeypatch.setattr(client, "retries", lambda *known: replace(slow(*known), base_s=0.01))
+    monkeypatch.setattr(delivery, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(delivery, "LONGEST_PAUSE_S", 0.05)
+
+
+@pytest.fixture
 def serve() -> Iterator[Callable[..., Served]]:
     with ExitStack() as stack:
 
@@ -60,20 +69,16 @@ def test_a_rollout_asks_the_controllers_model_and_is_reported_with_its_reward(
     assert server.ask("GET", "/rollout/other/status").json()["status"] == "unknown"
 
 
-def test_half_of_a_character_in_the_models_answer_costs_no_result(
+def test_half_a_character_and_what_json_lacks_cost_no_result(
     serve: Callable[..., Served], controller: Controller
 ):
+    server = serve()
     controller.answer = lambda body: {"choices": [{"message": {"content": "hello \ud83d"}}]}
-    serve().ask("POST", "/rollout", asked(controller, "r", label="hello \ud83d"))
+    server.ask("POST", "/rollout", asked(controller, "r", label="hello \ud83d"))
     sample = controller.result("/graded/r")["sample"]
     assert (sample["reward"], sample["messages"][-1]["content"]) == (1.0, "hello \ud83d")
-
-
-def test_what_json_lacks_is_null_in_a_call_back_and_costs_no_reward(
-    serve: Callable[..., Served], controller: Controller
-):
-    serve().ask("POST", "/rollout", asked(controller, "r", label="boundless"))
-    sample = controller.result("/graded/r")["sample"]
+    server.ask("POST", "/rollout", asked(controller, "s", label="boundless"))
+    sample = controller.result("/graded/s")["sample"]
     assert (sample["reward"], sample["metrics"]) == (0.0, {"margin": None})
     assert sample["extra_fields"] == {"steps": 3, "grader": None}
 
@@ -97,12 +102,10 @@ def test_another_attempt_under_an_id_runs_once_the_first_has_ended(
     assert len(controller.result("/graded/s")["rollout_id"]) == 32
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_controller_that_is_away_gets_each_result_once_it_is_back(
-    serve: Callable[..., Served], controller: Controller, monkeypatch: pytest.MonkeyPatch
+    serve: Callable[..., Served], controller: Controller
 ):
-    slow = client.retries
-    monkeypatch.setattr(client, "retries", lambda *known: replace(slow(*known), base_s=0.01))
-    monkeypatch.setattr(delivery, "FIRST_PAUSE_S", 0.05)
     controller.away = 7  # a round is three tries
     server = serve()
     for name in ("r", "s"):  # there is one place: a result that waits for its controller has none
@@ -114,13 +117,10 @@ def test_a_controller_that_is_away_gets_each_result_once_it_is_back(
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("impatient")
 def test_results_that_the_controller_does_not_take_hold_up_new_rollouts(
-    serve: Callable[..., Served], controller: Controller, monkeypatch: pytest.MonkeyPatch
+    serve: Callable[..., Served], controller: Controller
 ):
-    slow = client.retries
-    monkeypatch.setattr(client, "retries", lambda *known: replace(slow(*known), base_s=0.01))
-    monkeypatch.setattr(delivery, "FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr(delivery, "LONGEST_PAUSE_S", 0.05)
     controller.answer = lambda body: {"choices": [{"message": {"content": "x" * 20_000}}]}
     controller.takes_results = False
     server = serve(max_held_bytes=30_000, flush_s=0.1)
@@ -306,13 +306,15 @@ def test_a_shutdown_says_how_many_calls_back_nobody_has_taken(
     assert "results_undelivered results=2" in caplog.messages
 
 
-def test_who_asks_needs_the_key_and_no_address_inside_is_called(
+def test_who_asks_needs_the_key_and_a_whole_body_and_no_address_inside_is_called(
     serve: Callable[..., Served], controller: Controller
 ):
     server = serve(local=False)
     body = asked(controller, "r")
     assert server.ask("POST", "/rollout", body, headers={}).status == 401
     assert server.ask("GET", "/health", headers={}).status == 200
+    for wrong in (b"{", [], {"rollout_id": "r"}, {"rollout_id": " "}):
+        assert server.ask("POST", "/rollout", wrong).status == 422
     refused = server.ask("POST", "/rollout", body)
     assert refused.status == 422
     said = refused.json()["error"]
@@ -322,13 +324,6 @@ def test_who_asks_needs_the_key_and_no_address_inside_is_called(
     allowed = serve(local=False, allowed_trainers=(controller.url,))
     assert allowed.ask("POST", "/rollout", body).status == 202
     controller.wait_for("/graded/r")
-
-
-@pytest.mark.parametrize("body", [b"{", [], {"rollout_id": "r"}, {"rollout_id": " "}])
-def test_a_body_that_is_none_is_refused_with_what_is_missing(
-    serve: Callable[..., Served], body: Any
-):
-    assert serve().ask("POST", "/rollout", body).status == 422
 
 
 def test_the_key_is_the_environments_and_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch):
