@@ -196,3 +196,9 @@ def test_the_header_says_where_the_baseline_model_is_asked(
     here = project.endpoint.netloc
     assert f"osmosis: {asked} at {here}, 1 in flight" in session.lines
     assert f"osmosis: baseline {shown.replace('HERE', here)}" in session.lines
+
+
+def test_what_has_no_score_on_a_side_is_told(compared: Project, model: Model) -> None:
+    model.down = {NAMES[0]}
+    session = compared.run(COMPARE, n="2")
+    assert "2 runs here without a score for rewards:exact: counted as 0.0" in summary(session)

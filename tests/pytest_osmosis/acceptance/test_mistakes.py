@@ -38,10 +38,7 @@ WRONG: list[tuple[Given, str]] = [
     (["--dist=each"], "--dist each does not go with an evaluation: use --dist load"),
     (["--pdb", "-n2"], "--pdb is incompatible with"),
     (["--trace", "-n2"], "--trace is incompatible with"),
-    (
-        ["--osmosis-baseline=last", "--osmosis-baseline-model=other"],
-        "give one of them",
-    ),
+    (["--osmosis-baseline=last", "--osmosis-baseline-model=other"], "give one of them"),
     (["--osmosis-rows=1", "--osmosis-limit=1"], "both say which rows: give one of them"),
     *(
         ([one, other], f"{one} and {other} contradict each other: give one of them")
@@ -65,10 +62,7 @@ WRONG: list[tuple[Given, str]] = [
     ),
     ({"eval_fn": "agent:explode"}, "--osmosis-eval-fn 'agent:explode'"),
     ({"eval_fn": "incudes"}, "--osmosis-eval-fn 'incudes': no scorer 'incudes'; there are"),
-    (
-        {"agent": "cmd:"},
-        "--osmosis-agent 'cmd:': expected a command line, as cmd:'node agent.js'",
-    ),
+    ({"agent": "cmd:"}, "--osmosis-agent 'cmd:': expected a command line, as cmd:'node agent.js'"),
     ({"agent": "cmd:'open"}, "No closing quotation"),
     ({"agent": "cmd:no-such-program --x"}, "no program 'no-such-program' in PATH"),
     ({"agent": "cmd:./missing.sh"}, "no program './missing.sh' in "),
@@ -122,10 +116,7 @@ WRONG: list[tuple[Given, str]] = [
     ),
     ({"pass_threshold": "exact="}, "'exact=': expected a number, or EVAL_FN=NUMBER"),
     ({"pass_threshold": "=1"}, "'=1': expected a number, or EVAL_FN=NUMBER"),
-    (
-        ["--pass-threshold=1", "--pass-threshold=0.5"],
-        "1 and 0.5 contradict each other",
-    ),
+    (["--pass-threshold=1", "--pass-threshold=0.5"], "1 and 0.5 contradict each other"),
     (
         ["--pass-threshold=exact=1", "--pass-threshold=exact=0.5"],
         "exact=1 and exact=0.5 contradict each other",

@@ -400,3 +400,16 @@ def test_a_kept_rollout_is_found_where_node_ids_name_more_than_a_run(project, mo
     second = project.plain(*usual, "test_marked.py")
     assert second.outcomes == {"passed": 3}
     assert model.asked == {"a": 1, "b": 1, "c": 1}
+
+
+@pytest.mark.fault("the project is read-only, or has no locks")
+def test_a_read_only_project_is_evaluated_without_a_journal_and_warned(project, model, monkeypatch):
+    def read_only(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(run_directory, "make_private", read_only)
+    project.rows("a")
+    session = project.run()
+    assert session.ret == 0
+    [warning] = [line for line in session.lines if "warning: no journal" in line]
+    assert "--osmosis-run-dir PATH" in warning

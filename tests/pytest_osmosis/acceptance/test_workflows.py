@@ -68,6 +68,11 @@ class Blocking(AgentWorkflow):
         return [*ctx.prompt, answer.choices[0].message]
 
 
+class Nothing(AgentWorkflow):
+    async def run(self, ctx):
+        return None
+
+
 class Sleeper(AgentWorkflow):
     async def run(self, ctx):
         await asked(ctx.prompt)
@@ -181,6 +186,12 @@ def test_what_the_workflow_does_not_tell_was_recorded(flows: Project) -> None:
 def test_a_client_that_blocks_gets_its_answers(flows: Project) -> None:
     flows.rows("a", "b")
     assert run(flows, "flow.py:Blocking", "--batch-size=2").outcomes["passed"] == 2
+
+
+def test_a_workflow_that_left_nothing_has_no_sample_to_grade(flows: Project) -> None:
+    flows.rows("a")
+    session = run(flows, "flow.py:Nothing")
+    assert session.outcomes == {"errors": 1} and "AttributeError" in session.runs[0]["error"]
 
 
 def test_further_eval_functions_score_what_the_grader_saw(flows: Project) -> None:
