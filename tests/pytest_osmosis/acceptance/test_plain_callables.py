@@ -35,10 +35,7 @@ def test_a_function_is_evaluated_without_a_model(project: Project, workers: int)
     assert session.ret == 0 and session.outcomes == {"passed": 2}, session.out
     assert session.report["config"]["model"] == "none"
     assert [each["answer"] for each in session.runs] == ["a", "b"]
-    score = "def score(solution_str, ground_truth): return 1.0\n"
-    project.write(
-        "one.py", f"from os.path import join\ndef same(question): return question\n{score}"
-    )
+    project.write("one.py", "from os.path import join\ndef same(question): return question\n")
     alone = project.run(f"-n{workers}", agent="one.py", model=None, base_url=None)
     assert alone.outcomes == {"passed": 2}, alone.out  # the one function that the file defines
 
