@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from .items.decorator import osmosis
     from .items.rollout import Rollout
-    from .reports.json_reader import read_report
+    from .reports.report_tables import read_report
 
 __all__ = ["Rollout", "osmosis", "read_report"]
 
 _HOME = {
     "Rollout": ".items.rollout",
     "osmosis": ".items.decorator",
-    "read_report": ".reports.json_reader",
+    "read_report": ".reports.report_tables",
 }
 
 

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +36,6 @@ _FIELDS = tuple(
 
 class UnreadableReport(Exception):
     """The file is no report; `str()` names it and says why."""
-
-
-def read_report(path: str | PathLike[str]) -> Report:
-    """Return what a JSON report says, as its schema has it; UnreadableReport when it is none."""
-    return load_report(Path(path), figures=False)[0]
 
 
 def read_result(path: Path, *, figures: bool = True) -> EvalResult:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-import pytest_osmosis
 from pytest_osmosis.reports import json_writer as report
 from pytest_osmosis.reports.json_models import Report
 from pytest_osmosis.reports.json_reader import UnreadableReport, read_result, read_row_indices
@@ -56,17 +55,6 @@ def test_what_was_written_is_read(tmp_path):
             assert ours.functions == theirs.functions
             assert ours.info == theirs.info
             assert ours.selected == theirs.selected
-
-
-def test_read_report_gives_the_models_of_what_was_written(tmp_path):
-    report.write(result_of(suite_of([[1.0, 0.5]], answer="391")), tmp_path / "out.json")
-    read = pytest_osmosis.read_report(str(tmp_path / "out.json"))
-    assert read.summary.eval_fns[EXACT].mean == 0.75
-    assert [(run.scores, run.answer) for row in read.rows for run in row.runs] == [
-        ({EXACT: 1.0}, "391"), ({EXACT: 0.5}, "391"),
-    ]  # fmt: skip
-    with pytest.raises(UnreadableReport, match="cannot be read: No such file"):
-        pytest_osmosis.read_report(tmp_path / "none.json")
 
 
 @pytest.mark.parametrize("answer", [NASTY, "\ud800 \x9b31m", "\x9b31m \x7f \u2028 \U0001f600 \\"])
