@@ -105,20 +105,15 @@ def test_what_the_limits_do_not_allow_to_check_is_taken_unchecked(
     assert counted(tmp_path, content, name) == known
 
 
-def test_a_check_that_takes_too_long_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checks, "_PROGRAM", ("-c", "import time; time.sleep(600)"))
-    monkeypatch.setattr(checks, "TIME_S", 0.0)
-    assert counted(tmp_path, ROW) is None
-
-
-def test_a_check_that_breaks_is_logged(
+def test_a_check_that_takes_too_long_is_ended_and_one_that_breaks_is_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(checks, "_PROGRAM", ("-c", "raise SystemExit('it broke')"))
     assert counted(tmp_path, ROW) is None
     assert "dataset dataset is not checked: exit status 1: it broke" in caplog.text
+    monkeypatch.setattr(checks, "_PROGRAM", ("-c", "import time; time.sleep(600)"))
+    monkeypatch.setattr(checks, "TIME_S", 0.0)
+    assert counted(tmp_path, ROW) is None
 
 
 @pytest.fixture

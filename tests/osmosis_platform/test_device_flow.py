@@ -117,6 +117,8 @@ def test_a_device_that_is_refused_early_or_late_learns_why(
     change_grant(platform_server, grant, expires_at=now() - timedelta(seconds=1))
     assert poll(device, grant).json()["error"] == "expired_token"
     assert poll(device, {"device_code": "unknown"}).json()["error"] == "expired_token"
+    for body in ({}, {"deviceName": ""}, {"deviceName": "a" * 201}, {"x": 1}):
+        assert device.post("/api/cli/device/authorize", json=body).status_code == 422
 
 
 def test_a_code_can_be_typed_in_small_letters_and_refused(
@@ -219,8 +221,3 @@ def test_a_client_that_begins_too_many_logins_keeps_no_other_from_beginning_one(
     assert int(refused.headers["retry-after"]) > 500
     for address in ("192.0.2.1", "2001:db8:0:1::1", "no address"):
         assert begin(address).status_code == 200
-
-
-@pytest.mark.parametrize("body", [{}, {"deviceName": ""}, {"deviceName": "a" * 201}, {"x": 1}])
-def test_a_device_must_have_a_name(device: httpx.Client, body: dict[str, Any]) -> None:
-    assert device.post("/api/cli/device/authorize", json=body).status_code == 422

@@ -38,7 +38,9 @@ def test_a_submitted_evaluation_is_recorded_as_pending_and_shown_by_name_and_id(
         assert told == ["main.py", "a/b", None, None]
 
 
-def test_runs_are_listed_in_pages_the_newest_first(client: httpx.Client) -> None:
+def test_runs_are_listed_in_pages_the_newest_first_without_what_is_stored_behind_the_reports(
+    client: httpx.Client, account: Account, platform_server: PlatformServer
+) -> None:
     names = [client.post(EVALS, json=submission()).json()["name"] for _ in range(3)]
     first = client.get(EVALS, params={"limit": 2}).json()
     assert [run["name"] for run in first["eval_runs"]] == names[:0:-1]
@@ -46,30 +48,21 @@ def test_runs_are_listed_in_pages_the_newest_first(client: httpx.Client) -> None
     rest = client.get(EVALS, params={"limit": 2, "offset": 2}).json()
     assert [run["name"] for run in rest["eval_runs"]] == names[:1]
     assert (rest["has_more"], rest["next_offset"]) == (False, None)
-
-
-def test_a_list_reads_nothing_that_is_stored_behind_the_reports(
-    client: httpx.Client, account: Account, platform_server: PlatformServer
-) -> None:
-    client.post(EVALS, json=submission())
     workspace = CallerWorkspace(account.workspace_id, account.workspace, "acme/agents", "owner")
     with platform_server.database.reading() as session:
-        (run,), _ = records.newest(session, EVALUATION, workspace, limit=20, offset=0)
+        (run, *_), _ = records.newest(session, EVALUATION, workspace, limit=20, offset=0)
     stored = [column.name for column in Run.__table__.columns]
     assert inspect(run).unloaded >= {*stored[stored.index("report") :]}
 
 
-def test_stopping_ends_a_run_and_can_be_repeated(client: httpx.Client) -> None:
+def test_stopping_ends_a_run_can_be_repeated_and_is_refused_of_one_that_has_ended(
+    client: httpx.Client, account: Account, platform_server: PlatformServer
+) -> None:
     run = client.post(EVALS, json=submission()).json()
     for _ in range(2):
         stopped = client.post(f"{EVALS}/{run['name']}/stop", json={}).json()
         assert stopped["status"] == "stopped"
         assert stopped["completed_at"].endswith("Z")
-
-
-def test_a_run_that_has_ended_cannot_be_stopped(
-    client: httpx.Client, account: Account, platform_server: PlatformServer
-) -> None:
     run_id = platform_server.add_run(account=account, status="finished")
     answer = client.post(f"{EVALS}/{run_id}/stop", json={})
     assert (answer.status_code, answer.json()["code"]) == (409, "already_ended")

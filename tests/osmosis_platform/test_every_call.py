@@ -74,38 +74,29 @@ def test_whatever_is_wrong_with_a_token_gets_the_same_answer(
     assert len(bodies) == 1
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [("GET", "/api/cli/verify"), ("GET", "/api/cli/eval-runs"), ("POST", "/api/cli/device/token")],
-)
-def test_a_call_needs_the_version_of_a_client_that_is_new_enough(
-    method: str, path: str, connection: httpx.Client, platform_server: PlatformServer
+def test_a_call_needs_a_client_that_is_new_enough_and_the_tokens_own_repository(
+    connection: httpx.Client, platform_server: PlatformServer, account: Account
 ) -> None:
-    def asked(version: str | None) -> tuple[int, str]:
-        headers = dict(platform_server.account.headers)
-        del headers["X-Osmosis-CLI-Version"]
-        if version is not None:
-            headers["X-Osmosis-CLI-Version"] = version
+    own = platform_server.account.headers
+
+    def asked(method: str, path: str, name: str, value: str | None) -> tuple[int, str]:
+        headers = {key: value for key, value in own.items() if key != name}
+        if value is not None:
+            headers[name] = value
         answer = connection.request(method, path, headers=headers)
         return answer.status_code, answer.json()["code"]
 
-    assert asked(None) == (400, "missing_header")
-    assert asked("0.0.9") == (426, "client_too_old")
-
-
-def test_a_repository_must_be_named_and_the_tokens_own(
-    connection: httpx.Client, platform_server: PlatformServer, account: Account
-) -> None:
-    def asked(headers: dict[str, str]) -> tuple[int, str]:
-        answer = connection.get("/api/cli/eval-runs", headers=headers)
-        return answer.status_code, answer.json().get("code", "")
-
-    own = dict(platform_server.account.headers)
-    assert asked({**own, "X-Osmosis-Git": account.repository}) == (403, "wrong_repository")
-    assert asked({**own, "X-Osmosis-Git": "Acme/Agents"}) == (400, "invalid_header")
-    assert asked({**own, "X-Osmosis-Git": "../.."}) == (400, "invalid_header")
-    del own["X-Osmosis-Git"]
-    assert asked(own) == (400, "missing_header")
+    evaluations = ("GET", "/api/cli/eval-runs")
+    for call in (("GET", "/api/cli/verify"), evaluations, ("POST", "/api/cli/device/token")):
+        assert asked(*call, "X-Osmosis-CLI-Version", None) == (400, "missing_header")
+        assert asked(*call, "X-Osmosis-CLI-Version", "0.0.9") == (426, "client_too_old")
+    for repository, refused in (
+        (account.repository, (403, "wrong_repository")),
+        ("Acme/Agents", (400, "invalid_header")),
+        ("../..", (400, "invalid_header")),
+        (None, (400, "missing_header")),
+    ):
+        assert asked(*evaluations, "X-Osmosis-Git", repository) == refused
 
 
 @pytest.mark.fault("a viewer changes something; a member has left the workspace")
@@ -217,24 +208,18 @@ def test_the_token_is_looked_at_before_a_body_is_read_and_a_body_that_never_come
 
 
 @pytest.mark.fault("another site sends a form, or reaches the platform under its own name")
-@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1@evil", ""])
-def test_another_host_is_refused_on_every_page(
-    connection: httpx.Client, platform_server: PlatformServer, host: str
-) -> None:
-    for path in ("/api/cli/verify", "/login", "/nothing"):
-        answer = connection.get(path, headers={"Host": host, **platform_server.account.headers})
-        assert answer.status_code == 400
-    for name in ("localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:8400"):
-        assert connection.get("/login", headers={"Host": name}).status_code == 200
-
-
-@pytest.mark.fault("another site sends a form, or reaches the platform under its own name")
-def test_no_answer_lets_another_origin_in(
+def test_another_host_is_refused_and_another_origin_let_in_on_no_page(
     connection: httpx.Client, platform_server: PlatformServer
 ) -> None:
-    headers = {"Origin": "https://evil.example", **platform_server.account.headers}
+    own, paths = platform_server.account.headers, ("/api/cli/verify", "/login")
+    for host in ("evil.example", "localhost.evil.example", "127.0.0.1@evil", ""):
+        for path in (*paths, "/nothing"):
+            assert connection.get(path, headers={"Host": host, **own}).status_code == 400, host
+    for name in ("localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:8400"):
+        assert connection.get("/login", headers={"Host": name}).status_code == 200
     for method in ("GET", "OPTIONS", "POST"):
-        for path in ("/api/cli/verify", "/login"):
+        for path in paths:
+            headers = {"Origin": "https://evil.example", **own}
             answer = connection.request(method, path, headers=headers)
             assert [name for name in answer.headers if name.startswith("access-control")] == []
             assert answer.headers["x-content-type-options"] == "nosniff"

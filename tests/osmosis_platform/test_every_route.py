@@ -191,6 +191,8 @@ def test_what_asks_for_no_login_is_listed_and_the_rest_refuses_a_request_without
         statuses = {answer.status_code for answer in answers}
         wanted = {303} if asked.is_page and asked.method == "GET" else {401, 403}
         assert (asked, len(statuses), statuses <= wanted) == (asked, 1, True), statuses
+        for led in answers if statuses == {303} and asked.path.startswith("/w/") else ():
+            assert led.headers["location"].startswith("/login?next=%2Fw%2F"), asked
         texts = {answer.text.replace(account.token, "") for answer in answers}
         assert (asked, len(texts)) == (asked, 1)
     assert everything(platform_server) == before

@@ -64,11 +64,16 @@ def said_of_the_database(connection: httpx.Client) -> tuple[int, str]:
     return ready.status_code, ready.json()["checks"]["database"]
 
 
-def test_a_platform_whose_tables_are_others_lives_and_is_not_ready(
+def test_a_platform_whose_tables_are_others_or_whose_disk_is_full_lives_and_is_not_ready(
     connection: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    newest = app.NEWEST
     monkeypatch.setattr(app, "NEWEST", "0000")
+    monkeypatch.setattr(app.shutil, "disk_usage", lambda data: SimpleNamespace(free=4096))
     assert said_of_the_database(connection) == (503, "of another version")
+    assert connection.get("/health/ready").json()["checks"]["disk"] == "full"
+    monkeypatch.setattr(app, "NEWEST", newest)
+    assert said_of_the_database(connection) == (503, "ok")
 
 
 @pytest.mark.fault("the database is locked, read-only or full")
@@ -109,14 +114,6 @@ def test_a_database_that_another_writes_for_long_is_said_to_be_locked(
     assert said_of_the_database(connection) == (200, "ok")
     told = [json.loads(line)["message"] for line in lines]
     assert "not ready: the database: OperationalError: database is locked" in told
-
-
-def test_a_platform_whose_disk_is_full_is_not_ready(
-    connection: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app.shutil, "disk_usage", lambda data: SimpleNamespace(free=4096))
-    ready = connection.get("/health/ready")
-    assert (ready.status_code, ready.json()["checks"]["disk"]) == (503, "full")
 
 
 def test_a_scheduler_says_whether_it_takes_runs(

@@ -80,15 +80,6 @@ def test_a_wrong_submission_is_refused_with_its_field_and_the_rule_and_no_value(
     assert KEY not in answer.text
 
 
-def test_every_problem_of_a_submission_is_named(owner: httpx.Client) -> None:
-    body = submission(evaluation_config={"n": 0, "limit": 0})
-    details = owner.post(EVALS, json=body).json()["details"]
-    assert [problem["field"] for problem in details["problems"]] == [
-        "evaluation_config.limit",
-        "evaluation_config.n",
-    ]
-
-
 def test_a_training_run_takes_its_own_sections_and_has_the_same_calls(
     client: httpx.Client,
 ) -> None:
@@ -166,7 +157,11 @@ def test_the_same_idempotency_key_submits_once_and_no_other_body(client: httpx.C
     assert client.get(EVALS).json()["total_count"] == 1
 
 
-def test_a_dataset_and_secrets_that_are_missing_are_told_together(owner: httpx.Client) -> None:
+def test_all_that_is_wrong_or_missing_is_told_together(owner: httpx.Client) -> None:
+    body = submission(evaluation_config={"n": 0, "limit": 0})
+    details = owner.post(EVALS, json=body).json()["details"]
+    fields = [problem["field"] for problem in details["problems"]]
+    assert fields == ["evaluation_config.limit", "evaluation_config.n"]
     body = {**experiment(dataset="gone"), "secrets": {"required": ["A_KEY", "B_KEY"]}}
     refused = owner.post(EVALS, json=body).json()
     assert refused["code"] == "dataset_not_found"

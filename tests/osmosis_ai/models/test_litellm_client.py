@@ -74,18 +74,17 @@ SESSION = """
 """
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
-    """A process that asks well and badly through the door, then uses LiteLLM on its own."""
-    where = tmp_path_factory.mktemp("door")
-    (where / ".env").write_text("FROM_DOTENV=1\n")
-    (where / "session.py").write_text(textwrap.dedent(SESSION))
+@pytest.mark.slow
+def test_nothing_but_the_users_own_words_reaches_the_terminal(tmp_path: Path) -> None:
+    """Of a process that asks well and badly through the door, then uses LiteLLM on its own."""
+    (tmp_path / ".env").write_text("FROM_DOTENV=1\n")
+    (tmp_path / "session.py").write_text(textwrap.dedent(SESSION))
     root = str(Path(__file__).parents[3])
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     with Endpoint() as endpoint:
         done = subprocess.run(
             [sys.executable, "session.py", endpoint.base_url],
-            cwd=where,
+            cwd=tmp_path,
             env={**kept, "PYTHONPATH": root, "A_KEY": KEY},
             capture_output=True,
             text=True,
@@ -93,23 +92,11 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedPro
             check=False,
         )
     assert done.returncode == 0, done.stderr
-    return done
-
-
-@pytest.mark.slow
-def test_nothing_but_the_users_own_words_reaches_the_terminal(
-    session: subprocess.CompletedProcess[str],
-) -> None:
-    assert session.stdout == "theirs\n"
+    assert done.stdout == "theirs\n"
+    ours, theirs, _ = done.stderr.partition("their warning")
     for chatter in ("Give Feedback", "LiteLLM.Info", "HTTP Request", "Traceback", KEY):
-        assert chatter not in session.stderr.partition("their warning")[0]
-
-
-@pytest.mark.slow
-def test_what_others_log_through_litellm_is_left_alone(
-    session: subprocess.CompletedProcess[str],
-) -> None:
-    assert "their warning" in session.stderr
+        assert chatter not in ours
+    assert theirs, "what others log through LiteLLM is left alone"
 
 
 def test_records_logged_outside_the_door_pass_its_filter() -> None:
@@ -165,11 +152,10 @@ def test_certificates_that_cannot_be_loaded_are_an_error_of_the_call(
     with Endpoint("42") as endpoint:
         error = refused(endpoint)
         assert endpoint.requests == 0
-    assert error.fatal
     assert "look at SSL_CERT_FILE" in str(error)
 
 
-def test_an_answer_that_did_not_come_through_our_transport_fails(
+def test_an_answer_from_elsewhere_fails_and_fallbacks_of_the_whole_process_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     litellm = library.load()
@@ -177,16 +163,12 @@ def test_an_answer_that_did_not_come_through_our_transport_fails(
     async def elsewhere(**arguments: Any) -> Any:
         return litellm.ModelResponse(choices=[{"message": {"role": "assistant", "content": "42"}}])
 
-    monkeypatch.setattr(litellm, "acompletion", elsewhere)
-    with Endpoint("42") as endpoint:
+    with Endpoint("42") as endpoint, monkeypatch.context() as patch:
+        patch.setattr(litellm, "acompletion", elsewhere)
         error = refused(endpoint)
     assert "without the HTTP transport that guards the key" in str(error)
-
-
-def test_fallbacks_of_the_whole_process_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library.load(), "model_fallbacks", ["anthropic/claude-sonnet-4-5"])
+    monkeypatch.setattr(litellm, "model_fallbacks", ["anthropic/claude-sonnet-4-5"])
     with Endpoint("42") as endpoint:
         error = refused(endpoint)
         assert endpoint.requests == 0
-    assert error.fatal
     assert "litellm.model_fallbacks is set" in str(error)

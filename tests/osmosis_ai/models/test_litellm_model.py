@@ -218,17 +218,22 @@ NAMES = [shape[0].partition("/")[0] for shape in SHAPES]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
-def test_each_provider_is_asked_and_read_in_its_own_way(
+def test_each_provider_is_asked_and_read_in_its_own_way_tool_calls_too(
     shape: Shape, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, path, answer, _, wanted, header, parts = shape
-    params = {"temperature": 0.5}
+    model, path, answer, call, wanted, header, parts = shape
     monkeypatch.setenv("AZURE_API_VERSION", "2024-10-21")
     with Provider(answer) as provider:
         base = provider.base_url.removesuffix("/v1") + path
-        found = complete(model, base, tools=[TOOL], params=params)
-        assert provider.requests == 1
-        ask = provider.seen[0]
+        found = complete(model, base, tools=[TOOL], params={"temperature": 0.5})
+        [ask] = provider.seen
+        provider.body = call
+        called = complete(model, base, tools=[TOOL]).message
+        [made] = called["tool_calls"]
+        provider.body = answer
+        result = {"role": "tool", "tool_call_id": made["id"], "content": "42"}
+        history = [SYSTEM, USER, called, result]
+        last = complete(model, base, tools=[TOOL], messages=history)
     assert ask.path == wanted
     assert ask.headers[header].removeprefix("Bearer ") == KEY
     system, parameters = parts(ask.body)
@@ -239,23 +244,9 @@ def test_each_provider_is_asked_and_read_in_its_own_way(
     assert found.finish_reason == "stop"
     assert found.usage == Usage(10, 5, 15)
     assert (found.retries, found.latency_ms > 0) == (0, True)
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
-def test_tool_calls_come_back_in_openais_shape_and_go_on(shape: Shape) -> None:
-    model, path, answer, call, *_ = shape
-    provider = Provider(call)
-    with provider:
-        base = provider.base_url.removesuffix("/v1") + path
-        asked = complete(model, base, tools=[TOOL])
-        (made,) = asked.message["tool_calls"]
-        assert made["function"]["name"] == "multiply"
-        assert made["function"]["arguments"].replace(" ", "") == '{"a":6,"b":7}'
-        provider.body = answer
-        result = {"role": "tool", "tool_call_id": made["id"], "content": "42"}
-        history = [SYSTEM, USER, asked.message, result]
-        found = complete(model, base, tools=[TOOL], messages=history)
-    assert found.message["content"] == "42"
+    assert made["function"]["name"] == "multiply"
+    assert made["function"]["arguments"].replace(" ", "") == '{"a":6,"b":7}'
+    assert last.message["content"] == "42"
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
@@ -300,56 +291,44 @@ class WithImage(Provider):
         return [reply(200, b"\x89PNG...", headers={"Content-Type": "image/png"})]
 
 
-def test_an_image_that_litellm_fetches_for_a_message_is_no_answer_of_the_provider(
+def with_image(url: str) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]
+
+
+def test_an_image_that_litellm_fetches_or_not_is_no_answer_of_the_provider(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with WithImage(GEMINI_REPLY) as provider:
-        monkeypatch.setattr(load(), "user_url_allowed_hosts", ["localhost"])
-        url = f"http://localhost:{provider.netloc.partition(':')[2]}/old.png"
-        content = [{"type": "image_url", "image_url": {"url": url}}]
-        asked: list[dict[str, Any]] = [{"role": "user", "content": content}]
-        found = complete("gemini/gemini-2.5-flash", provider.base_url[:-3], messages=asked)
+    monkeypatch.setattr(load(), "user_url_allowed_hosts", ["localhost", "127.0.0.1"])
+    with WithImage(GEMINI_REPLY) as provider, refusing_address() as netloc:
+        model, base = "gemini/gemini-2.5-flash", provider.base_url[:-3]
+        asked = with_image(f"http://localhost:{provider.netloc.partition(':')[2]}/old.png")
+        found = complete(model, base, messages=asked)
+        error = failure(model, base, messages=with_image(f"http://{netloc}/a.png"))
     assert (found.message["content"], found.retries) == ("42", 0)
     assert [ask.path for ask in provider.fetched] == ["/old.png", "/new.png"]
     assert all(ask.headers["host"].startswith("localhost") for ask in provider.fetched)
     assert not any(KEY in str(ask.headers) for ask in provider.fetched)
     assert b"iVBORy4uLg" in provider.seen[-1].raw
-
-
-def test_an_image_that_litellm_cannot_fetch_is_no_error_of_the_provider(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with refusing_address() as netloc, Provider(GEMINI_REPLY) as provider:
-        monkeypatch.setattr(load(), "user_url_allowed_hosts", ["127.0.0.1"])
-        content = [{"type": "image_url", "image_url": {"url": f"http://{netloc}/a.png"}}]
-        asked: list[dict[str, Any]] = [{"role": "user", "content": content}]
-        error = failure("gemini/gemini-2.5-flash", provider.base_url[:-3], messages=asked)
     assert (error.kind, error.tries, error.status, error.fatal) == ("bad_request", 1, None, False)
     assert "LiteLLM sent no request: no answer from 127.0.0.1" in str(error)
     assert f"Unable to fetch image from URL after 3 attempts. url=http://{netloc}" in str(error)
 
 
-def test_a_bare_name_is_a_model_of_openai(endpoint: Endpoint) -> None:
+def test_a_bare_name_is_a_model_of_openai_and_the_key_comes_from_the_providers_variable(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened = LiteLLMModel(model="gpt-x", api_base=endpoint.base_url)
     assert (opened.name, opened.endpoint) == ("openai/gpt-x", endpoint.netloc)
     assert complete("gpt-x", endpoint.base_url).message["content"] == "42"
     assert endpoint.seen[0].model == "gpt-x"
-
-
-def test_the_key_comes_from_the_providers_variable(
-    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv("XAI_API_KEY", "xai-0123456789")
     complete("xai/grok-4", endpoint.base_url, api_key=None)
     assert endpoint.last_headers["authorization"] == "Bearer xai-0123456789"
-
-
-def test_the_model_shows_neither_key_nor_user_info_of_its_base() -> None:
-    opened = LiteLLMModel(
+    hiding = LiteLLMModel(
         model="openai/m", api_base="http://me:pw@host:1/v1?k=1", api_key=Secret(KEY)
     )
-    assert opened.endpoint == "host:1"
-    assert KEY not in repr(opened) and "pw" not in repr(opened)
+    assert hiding.endpoint == "host:1"
+    assert KEY not in repr(hiding) and "pw" not in repr(hiding)
 
 
 def test_no_answer_comes_from_a_cache_that_the_users_code_gives_litellm(
@@ -380,21 +359,18 @@ def test_a_known_price_is_given_and_an_unknown_one_is_not_zero(endpoint: Endpoin
     assert not has_price("ollama/llama3"), "0 is what it has for local models"
 
 
-def test_cached_tokens_are_read_in_every_providers_way() -> None:
+def test_cached_tokens_are_read_in_every_providers_way_and_unknown_usage_has_no_price(
+    endpoint: Endpoint,
+) -> None:
     usage = {"input_tokens": 2, "cache_read_input_tokens": 8, "output_tokens": 5}
     with Provider({**CLAUDE_REPLY, "usage": usage}) as provider:
         found = complete("anthropic/claude-sonnet-4-5", provider.base_url[:-3])
+        provider.body["usage"] = {"input_tokens": 0, "output_tokens": 0}
+        silent = complete("anthropic/claude-sonnet-4-5", provider.base_url[:-3])
     assert found.usage == Usage(10, 5, 15)
     assert found.usage.details["prompt_tokens_details"]["cached_tokens"] == 8
-
-
-def test_unknown_usage_is_none_and_has_no_price(endpoint: Endpoint) -> None:
-    found = complete("openai/fault-usage-absent", endpoint.base_url)
-    assert (found.usage, found.cost_usd) == (Usage(), None)
-    silent = {key: value for key, value in CLAUDE_REPLY.items() if key != "usage"}
-    with Provider({**silent, "usage": {"input_tokens": 0, "output_tokens": 0}}) as provider:
-        found = complete("anthropic/claude-sonnet-4-5", provider.base_url[:-3])
-    assert (found.usage, found.cost_usd) == (Usage(), None)
+    for unknown in (silent, complete("openai/fault-usage-absent", endpoint.base_url)):
+        assert (unknown.usage, unknown.cost_usd) == (Usage(), None)
 
 
 # Faults: what went wrong is read off the wire.
@@ -477,37 +453,25 @@ class Cloud(Provider):
         return [reply(403, {"error": {"message": f"no: {ask.headers['authorization']}"}})]
 
 
-def failure_of_watsonx(cloud: str, monkeypatch: pytest.MonkeyPatch) -> ProviderError:
-    """The error of a provider that takes tokens; the key is another one for each, or LiteLLM
-    keeps the token of the one before."""
-    monkeypatch.setenv("WATSONX_API_KEY", f"{KEY}-{cloud}")
-    monkeypatch.setenv("WATSONX_PROJECT_ID", "p")
-    monkeypatch.setenv("WATSONX_IAM_URL", f"http://{cloud}/token")
-    return failure("watsonx/m", f"http://{cloud}", api_key=None)
+def test_the_giver_of_tokens_is_told_apart_from_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failed(cloud: str) -> ProviderError:
+        """The key is another one for each, or LiteLLM keeps the token of the one before."""
+        monkeypatch.setenv("WATSONX_API_KEY", f"{KEY}-{cloud}")
+        monkeypatch.setenv("WATSONX_PROJECT_ID", "p")
+        monkeypatch.setenv("WATSONX_IAM_URL", f"http://{cloud}/token")
+        return failure("watsonx/m", f"http://{cloud}", api_key=None)
 
-
-def test_a_token_given_for_credentials_is_masked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     with Cloud() as cloud:
-        error = failure_of_watsonx(cloud.netloc, monkeypatch)
+        error = failed(cloud.netloc)  # a token that it gave is masked too
     assert (error.kind, error.status) == ("auth", 403)
     assert "no: Bearer ***" in str(error)
-
-
-def test_credentials_that_are_refused_before_the_model_is_asked_stop_every_row(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
     with Cloud(status=400) as cloud:
-        error = failure_of_watsonx(cloud.netloc, monkeypatch)
+        error = failed(cloud.netloc)
         assert cloud.requests == 1
     assert (error.kind, error.status, error.fatal) == ("auth", None, True)
     assert f"{cloud.netloc}: its credentials are missing, or were refused" in str(error)
-
-
-def test_who_gives_out_tokens_and_cannot_be_reached_is_tried_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
     with refusing_address() as netloc:
-        error = failure_of_watsonx(netloc, monkeypatch)
+        error = failed(netloc)
     assert (error.kind, error.tries, error.fatal) == ("unreachable", 3, False)
 
 
@@ -566,6 +530,8 @@ def test_what_litellm_itself_refuses_stops_every_row(endpoint: Endpoint) -> None
     value = failure("openai/gpt-5", endpoint.base_url, params={"temperature": 0.2})
     assert "temperature=0.2" in str(value) and "drop_params" not in str(value)
     assert unknown.fatal and unsupported.fatal and value.fatal
+    with pytest.raises(ValueError, match="stream=True"):
+        complete("openai/m", endpoint.base_url, params={"stream": True})
     assert endpoint.requests == 0
 
 
@@ -574,23 +540,18 @@ def test_what_litellm_itself_refuses_stops_every_row(endpoint: Endpoint) -> None
     [
         ("azure/m", "azure: it wants an API key and none is set: export AZURE_API_KEY, or name"),
         ("cloudflare/m", "cloudflare: it wants an API key and none is set: export CLOUDFLARE_API"),
+        ("hosted_vllm/fault-401", ": its credentials are missing, or were"),  # are no key
     ],
 )
 def test_a_provider_without_its_credentials_stops_every_row_and_names_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch, model: str, said: str
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, model: str, said: str
 ) -> None:
     for name in [*os.environ]:
         if name.startswith(("AZURE_", "CLOUDFLARE_")):
             monkeypatch.delenv(name)
-    refused = failure(model, None, api_key=None)
+    refused = failure(model, endpoint.base_url if "fault" in model else None, api_key=None)
     assert (refused.kind, refused.fatal) == ("auth", True)
     assert said in str(refused)
-
-
-def test_credentials_that_are_no_key_may_be_wrong_or_missing(endpoint: Endpoint) -> None:
-    refused = failure("hosted_vllm/fault-401", endpoint.base_url, api_key=None)
-    assert (refused.kind, refused.fatal) == ("auth", True)
-    assert f"401 from {endpoint.netloc}: its credentials are missing, or were" in str(refused)
 
 
 def test_an_address_with_a_password_is_refused_and_not_repeated(endpoint: Endpoint) -> None:
@@ -693,11 +654,6 @@ def test_many_calls_share_the_model_at_once(endpoint: Endpoint) -> None:
     found = asyncio.run(several())
     assert [one.message["content"] for one in found] == [f"row {n}" for n in range(20)]
     assert endpoint.max_in_flight >= 6
-
-
-def test_streaming_is_refused(endpoint: Endpoint) -> None:
-    with pytest.raises(ValueError, match="stream=True"):
-        complete("openai/m", endpoint.base_url, params={"stream": True})
 
 
 def test_every_provider_that_is_known_by_name_is_one_of_its() -> None:

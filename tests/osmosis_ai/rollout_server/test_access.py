@@ -65,6 +65,9 @@ def test_the_scheme_is_read_in_any_case_and_health_needs_no_key(serve: Callable[
     }
     assert served.health() == found.json()
     assert served.ask("GET", "/platform/health", headers={}).status == 401
+    keyless = serve(key=None)
+    assert keyless.health()["status"] == "healthy"
+    assert keyless.ask("GET", "/platform/health").status == 404
 
 
 def test_what_is_compared_are_digests_in_constant_time(monkeypatch: pytest.MonkeyPatch):
@@ -78,12 +81,6 @@ def test_what_is_compared_are_digests_in_constant_time(monkeypatch: pytest.Monke
             access.check({"headers": headers})
     assert len(seen) == 3
     assert all(type(side) is bytes and len(side) == 32 for pair in seen for side in pair)
-
-
-def test_without_a_key_there_is_no_platform_health(serve: Callable[..., Served]):
-    served = serve(key=None)
-    assert served.health()["status"] == "healthy"
-    assert served.ask("GET", "/platform/health").status == 404
 
 
 def scope(server: str, *headers: tuple[bytes, bytes], path: str = "/health") -> dict[str, Any]:

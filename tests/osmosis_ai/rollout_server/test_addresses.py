@@ -121,9 +121,7 @@ def test_a_list_of_origins_is_the_only_way_in():
 def test_a_wrong_origin_is_said(origin: str):
     with pytest.raises(ValueError, match="scheme://host:port"):
         check_origin(origin)
-
-
-def test_origins_are_compared_in_one_spelling():
+    # Others are compared in one spelling.
     assert check_origin("HTTPS://Trainer.Example.:443/") == "https://trainer.example"
     assert check_origin("http://[0:0::1]:80") == "http://[0:0::1]"
 

@@ -20,7 +20,8 @@ from tests.osmosis_ai.rollout_server.trainer import (
 def test_the_callback_says_all_that_the_contract_lists(
     serve: Callable[..., Served], trainer: Trainer
 ):
-    serve(Asking()).init("r", trainer)
+    served = serve(Asking())
+    served.init("r", trainer)
     found = trainer.result("r")
     metrics = found.pop("metrics")
     assert found == {
@@ -35,21 +36,13 @@ def test_the_callback_says_all_that_the_contract_lists(
         "reward": 0.5,
         "extra_fields": {},
     }
-    assert (metrics["num_llm_calls"], metrics["prompt_tokens"], metrics["response_tokens"]) == (
-        1,
-        3,
-        2,
-    )
+    counts = ("num_llm_calls", "prompt_tokens", "response_tokens")
+    assert [metrics[name] for name in counts] == [1, 3, 2]
     [(path, headers)] = [one for one in trainer.headers if one[0].endswith("completed")]
     assert (path, headers["idempotency-key"]) == ("/v1/rollout/completed", "r")
-
-
-def test_tokens_that_the_trainer_does_not_report_are_left_out(
-    serve: Callable[..., Served], trainer: Trainer
-):
     trainer.answer = lambda body: {"choices": [{"message": {"content": "hello"}}]}
-    serve(Asking()).init("r", trainer)
-    metrics = trainer.result("r")["metrics"]
+    served.init("s", trainer)
+    metrics = trainer.result("s")["metrics"]  # tokens that the trainer does not report are left out
     assert metrics["num_llm_calls"] == 1
     assert not {"prompt_tokens", "response_tokens", "max_context_tokens"} & metrics.keys()
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.osmosis_ai.rollout_server.agents import Asking
-from tests.osmosis_ai.rollout_server.clock import Clock
+from tests.osmosis_ai.rollout_server.conftest import Clock
 from tests.osmosis_ai.rollout_server.trainer import Served, Trainer, init_body
 
 

@@ -96,36 +96,38 @@ def register(platform: Platform, caplog: pytest.LogCaptureFixture) -> str:
     return caplog.text
 
 
-def test_the_server_registers_once_it_answers(platform: Platform, caplog: pytest.LogCaptureFixture):
-    platform.answers = [(200, b'{"id": "srv-1", "status": "ok", "health_check_result": "ok"}')]
-    assert "registered" in register(platform, caplog)
-    [(path, authorization, body)] = platform.asked
-    assert (path, authorization) == ("/api/cli/rollout-server/register", f"Bearer {TOKEN}")
-    assert (body["host"], body["agent_loop_name"], body["api_key"]) == (
-        "127.0.0.1",
-        "asking",
-        KEY,
-    )
-
-
-def test_a_platform_that_is_busy_for_a_moment_is_asked_again(
-    platform: Platform, caplog: pytest.LogCaptureFixture
+def test_the_server_registers_at_a_platform_that_is_busy_for_a_moment(
+    platform: Platform, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    platform.answers = [(503, b"{}"), (502, b"<html>"), (201, b'{"id": "srv-1"}')]
+    in_loops: list[bool] = []
+    advertised = registration._advertised
+
+    def noted(host: str, platform_url: str) -> str:
+        in_loops.append(asyncio._get_running_loop() is not None)
+        return advertised(host, platform_url)
+
+    monkeypatch.setattr(registration, "_advertised", noted)
+    done = b'{"id": "srv-1", "status": "ok", "health_check_result": "ok"}'
+    platform.answers = [(503, b"{}"), (502, b"<html>"), (201, done)]
     assert "registered" in register(platform, caplog)
     assert len(platform.asked) == 3
+    for path, authorization, body in platform.asked:
+        assert (path, authorization) == ("/api/cli/rollout-server/register", f"Bearer {TOKEN}")
+        told = (body["host"], body["agent_loop_name"], body["api_key"])
+        assert told == ("127.0.0.1", "asking", KEY)
+    assert in_loops == [False]  # a name is not looked up in the server's event loop
 
 
 @pytest.mark.parametrize(
-    ("status", "content", "sentence", "asked"),
+    ("status", "content", "sentence"),
     [
-        (401, b'{"error": "expired"}', "set OSMOSIS_TOKEN to a valid token", 1),
-        (403, b"{}", "does not allow this", 1),
-        (422, b'{"message": "host cannot be reached"}', "host cannot be reached", 1),
-        (302, b"", "redirects to another address, which is not followed", 1),
-        (200, b"<html>", "not JSON", 1),
-        (200, b"[]", "is no JSON object", 1),
-        (500, json.dumps({"error": f"boom {TOKEN} {KEY}"}).encode(), "boom *** ***", 1),
+        (401, b'{"error": "expired"}', "set OSMOSIS_TOKEN to a valid token"),
+        (403, b"{}", "does not allow this"),
+        (422, b'{"message": "host cannot be reached"}', "host cannot be reached"),
+        (302, b"", "redirects to another address, which is not followed"),
+        (200, b"<html>", "not JSON"),
+        (200, b"[]", "is no JSON object"),
+        (500, json.dumps({"error": f"boom {TOKEN} {KEY}"}).encode(), "boom *** ***"),
     ],
 )
 def test_a_registration_that_fails_is_a_warning(
@@ -134,28 +136,12 @@ def test_a_registration_that_fails_is_a_warning(
     status: int,
     content: bytes,
     sentence: str,
-    asked: int,
 ):
     platform.answers = [(status, content)]
     text = register(platform, caplog)
     assert "registration_failed" in text
     assert sentence in text
-    assert len(platform.asked) == asked
-
-
-def test_the_platforms_name_is_not_looked_up_in_the_servers_event_loop(
-    platform: Platform, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-):
-    in_loops: list[bool] = []
-
-    def advertised(host: str, platform_url: str) -> str:
-        in_loops.append(asyncio._get_running_loop() is not None)
-        return host
-
-    monkeypatch.setattr(registration, "_advertised", advertised)
-    platform.answers = [(200, b"{}")]
-    register(platform, caplog)
-    assert in_loops == [False]
+    assert len(platform.asked) == 1
 
 
 def test_every_address_is_told_as_the_one_that_the_platform_sees():

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,13 +24,13 @@ from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, init_b
 AGENTS = Path(__file__).with_name("agents.py")
 
 
+@dataclass(frozen=True)
 class Process:
     """`osmosis serve` in a process of its own."""
 
-    def __init__(self, running: subprocess.Popen[str], log: Path, served: Served) -> None:
-        self.running = running
-        self.log = log
-        self.served = served
+    running: subprocess.Popen[str]
+    log: Path
+    served: Served
 
 
 @contextmanager

@@ -231,7 +231,9 @@ def test_what_is_not_there_is_not_removed(accounts: Command) -> None:
         assert (status, out, told in err) == (1, "", True)
 
 
-def test_a_revoked_token_serves_no_more(operator: Command, platform_server: PlatformServer) -> None:
+def test_a_revoked_token_serves_no_more_nor_does_one_of_a_member_who_left_and_came_back(
+    operator: Command, platform_server: PlatformServer
+) -> None:
     account = platform_server.add_workspace()
     cookie = logged_in(platform_server, account)
     other = platform_server.add_token(account)
@@ -242,17 +244,12 @@ def test_a_revoked_token_serves_no_more(operator: Command, platform_server: Plat
     verify = f"{platform_server.url}/api/cli/verify"
     assert httpx.get(verify, headers=headers, trust_env=False, verify=False).status_code == 401
     assert status_of(platform_server, account, cookie) == (401, 303)
-
-
-def test_a_member_who_comes_back_has_no_old_tokens(
-    operator: Command, platform_server: PlatformServer
-) -> None:
-    account = platform_server.add_workspace()
-    words = (account.workspace, account.user)
+    back = platform_server.add_workspace()
+    words = (back.workspace, back.user)
     done = operator("member", "remove", *words, "--yes")
-    assert done[:2] == (0, f"{account.user} is no longer in {account.workspace}.\n")
+    assert done[:2] == (0, f"{back.user} is no longer in {back.workspace}.\n")
     operator("member", "add", *words)
-    assert status_of(platform_server, account, "")[0] == 401
+    assert status_of(platform_server, back, "")[0] == 401
 
 
 def test_a_removed_user_is_logged_out_at_once_and_what_they_made_stays(

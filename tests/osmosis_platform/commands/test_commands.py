@@ -56,7 +56,7 @@ def test_a_script_sets_a_platform_up(platform: Command, tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
 
 
-def test_a_user_without_a_password_has_to_be_asked_for_where_there_is_no_terminal(
+def test_a_password_comes_by_a_file_standard_input_or_a_terminal_and_its_lack_is_asked_for(
     platform: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     status, out, err = platform("user", "add", "ann")
@@ -65,7 +65,11 @@ def test_a_user_without_a_password_has_to_be_asked_for_where_there_is_no_termina
     (tmp_path / "password").write_text(PASSWORD)
     both = ("--password-file", str(tmp_path / "password"), "--no-password")
     assert "give one of" in platform("user", "add", "ann", *both)[2]
-    assert "there are no users" in platform("user", "list")[1]
+    for password, expected in (("short", 2), (PASSWORD, 0)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(password.encode())))
+        status, out, err = platform("user", "add", "bob", "--password-file", "-")
+        assert (status, password in out + err) == (expected, False)
+    assert "ann" not in platform("user", "list")[1]
     typed = Terminal(f"{PASSWORD}\n{PASSWORD}\n")
     monkeypatch.setattr("click.termui.hidden_prompt_func", lambda prompt: typed.readline().strip())
     monkeypatch.setattr(sys, "stdin", typed)
@@ -92,7 +96,6 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
     ("words", "status", "told"),
     [
         (("user", "add", "-x"), 2, "No such option"),
-        (("user", "set", "a", "--password"), 2, "no terminal to ask for a password on: give"),
         (("user", "add", "--no-password", "a b"), 2, "the name of a user has up to 63 letters"),
         (
             ("user", "add", "--no-password", "a", "--email", "a"),
@@ -259,17 +262,6 @@ def test_a_token_needs_a_workspace_that_is_clear(platform: Command) -> None:
     assert "a workspace 'one' already" in platform("workspace", "add", "one", "--git", "x/y")[2]
     told = platform("workspace", "add", "other", "--git", "Acme/One")[2]
     assert "acme/one is the repository of the workspace 'one' already" in told
-
-
-def test_a_password_comes_by_standard_input_and_a_short_one_is_refused(
-    platform: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for password, status in (("short", 2), (PASSWORD, 0)):
-        stdin = io.TextIOWrapper(io.BytesIO(password.encode()))
-        monkeypatch.setattr(sys, "stdin", stdin)
-        found, out, err = platform("user", "add", "ann", "--password-file", "-")
-        assert found == status
-        assert password not in out + err
 
 
 def test_serving_says_what_is_in_the_way(

@@ -26,18 +26,6 @@ VARIABLES = {
 }
 
 
-@pytest.fixture
-def settings() -> list[tuple[str, str]]:
-    """The lines of the unit."""
-    lines = (line.partition("=") for line in UNIT.read_text().splitlines() if "=" in line)
-    return [(name, value) for name, _, value in lines if not name.startswith("#")]
-
-
-@pytest.fixture
-def compose() -> dict[str, Any]:
-    return yaml.safe_load((FOLDER / "compose.yaml").read_text())
-
-
 def accepts(words: Iterable[str]) -> bool:
     """Whether the command takes these words, without doing anything."""
     command: Any = cli
@@ -49,9 +37,9 @@ def accepts(words: Iterable[str]) -> bool:
     return True
 
 
-def test_the_unit_starts_the_command_with_options_that_it_has(
-    settings: list[tuple[str, str]],
-) -> None:
+def test_the_unit_starts_the_command_with_options_that_it_has_and_allows_its_sandbox() -> None:
+    lines = (line.partition("=") for line in UNIT.read_text().splitlines() if "=" in line)
+    settings = [(name, value) for name, _, value in lines if not name.startswith("#")]
     (started,) = (value for name, value in settings if name == "ExecStart")
     program, *words = started.split()
     assert program == "/opt/osmosis/bin/osmosis"
@@ -59,19 +47,10 @@ def test_the_unit_starts_the_command_with_options_that_it_has(
     variables = {value.partition("=")[0] for name, value in settings if name == "Environment"}
     assert variables <= VARIABLES
     assert ("NoNewPrivileges", "yes") in settings
-
-
-def test_a_run_that_takes_all_memory_does_not_end_the_platform(
-    settings: list[tuple[str, str]], compose: dict[str, Any]
-) -> None:
+    # A run that takes all memory does not end the platform.
     assert ("OOMPolicy", "continue") in settings
-    (started,) = (value for name, value in settings if name == "ExecStart")
-    for words in (started.split(), compose["services"]["platform"]["command"]):
-        assert "--limit-memory" in words
-
-
-def test_the_unit_lets_bubblewrap_make_its_sandbox(settings: list[tuple[str, str]]) -> None:
-    found = dict(settings)
+    assert "--limit-memory" in words
+    found = dict(settings)  # bubblewrap makes its sandbox
     assert {*found["RestrictNamespaces"].split()} == {"user", "mnt", "pid", "ipc"}
     assert "@mount" in found["SystemCallFilter"].split()
     covering_proc = {"ProtectHostname", "ProtectKernelLogs", "ProtectKernelTunables"}
@@ -88,10 +67,12 @@ def test_systemd_has_nothing_to_say_of_the_unit(tmp_path: Path) -> None:
     assert [line for line in said.stderr.splitlines() if UNIT.name in line] == []
 
 
-def test_compose_starts_the_command_with_options_that_it_has(compose: dict[str, Any]) -> None:
+def test_compose_starts_the_command_with_options_that_it_has() -> None:
+    compose: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text())
     platform = compose["services"]["platform"]
     program, *words = platform["command"]
     assert program == "osmosis"
+    assert "--limit-memory" in words
     assert accepts(words)
     assert set(platform["environment"]) <= VARIABLES
     assert (platform["cap_drop"], platform["read_only"]) == (["ALL"], True)

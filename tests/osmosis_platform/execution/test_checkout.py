@@ -112,19 +112,13 @@ def test_the_newest_commit_of_the_default_branch_is_fetched_alone(
         assert f"core.hooksPath={os.devnull}" in job.words
 
 
-def test_a_commit_is_named_in_full_or_by_its_first_digits(
+def test_the_newest_commit_of_a_branch_is_fetched_unless_a_commit_is_named(
     program: GitProgram, origin: Path
 ) -> None:
     first = git(origin, "rev-parse", "HEAD~1")
     for name in (first, first.upper(), first[:7]):
         tree = check_out(program, of(origin), name, LIMITS)
         assert (tree.commit, files(tree)) == (first, ["first.txt"])
-
-
-def test_the_newest_commit_of_a_branch_is_fetched_unless_a_commit_is_named(
-    program: GitProgram, origin: Path
-) -> None:
-    first = git(origin, "rev-parse", "HEAD~1")
     git(origin, "branch", "older/one", first)
     tree = check_out(program, of(origin), None, LIMITS, branch="older/one")
     assert (tree.commit, files(tree)) == (first, ["first.txt"])

@@ -43,7 +43,7 @@ def test_a_run_whose_scheduler_is_gone_is_taken_again_and_no_longer_its_own(
     other = replace(claims, owner="second")
     assert claims.take() == run_id
     assert (claims.keep(run_id), other.take(), other.status(run_id)) == (None, None, "running")
-    platform.set_run(run_id, lease_until=now() - timedelta(seconds=1))
+    interrupt(platform, run_id)
     assert other.take() == run_id
     assert (claims.keep(run_id), claims.status(run_id)) == ("running", "running")
     assert log_of(platform, run_id)[0].startswith("warning run: interrupted: the platform was")
@@ -168,7 +168,7 @@ def test_a_user_has_no_more_runs_executed_than_the_limit_but_interrupted_ones(
     first, second = platform.add_run(), platform.add_run()
     third = platform.add_run(account=other)
     assert [limited.take(), limited.take(), limited.take()] == [first, third, None]
-    platform.set_run(first, lease_until=now() - timedelta(seconds=1))
+    interrupt(platform, first)
     assert limited.take() == first
     platform.set_run(first, status="finished")
     assert limited.take() == second

@@ -5,14 +5,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +21,7 @@ from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from osmosis_executors.job import Executor
 from osmosis_executors.local import LocalExecutor
-from osmosis_platform.database.connection import Database
-from osmosis_platform.database.models import Workspace, now
-from osmosis_platform.database.schema import upgrade
+from osmosis_platform.database.models import Workspace
 from osmosis_platform.datasets.files import DatasetFiles
 from osmosis_platform.environments.build import Environments
 from osmosis_platform.environments.recipe import BuildSettings
@@ -33,8 +29,6 @@ from osmosis_platform.execution.claims import Claims
 from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.execution.scheduler import Scheduler
 from osmosis_platform.execution.services import Services, TrainerCommand
-from osmosis_platform.settings import Settings
-from osmosis_platform.vault.cipher import open_vault
 from tests.support.platform_server import PlatformServer, serving
 from tests.support.pushed_workspace import commit, git, make_workspace
 from tests.support.submitted_runs import log_of, run_of
@@ -232,7 +226,8 @@ def test_stopping_ends_every_process_and_keeps_what_was_finished(
     osmosis("eval", "info", run_id, "--watch", status=1)
     ended = "info stop: everything of the run was ended; what was finished is kept"
     until(lambda: ended in log_of(platform, run_id), lambda: log_of(platform, run_id))
-    _lock(platform, run_id, fcntl.LOCK_NB)  # no process of it is left
+    with RunFolder.of_run(platform.settings.data, run_id).lock.open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # no process of it is left
     found = run_of(platform, run_id)
     assert found.status == "stopped"
     assert found.metrics is not None
@@ -269,43 +264,6 @@ def test_a_training_run_hands_the_served_rollout_to_the_trainer(
     assert "train: answers {'lr': 1e-06}" in logs
     assert "train: ok" in logs
     assert "the trainer has ended" in logs
-
-
-@pytest.mark.fault("the platform is ended, or killed, while it executes runs")
-def test_a_platform_that_was_killed_goes_on_and_pays_nothing_twice(
-    workspace: Path, tmp_path: Path
-) -> None:
-    data = tmp_path / "data"
-    database = Database.in_folder(data)
-    upgrade(database)
-    platform = PlatformServer("", database, Settings(data=data), open_vault(data, None))
-    prepare(platform, workspace)
-    with served(data) as (url, process):
-        platform.url = url
-        run_id = submit(platform, tmp_path)
-        until(lambda: len(starts(tmp_path)) > FIRST, lambda: log_of(platform, run_id))
-        os.kill(process.pid, signal.SIGKILL)
-    assert run_of(platform, run_id).status == "running"
-    _lock(platform, run_id)  # until its processes have ended
-    (tmp_path / "gate").touch()
-    platform.set_run(run_id, lease_until=now() - timedelta(seconds=1))
-    with served(data):
-        until(
-            lambda: run_of(platform, run_id).status != "running", lambda: log_of(platform, run_id)
-        )
-    found = run_of(platform, run_id)
-    assert found.status == "finished", log_of(platform, run_id)
-    assert found.metrics is not None
-    assert found.metrics["overview"]["passed"] == 5
-    begun = starts(tmp_path)
-    assert [begun.count(prompt) for prompt in dict.fromkeys(begun)] == [1, 1, 2, 1, 1]
-    assert any("interrupted: " in line for line in log_of(platform, run_id))
-    database.close()
-
-
-def _lock(platform: PlatformServer, run_id: str, how: int = 0) -> None:
-    with RunFolder.of_run(platform.settings.data, run_id).lock.open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | how)
 
 
 @contextmanager

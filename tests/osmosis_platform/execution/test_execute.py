@@ -56,13 +56,6 @@ def test_a_run_that_ends_has_its_figures_its_report_and_no_work_tree(submitted: 
         assert SECRET not in repr(raw.all())
 
 
-def test_half_a_character_in_a_report_costs_none_of_it(submitted: Submitted) -> None:
-    submitted.children.report = report_of("half \ud800 of \U0001f600")
-    run = submitted.execute()
-    assert run.status == "finished"
-    assert "half ? of \U0001f600" in repr(run.report)
-
-
 TRACEBACK = """\
 ERROR: 'main.py' cannot be imported
 Traceback (most recent call last):
@@ -113,8 +106,9 @@ def test_log_and_report_name_the_dataset_as_users_know_it(submitted: Submitted) 
     item = f"../../../datasets/{dataset_id}/rows.jsonl::row-1"
     name = "../datasets/my-dataset.jsonl"
     submitted.children.evaluation = (0, f"{item} ...\n{name}: 1 row\n")
-    submitted.children.report = report_of("fine", name=name)
+    submitted.children.report = report_of("half \ud800 of \U0001f600", name=name)
     run = submitted.execute()
+    assert "half ? of \U0001f600" in repr(run.report)
     assert "info run: datasets/my-dataset.jsonl::row-1 ..." in submitted.log
     assert "info run: datasets/my-dataset.jsonl: 1 row" in submitted.log
     assert run.report["config"]["name"] == "datasets/my-dataset.jsonl"

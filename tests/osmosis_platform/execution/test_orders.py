@@ -97,7 +97,7 @@ def test_a_dataset_is_linked_by_a_name_that_leads_nowhere_else(tmp_path: Path) -
         assert not (tmp_path / "room/datasets" / link.name).is_symlink()
 
 
-def test_a_file_that_grows_is_read_by_whole_lines(tmp_path: Path) -> None:
+def test_a_file_that_grows_is_read_by_whole_lines_and_its_rest_to_its_end(tmp_path: Path) -> None:
     file = TailedFile(tmp_path / "x")
     assert [*file.lines()] == []
     with (tmp_path / "x").open("wb", buffering=0) as writer:
@@ -106,12 +106,9 @@ def test_a_file_that_grows_is_read_by_whole_lines(tmp_path: Path) -> None:
         writer.write(b"o\n")
         assert [*file.lines()] == [b"two\n"]
         assert [*file.lines()] == []
-
-
-def test_the_rest_of_a_file_is_read_to_its_end(tmp_path: Path) -> None:
     lines = [b"%0999d\n" % number for number in range(3_000)]
-    (tmp_path / "x").write_bytes(b"".join(lines) + b"the end")
-    file = TailedFile(tmp_path / "x")
+    (tmp_path / "long").write_bytes(b"".join(lines) + b"the end")
+    file = TailedFile(tmp_path / "long")
     assert [*file.lines()] == lines[:1048]
     assert [line for block in file.rest() for line in block] == [*lines[1048:], b"the end"]
     assert [line for block in file.rest() for line in block] == []

@@ -159,7 +159,10 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         yield found
 
 
-@pytest.mark.fault("a process of an evaluation is killed, as where memory is short")
+@pytest.mark.fault(
+    "a process of an evaluation is killed, as where memory is short",
+    "the platform is ended, or killed, while it executes runs",
+)
 @pytest.mark.slow
 def test_kills_lose_no_finished_result_and_pay_again_only_for_what_was_in_flight(
     kept: Fleet,

@@ -10,7 +10,6 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from osmosis_platform.pages.forms import SESSION_COOKIE
 from osmosis_platform.pages.routes import PAGES
 from tests.support.platform_server import Account, PlatformServer, serving
 
@@ -54,18 +53,6 @@ def path(mine: Account, platform_server: PlatformServer) -> Callable[[Route], st
 def stranger(platform_server: PlatformServer, log_in: Callable[[Account], Browser]) -> Browser:
     """The owner of another workspace."""
     return log_in(platform_server.add_workspace())
-
-
-def test_who_is_not_logged_in_is_led_to_the_login_and_back(
-    connection: httpx.Client, path: Callable[[Route], str]
-) -> None:
-    headers = {"Cookie": f"{SESSION_COOKIE}=osm_wrong"}
-    for route in LOOKS:
-        answer = connection.get(path(route), headers=headers)
-        assert answer.status_code == 303, route.path
-        assert answer.headers["location"].startswith("/login?next=%2Fw%2F")
-    for route in DOES:
-        assert connection.post(path(route), headers=headers, data={"x": "y"}).status_code == 403
 
 
 def test_a_form_without_the_token_of_its_browser_changes_nothing(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import httpx
 import pytest
 
 from osmosis_platform.database.models import LogLine, now
@@ -52,9 +53,11 @@ def names_of(page: str) -> list[str]:
     return re.findall(r'<th scope="row"><a [^>]*>(\w+)-run</a>', page)
 
 
-def test_the_list_shows_each_run_and_the_trend_of_its_config(
+def test_the_list_shows_each_run_that_there_is_and_the_trend_of_its_config(
     browser: Browser, platform_server: PlatformServer
 ) -> None:
+    assert "osmosis eval submit" in browser.get("runs").text
+    assert "osmosis train submit" in browser.get("runs?kind=training").text
     finished(platform_server, browser.account, "first-run", 1.0, 0.0)
     finished(platform_server, browser.account, "second-run", 1.0, 1.0)
     platform_server.add_run(
@@ -71,6 +74,11 @@ def test_the_list_shows_each_run_and_the_trend_of_its_config(
     assert "9.5% to 90.5%" in page  # Agresti-Coull, one of two rows
     assert "-run</a>" not in browser.get("runs?kind=training").text
     assert "-run</a>" not in browser.get("runs?offset=50").text
+    headers = browser.account.headers
+    told = browser.client.get("/api/cli/eval-runs/third-run", headers=headers).json()["eval_run"]
+    url = f"{platform_server.url}/w/{browser.account.workspace}/runs/third-run"
+    assert told["platform_url"] == url
+    assert "<h1>third-run" in browser.client.get(url).text
 
 
 def test_the_list_is_filtered_searched_and_sorted(
@@ -95,13 +103,8 @@ def test_the_list_is_filtered_searched_and_sorted(
     page = browser.get("runs?model=m&sort=-pass").text
     assert "<option selected>m</option>" in page
     assert 'aria-sort="descending"><a href="?model=m&amp;sort=pass">' in page
-    config = (
-        browser.get("runs")
-        .text.partition('<h3><a href="')[2]
-        .partition('"')[0]
-        .replace("&amp;", "&")
-    )
-    assert names_of(browser.get(config).text) == ["half"]
+    config = browser.get("runs").text.partition('<h3><a href="')[2].partition('"')[0]
+    assert names_of(browser.get(config.replace("&amp;", "&")).text) == ["half"]
 
 
 def test_a_fall_is_coloured_only_where_it_is_shown(
@@ -115,29 +118,6 @@ def test_a_fall_is_coloured_only_where_it_is_shown(
     assert '<small class="down">-93.3 points since the run before<' in browser.get("runs").text
 
 
-def test_two_runs_that_are_ticked_are_compared_with_the_older_one(
-    browser: Browser, platform_server: PlatformServer
-) -> None:
-    for name in ("old-run", "new-run"):
-        finished(platform_server, browser.account, name, 1.0, 0.0)
-    assert 'form="compare" name="run" value="old-run"' in browser.get("runs").text
-    for query in ("run=old-run&run=new-run", "run=new-run&run=old-run"):
-        assert re.findall(
-            r"<h2>(\w+): <a [^>]*>(.*)</a>", browser.get(f"compare?{query}").text
-        ) == [
-            ("Baseline", "old-run"),
-            ("Current", "new-run"),
-        ]
-    for query in ("run=old-run", "run=old-run&run=new-run&run=old-run", ""):
-        refused = browser.get(f"compare?{query}")
-        assert (refused.status_code, "Tick two runs" in refused.text) == (422, True)
-
-
-def test_a_workspace_without_runs_shows_how_to_submit_one(browser: Browser) -> None:
-    assert "osmosis eval submit" in browser.get("runs").text
-    assert "osmosis train submit" in browser.get("runs?kind=training").text
-
-
 def test_a_run_shows_its_figures_its_config_and_its_log_without_markup_of_others(
     browser: Browser, platform_server: PlatformServer
 ) -> None:
@@ -148,15 +128,14 @@ def test_a_run_shows_its_figures_its_config_and_its_log_without_markup_of_others
         results={"error": NASTY, "commit_sha": "4f1c" * 10},
         interruptions=2,
         submission={
-            "experiment_config": {
-                "rollout": NASTY, "entrypoint": NASTY, "model_path": NASTY, "dataset": NASTY,
-                "branch": NASTY,
-            },
+            "experiment_config": dict.fromkeys(
+                ("rollout", "entrypoint", "model_path", "dataset", "branch"), NASTY
+            ),
             "evaluation_config": {"limit": 7},
             "env_config": {"LEVEL": "the-value-of-a-variable"},
             "secrets": {"required": ["SOME_KEY"]},
         },
-    )  # fmt: skip
+    )
     platform_server.add_log(run_id, f"{NASTY}\x1b[31m", level="error", step=NASTY[:30])
     for text in (browser.get("runs/red-run").text, browser.get("runs").text):
         assert "<script>alert" not in text
@@ -175,7 +154,7 @@ def test_a_run_shows_its_figures_its_config_and_its_log_without_markup_of_others
     assert saved.headers["content-type"].startswith("text/plain")
 
 
-def test_a_long_log_is_shown_from_its_end_in_pages(
+def test_a_long_log_is_shown_from_its_end_in_pages_and_folded_by_step(
     browser: Browser, platform_server: PlatformServer
 ) -> None:
     run_id = platform_server.add_run(account=browser.account, name="long-run", status="stopped")
@@ -190,6 +169,16 @@ def test_a_long_log_is_shown_from_its_end_in_pages(
     assert "line 4." in earlier
     assert "line 5." not in earlier
     assert "Earlier lines" not in earlier
+    run_id = platform_server.add_run(account=browser.account, name="done-run", status="finished")
+    for number, step in enumerate(["clone", "clone", "build", "run"]):
+        more = {"level": "warning" if step == "build" else "info", "step": step}
+        at = now() + timedelta(seconds=20 * number)
+        platform_server.add_log(run_id, "a line", timestamp=at, **more)
+    page = browser.get("runs/done-run").text
+    steps = re.findall(r'<details data-step="(\w+)"( open)?>', page)
+    assert steps == [("clone", ""), ("build", " open"), ("run", " open")]
+    assert "<b>clone</b> <small>2 lines, 40 s</small>" in page
+    assert "<b>run</b> <small>1 line</small>" in page
 
 
 def test_a_report_is_a_document_in_a_sandbox_and_a_file_to_keep(
@@ -267,19 +256,6 @@ def test_rows_are_shown_while_they_come(browser: Browser, platform_server: Platf
     assert 'data-every="15"' in browser.get("runs").text
 
 
-def test_a_log_is_folded_by_step(browser: Browser, platform_server: PlatformServer) -> None:
-    run_id = platform_server.add_run(account=browser.account, name="done-run", status="finished")
-    for number, step in enumerate(["clone", "clone", "build", "run"]):
-        more = {"level": "warning" if step == "build" else "info", "step": step}
-        at = now() + timedelta(seconds=20 * number)
-        platform_server.add_log(run_id, "a line", timestamp=at, **more)
-    page = browser.get("runs/done-run").text
-    steps = re.findall(r'<details data-step="(\w+)"( open)?>', page)
-    assert steps == [("clone", ""), ("build", " open"), ("run", " open")]
-    assert "<b>clone</b> <small>2 lines, 40 s</small>" in page
-    assert "<b>run</b> <small>1 line</small>" in page
-
-
 def test_a_run_is_submitted_again_by_who_may(
     browser: Browser, viewer: Browser, platform_server: PlatformServer
 ) -> None:
@@ -317,12 +293,7 @@ def test_a_run_has_a_title_that_lists_show_and_search(
 def test_a_report_has_the_conversations_without_secrets_and_is_there_without_them(
     browser: Browser, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    submission = {
-        "experiment_config": {
-            "rollout": "r", "entrypoint": "main.py", "model_path": "m", "dataset": "d",
-        },
-        "secrets": {"required": ["SOME_KEY"]},
-    }  # fmt: skip
+    submission = body(secrets={"required": ["SOME_KEY"]})
     platform_server.add_secret("SOME_KEY", value="sk-0123456789abcdef", account=browser.account)
     beside = []
     for name in ("told-run", "odd-run", "link-run"):
@@ -336,19 +307,16 @@ def test_a_report_has_the_conversations_without_secrets_and_is_there_without_the
     beside[0].write_text(json.dumps({**line, "suite": "../datasets/d.jsonl"}) + "\n")
     beside[1].write_text("no line of a conversation\n")
     beside[2].symlink_to(beside[0])
-    texts = [
-        browser.get(f"runs/{name}/report").text for name in ("told-run", "odd-run", "link-run")
-    ]
-    said = [len(text) for text in texts]
-    assert said[0] > said[1] == said[2]
+    texts = [browser.get(f"runs/{run}/report").text for run in ("told-run", "odd-run", "link-run")]
+    assert all('id="conversations">' in text for text in texts)
     assert "What is it? ***" in conversations_of(texts[0])
     assert conversations_of(texts[1]) == conversations_of(texts[2]) == ""
-    told, odd, link = (
-        browser.client.get(
-            f"/api/cli/eval-runs/{name}/conversations", headers=browser.account.headers
-        )
-        for name in ("told-run", "odd-run", "link-run")
-    )
+
+    def downloaded(name: str) -> httpx.Response:
+        path = f"/api/cli/eval-runs/{name}/conversations"
+        return browser.client.get(path, headers=browser.account.headers)
+
+    told, odd, link = map(downloaded, ("told-run", "odd-run", "link-run"))
     assert told.headers["content-type"] == "application/x-ndjson"
     assert told.json() == {**line, "messages": [{**messages[0], "content": "What is it? ***"}]}
     assert odd.text == "no line of a conversation\n"
@@ -356,67 +324,56 @@ def test_a_report_has_the_conversations_without_secrets_and_is_there_without_the
     assert "told-run has" not in link.text
     beside[0].write_bytes(b"one\n" + b"sk-0123456789" * 10)
     monkeypatch.setattr(outcome, "_LINE_BYTES", 100)
-    cut = browser.client.get(
-        "/api/cli/eval-runs/told-run/conversations", headers=browser.account.headers
-    )
-    assert cut.text == "one\n"
+    assert downloaded("told-run").text == "one\n"
 
 
 def conversations_of(page: str) -> str:
     """Unpack the conversations of a report's page."""
-    found = re.search(
-        r'<script type="text/plain" id="conversations">(.*?)</script>', page, re.DOTALL
-    )
-    assert found is not None
-    parts = map(base64.b64decode, found[1].split())
+    packed = page.partition('<script type="text/plain" id="conversations">')[2]
+    parts = map(base64.b64decode, packed.partition("</script>")[0].split())
     return "".join(zlib.decompress(part).decode() for part in parts)
 
 
-def test_a_run_is_stopped_once_and_by_who_may(
-    browser: Browser, viewer: Browser, platform_server: PlatformServer
+@pytest.mark.parametrize("kind", ["evaluation", "training"])
+def test_a_run_is_stopped_once_and_then_deleted_by_who_may(
+    browser: Browser, viewer: Browser, platform_server: PlatformServer, kind: str
 ) -> None:
-    run_id = platform_server.add_run(account=browser.account, name="slow-run", status="running")
-    assert "Stop this run" not in viewer.get("runs/slow-run").text
-    assert viewer.post("runs/slow-run/stop").status_code == 403
+    run_id = platform_server.add_run(kind, account=browser.account, name="a-run", status="running")
+    stop, delete = "Stop this run", "Delete this run"
+
+    def offered(to: Browser) -> tuple[bool, bool]:
+        page = to.get("runs/a-run").text
+        assert ("what the trainer has left" in page) == (delete in page and kind == "training")
+        return stop in page, delete in page
+
+    assert (offered(browser), offered(viewer)) == ((True, False), (False, False))
+    for action in ("stop", "delete"):
+        assert viewer.post(f"runs/a-run/{action}").status_code == 403
+    refused = browser.post("runs/a-run/delete")
+    assert (refused.status_code, "is running: stop it first" in refused.text) == (409, True)
     assert run_of(platform_server, run_id).status == "running"
-    stopped = browser.post("runs/slow-run/stop")
+    stopped = browser.post("runs/a-run/stop")
     assert (stopped.status_code, run_of(platform_server, run_id).status) == (303, "stopped")
     assert "What was finished is kept." in browser.get(stopped.headers["location"]).text
-    platform_server.set_run(run_id, status="finished")
-    again = browser.post("runs/slow-run/stop")
-    assert again.status_code == 409
-    assert "has ended already" in again.text
+    platform_server.set_run(run_id, status="finished", completed_at=now())
+    again = browser.post("runs/a-run/stop")
+    assert (again.status_code, "has ended already" in again.text) == (409, True)
+    assert (offered(browser), offered(viewer)) == ((False, True), (False, False))
+    assert viewer.post("runs/a-run/delete").status_code == 403
+    deleted = browser.post("runs/a-run/delete")
+    more = "&kind=training" if kind == "training" else ""
+    assert deleted.headers["location"].endswith(f"/runs?done=deleted{more}")
+    assert "Deleted." in browser.get(deleted.headers["location"]).text
+    assert browser.get("runs/a-run").status_code == 404
 
 
-def test_a_run_that_has_ended_is_deleted_by_who_may(
-    browser: Browser, viewer: Browser, platform_server: PlatformServer
+def test_odd_queries_are_no_failure_and_a_page_says_nothing_of_its_address(
+    browser: Browser,
 ) -> None:
-    account = browser.account
-    for kind, more in {"evaluation": "", "training": "&kind=training"}.items():
-        run = platform_server.add_run(kind, account=account, name=f"{kind}-run", status="running")
-        assert "Delete this run" not in browser.get(f"runs/{kind}-run").text
-        refused = browser.post(f"runs/{kind}-run/delete")
-        assert (refused.status_code, "is running: stop it first" in refused.text) == (409, True)
-        platform_server.set_run(run, status="finished", completed_at=now())
-        page = browser.get(f"runs/{kind}-run").text
-        assert ("Delete this run" in page, "Stop this run" in page) == (True, False)
-        assert ("what the trainer has left" in page) == (kind == "training")
-        assert "Delete this run" not in viewer.get(f"runs/{kind}-run").text
-        assert viewer.post(f"runs/{kind}-run/delete").status_code == 403
-        deleted = browser.post(f"runs/{kind}-run/delete")
-        assert deleted.headers["location"].endswith(f"/runs?done=deleted{more}")
-        assert "Deleted." in browser.get(deleted.headers["location"]).text
-        assert browser.get(f"runs/{kind}-run").status_code == 404
-
-
-def test_what_a_page_says_is_not_what_its_address_says(browser: Browser) -> None:
     for query in ("done=<b>hacked", "done=x", "kind=<b>hacked", "by=<b>hacked&offset=-1"):
         page = browser.get(f"runs?{query}").text
         assert "<b>hacked" not in page
         assert ("hacked" in page) == query.startswith("by")  # as a value of the filter
-
-
-def test_an_odd_offset_is_no_failure(browser: Browser) -> None:
     for offset in ("-1", "9" * 30, "x", "٣"):
         assert browser.get(f"runs?offset={offset}").status_code == 200
 
@@ -452,6 +409,11 @@ def test_two_runs_are_compared_row_by_row(
     new = body(env_config={"LEVEL": "the-new-one"})
     finished(platform_server, browser.account, "old-run", 1.0, 1.0, 0.0, 1.0, submission=old)
     finished(platform_server, browser.account, "new-run", 1.0, 0.0, 1.0, 0.0, submission=new)
+    assert 'form="compare" name="run" value="old-run"' in browser.get("runs").text
+    sides = [("Baseline", "old-run"), ("Current", "new-run")]
+    for ticked in ("run=old-run&run=new-run", "run=new-run&run=old-run"):
+        shown = browser.get(f"compare?{ticked}").text
+        assert re.findall(r"<h2>(\w+): <a [^>]*>(.*)</a>", shown) == sides
     page = browser.get("compare?run=new-run&baseline=old-run").text
     assert "over 4 rows that both have" in page
     assert "Rows: 3 changed (may be chance)" in page
@@ -469,18 +431,12 @@ def test_two_runs_are_compared_row_by_row(
         ("run=new-run&baseline=bare-run", 404),
         ("run=new-run&baseline=unknown", 404),
         ("run=new-run", 422),
+        ("run=old-run&run=new-run&run=old-run", 422),
+        ("", 422),
     ):
-        assert browser.get(f"compare?{query}").status_code == status
-
-
-def test_a_run_of_the_api_says_where_its_page_is(
-    browser: Browser, platform_server: PlatformServer
-) -> None:
-    platform_server.add_run(account=browser.account, name="api-run")
-    answer = browser.client.get("/api/cli/eval-runs/api-run", headers=browser.account.headers)
-    url = answer.json()["eval_run"]["platform_url"]
-    assert url == f"{platform_server.url}/w/{browser.account.workspace}/runs/api-run"
-    assert "<h1>api-run" in browser.client.get(url).text
+        refused = browser.get(f"compare?{query}")
+        told = "Tick two runs" in refused.text
+        assert (refused.status_code, told) == (status, status == 422), query
 
 
 def test_a_training_run_shows_its_log_and_no_figures_of_evaluations(
@@ -494,5 +450,3 @@ def test_a_training_run_shows_its_log_and_no_figures_of_evaluations(
     assert "Training run of" in page
     for absent in ("pass@1", "Rows</h2>", "Compare with"):
         assert absent not in page
-    assert browser.post("runs/train-run/stop").status_code == 303
-    assert run_of(platform_server, run_id).status == "stopped"

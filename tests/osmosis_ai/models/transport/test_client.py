@@ -63,11 +63,13 @@ def encrypted() -> Iterator[Endpoint]:
     gc.collect()
 
 
-def test_a_trusted_certificate_is_accepted(
+def test_a_trusted_certificate_is_accepted_for_its_host_alone(
     encrypted: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(SELF_SIGNED))
     assert ask(encrypted.base_url).message["content"] == "42"
+    failure = error(encrypted.base_url.replace("127.0.0.1", "127.0.0.2"))
+    assert failure.kind == "unreachable" or "not valid for '127.0.0.2'; call it by" in str(failure)
 
 
 @pytest.mark.fault("TLS fails")
@@ -76,14 +78,6 @@ def test_an_unknown_certificate_is_a_tls_error_that_is_not_retried(encrypted: En
     assert (failure.kind, failure.tries) == ("tls", 1)
     assert str(failure).startswith(f"TLS error with {encrypted.netloc}: self")
     assert "set SSL_CERT_FILE" in str(failure)
-
-
-def test_a_certificate_for_another_host_is_refused(
-    encrypted: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(SELF_SIGNED))
-    failure = error(encrypted.base_url.replace("127.0.0.1", "127.0.0.2"))
-    assert failure.kind == "unreachable" or "not valid for '127.0.0.2'; call it by" in str(failure)
 
 
 @pytest.mark.fault("TLS fails")
@@ -96,34 +90,27 @@ def test_an_expired_certificate_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.fault("TLS fails")
-def test_https_on_a_plain_port_asks_whether_http_is_meant() -> None:
+def test_https_on_a_plain_port_and_http_on_an_encrypted_one_are_told(encrypted: Endpoint) -> None:
     with Endpoint("42") as endpoint:
         failure = error(endpoint.base_url.replace("http:", "https:"))
     assert (failure.kind, failure.tries) == ("tls", 1)
     assert "does the endpoint speak plain http?" in str(failure)
-
-
-def test_http_on_an_encrypted_port_is_said_not_to_be_http(encrypted: Endpoint) -> None:
     failure = error(encrypted.base_url.replace("https:", "http:"))
     assert failure.kind in ("protocol", "connection")
 
 
 @pytest.mark.fault("the proxy or certificate variables are wrong")
-def test_a_missing_certificate_file_is_named_by_its_variable(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
-    with pytest.raises(ValueError, match=r"SSL_CERT_FILE names '.*missing.pem', which does not"):
-        ask("https://127.0.0.1:1/v1")
-
-
-def test_a_certificate_file_without_certificates_is_refused(
+def test_a_certificate_file_that_is_missing_or_empty_is_named_by_its_variable(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "empty.pem").write_text("nothing here")
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "empty.pem"))
-    with pytest.raises(ValueError, match="SSL_CERT_FILE names a file that holds no certificate"):
-        ask("https://127.0.0.1:1/v1")
+    for name, told in (
+        ("missing.pem", r"SSL_CERT_FILE names '.*missing.pem', which does not"),
+        ("empty.pem", "SSL_CERT_FILE names a file that holds no certificate"),
+    ):
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / name))
+        with pytest.raises(ValueError, match=told):
+            ask("https://127.0.0.1:1/v1")
 
 
 # Proxies (E37).
