@@ -81,6 +81,8 @@ class Evaluation:
         mask_everywhere(*self._secrets)
         self.gates = SessionGates(spec, suites=self.suites, infos=lambda: infos)
         self._no_rows: dict[Path, str] = {}
+        self._left_out: list[str] = []
+        """What pytest would collect without the evaluation."""
         plugins = config.pluginmanager
         plugins.register(MaskedWarnings(), "osmosis-masked-warnings")
         self.sections = FailureSections(self.suites, self._record)
@@ -105,6 +107,8 @@ class Evaluation:
         has_paths = config.args_source is config.ArgsSource.ARGS
         if not has_paths or given.on_command_line("agent"):
             if files and takes_place_of_tests(config):
+                if not (given("only") or self.spec.rescore):
+                    self._left_out = config.args[:]
                 config.args[:] = files.values()
             config.args.extend(
                 text for file, text in files.items() if not is_below_any(file, config.args)

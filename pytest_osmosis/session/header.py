@@ -17,6 +17,7 @@ from ..rollouts.prepare import endpoint_of
 from ..rollouts.suite import Suite
 from ..run_result import SuiteInfo
 from ..spec import USUAL_KEY, CassetteSpec, EvalSpec, ModelSpec, SessionSpec
+from .marked_files import test_files
 
 _SELECTING = "keyword", "deselect", "lf", "stepwise"
 """Options of pytest that leave items out."""
@@ -87,6 +88,17 @@ def key_line(model: ModelSpec) -> Iterator[str]:
         yield (
             f"osmosis: no key is sent over plain http to {endpoint_of(model)}: give "
             f"{model.key_option} {escape_control_chars(model.api_key_env)} to send it"
+        )
+
+
+def left_out(config: pytest.Config, arguments: list[str]) -> Iterator[str]:
+    """Yield the line that says that tests below these arguments do not run."""
+    if next(test_files(config, arguments), None) is not None:
+        here = str(config.invocation_params.dir)
+        names = shlex.join("." if text == here else text for text in arguments)
+        yield (
+            "osmosis: the evaluation alone runs; to run the other tests too, name them: "
+            f"pytest {escape_control_chars(names)} --osmosis-agent ..."
         )
 
 

@@ -201,6 +201,7 @@ class ReportingEvaluation(Evaluation):
         lines: list[str] = []
         if selection_of(self.config).runs:
             lines += header.header(self.config, self.spec, self.suites.values(), self._secrets)
+            lines += header.left_out(self.config, self._left_out)
         return header.fitted(self.config, [*lines, *self.store.take_lines()])
 
     def plan(self) -> list[str]:

@@ -330,9 +330,15 @@ class TestPlan:
 
 class TestBesideTests:
     def test_data_on_the_command_line_is_collected_alone(self, three: Project) -> None:
-        three.write("test_other.py", "def test_other(): pass\n")
-        assert three.run().outcomes == {"passed": 2, "failed": 1}
-        assert three.run(".").outcomes == {"passed": 3, "failed": 1}
+        said = "osmosis: the evaluation alone runs; to run the other tests too, name them: pytest "
+        three.write("tests/test_other.py", "def test_other(): pass\n")
+        three.write("pytest.ini", "[pytest]\ntestpaths = tests\n")
+        session = three.run()
+        assert session.outcomes == {"passed": 2, "failed": 1}
+        assert f"{said}tests --osmosis-agent ..." in session.lines
+        both = three.run("tests", "-n0")
+        assert both.outcomes == {"passed": 3, "failed": 1}
+        assert said not in both.out
 
     def test_it_is_collected_once_below_a_folder_of_tests(self, three: Project) -> None:
         three.rows("a", "b", name="tests/data.jsonl")
