@@ -104,10 +104,17 @@ def test_a_device_gets_its_token_once_a_user_has_logged_in_and_confirmed(
 
 
 def test_a_device_that_is_refused_early_or_late_learns_why(
-    device: httpx.Client, platform_server: PlatformServer
+    device: httpx.Client, browser: httpx.Client, person: Account, platform_server: PlatformServer
 ) -> None:
     grant = authorize(device)
-    platform_server.deny(grant["user_code"])
+    assert browser.get("/").url.path == "/login"
+    page = log_in(browser, browser.get("/login"))
+    assert "Log out" in page.text
+    assert browser.get("/device", params={"code": "BBBB-BBBB"}).status_code == 404
+    typed = grant["user_code"].replace("-", " ").lower()  # in small letters
+    page = browser.get("/device", params={"code": typed})
+    assert grant["user_code"] in page.text
+    browser.post("/device", data={**hidden(page), "decision": "deny"})
     assert poll(device, grant).json()["error"] == "access_denied"
     grant = authorize(device)
     change_grant(platform_server, grant, interval_s=1000)
@@ -119,21 +126,6 @@ def test_a_device_that_is_refused_early_or_late_learns_why(
     assert poll(device, {"device_code": "unknown"}).json()["error"] == "expired_token"
     for body in ({}, {"deviceName": ""}, {"deviceName": "a" * 201}, {"x": 1}):
         assert device.post("/api/cli/device/authorize", json=body).status_code == 422
-
-
-def test_a_code_can_be_typed_in_small_letters_and_refused(
-    device: httpx.Client, browser: httpx.Client, person: Account
-) -> None:
-    grant = authorize(device)
-    assert browser.get("/").url.path == "/login"
-    page = log_in(browser, browser.get("/login"))
-    assert "Log out" in page.text
-    assert browser.get("/device", params={"code": "BBBB-BBBB"}).status_code == 404
-    typed = grant["user_code"].replace("-", " ").lower()
-    page = browser.get("/device", params={"code": typed})
-    assert grant["user_code"] in page.text
-    browser.post("/device", data={**hidden(page), "decision": "deny"})
-    assert poll(device, grant).json()["error"] == "access_denied"
 
 
 @pytest.mark.fault("another site sends a form, or reaches the platform under its own name")
@@ -160,7 +152,7 @@ def test_a_form_without_its_token_or_from_another_site_changes_nothing(
     assert browser.get("/device").url.path == "/login"
 
 
-def test_pages_let_nothing_in_and_cookies_stay_at_home(
+def test_the_login_lets_nothing_in_and_answers_a_wrong_name_as_a_wrong_password(
     browser: httpx.Client, person: Account
 ) -> None:
     page = browser.get("/login", params={"code": '"><script>'})
@@ -169,24 +161,16 @@ def test_pages_let_nothing_in_and_cookies_stay_at_home(
     for rule in ("default-src 'none'", "form-action 'self'", "frame-ancestors 'none'"):
         assert rule in policy
     assert page.headers["cache-control"] == "no-store"
-    browser.follow_redirects = False
-    for answer in (page, log_in(browser, page)):
-        cookie = answer.headers["set-cookie"]
-        assert "HttpOnly" in cookie
-        assert "SameSite=strict" in cookie
-    assert browser.get("/static/page.css").headers["content-type"].startswith("text/css")
-
-
-def test_a_wrong_name_and_a_wrong_password_are_answered_alike(
-    browser: httpx.Client, person: Account
-) -> None:
-    page = browser.get("/login")
     wrong = log_in(browser, page, password=f"{PASSWORD}!")
     unknown = log_in(browser, page, name="nobody-here")
     assert (wrong.status_code, unknown.status_code) == (403, 403)
     assert "The name or the password is wrong." in wrong.text
     assert PASSWORD not in wrong.text
     assert wrong.text.replace("person", "") == unknown.text.replace("nobody-here", "")
+    browser.follow_redirects = False
+    for answer in (page, log_in(browser, page)):  # cookies stay at home
+        assert {"HttpOnly", "SameSite=strict"} <= {*answer.headers["set-cookie"].split("; ")}
+    assert browser.get("/static/page.css").headers["content-type"].startswith("text/css")
 
 
 @pytest.mark.fault("passwords are guessed")

@@ -78,7 +78,7 @@ def trial(platform: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return trial
 
 
-def test_a_user_a_workspace_and_a_token_are_made_and_found_again(
+def test_a_user_a_workspace_and_a_token_are_made_and_found_again_and_it_says_what_to_do_next(
     trial: Trial, workspace: Path
 ) -> None:
     facts = json.loads(trial("--json"))
@@ -94,24 +94,21 @@ def test_a_user_a_workspace_and_a_token_are_made_and_found_again(
     again = json.loads(trial("--json"))
     assert {**again, "url": ""} == {**facts, "url": ""}
     assert password_file.read_text().strip() == password
+    out = trial()
+    lines = [line.strip() for line in out.splitlines()]
+    assert f"me owns its workspace acme-agents, which is cloned from {workspace}: what is" in out
+    assert f"cat {password_file}" in out
+    assert lines[-1] == "osmosis eval submit configs/eval/NAME.toml"
+    trial.problem = "the credentials cannot be kept"
+    assert "osmosis login                         # the credentials cannot be kept" in trial()
     with trial.database() as session:
         (user,) = session.scalars(select(User))
         assert matches(password, user.password_hash)
         (member,) = session.scalars(select(Member))
         assert member.role == "owner"
-        first, second = (find_caller(session, token) for token in trial.tokens)
-        assert first is None  # the second one has replaced it
+        *replaced, second = (find_caller(session, token) for token in trial.tokens)
+        assert replaced == [None] * 3  # each by the next one
         assert (second.user_name, second.workspace.name) == ("me", "acme-agents")
-
-
-def test_it_says_what_to_do_next(trial: Trial, workspace: Path) -> None:
-    out = trial()
-    lines = [line.strip() for line in out.splitlines()]
-    assert f"me owns its workspace acme-agents, which is cloned from {workspace}: what is" in out
-    assert f"cat {trial.data / 'password'}" in out
-    assert lines[-1] == "osmosis eval submit configs/eval/NAME.toml"
-    trial.problem = "the credentials cannot be kept"
-    assert "osmosis login                         # the credentials cannot be kept" in trial()
 
 
 def test_another_folder_and_another_repository_are_served_too(

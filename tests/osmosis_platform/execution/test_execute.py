@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from sqlalchemy.exc import DataError, OperationalError
@@ -126,8 +127,11 @@ def test_what_is_missing_is_told_before_any_child_is_started(submitted: Submitte
     assert submitted.children.jobs == []
 
 
-def test_every_program_of_a_run_is_held_as_the_operator_wants(submitted: Submitted) -> None:
+def test_every_program_of_a_run_is_held_as_the_operator_wants_in_the_environment_built_for_it(
+    submitted: Submitted,
+) -> None:
     build_of_its_own(submitted)
+    submitted.children.build = (0, f"installed into {submitted.services.data}/environments/x\n")
     held = Confinement(JobLimits(cpu_s=9), wrapper=("box", "{room}", "{environment}", "{data}"))
     submitted.services = replace(submitted.services, confinement=held)
     assert submitted.execute().status == "finished"
@@ -138,6 +142,10 @@ def test_every_program_of_a_run_is_held_as_the_operator_wants(submitted: Submitt
     environment = str(Path(evaluation.words[0]).parents[2])
     assert built.wrapper[2] == evaluation.wrapper[2] == environment
     assert evaluation.wrapper[3] == str(submitted.services.data)
+    assert [job.words[1] for job in submitted.children.jobs[:-1]] == ["venv", "-I", "pip"]
+    assert Path(environment).parent == submitted.services.data / "environments"
+    assert evaluation.environment["PATH"].startswith(f"{environment}/venv/bin:")
+    assert "info build: installed into environments/x" in submitted.log
 
 
 def test_another_user_cannot_replace_what_the_platform_writes_again(
@@ -165,18 +173,6 @@ def build_of_its_own(submitted: Submitted) -> None:
     submitted.services = replace(submitted.services, environments=environments)
 
 
-def test_an_evaluation_runs_in_the_environment_that_was_built_for_it(submitted: Submitted) -> None:
-    build_of_its_own(submitted)
-    submitted.children.build = (0, f"installed into {submitted.services.data}/environments/x\n")
-    assert submitted.execute().status == "finished"
-    *built, evaluation = submitted.children.jobs
-    assert [job.words[1] for job in built] == ["venv", "-I", "pip"]
-    home = Path(evaluation.words[0]).parents[2]
-    assert home.parent == submitted.services.data / "environments"
-    assert evaluation.environment["PATH"].startswith(f"{home}/venv/bin:")
-    assert "info build: installed into environments/x" in submitted.log
-
-
 @pytest.mark.fault(
     "a requirement of the rollout is not to be had, conflicts with the plugin, or its "
     "`pyproject.toml` cannot be read"
@@ -191,17 +187,9 @@ def test_a_build_that_fails_fails_the_run_with_its_reason_and_its_log(submitted:
     assert len(submitted.children.jobs) == 1
 
 
-def test_a_repository_that_cannot_be_cloned_fails_the_run(submitted: Submitted) -> None:
-    (submitted.run_folder.folder / "commit").unlink()
-    with submitted.platform.database.writing() as session:
-        workspace = session.get_one(Workspace, submitted.platform.account.workspace_id)
-        workspace.clone_url = "ext::touch x"
-    run = submitted.execute()
-    assert run.status == "failed"
-    assert "error clone: the workspace's clone URL must be" in submitted.log
-
-
-def test_the_branch_that_a_config_names_is_cloned(submitted: Submitted) -> None:
+def test_the_branch_that_a_config_names_is_cloned_from_where_the_workspace_says(
+    submitted: Submitted,
+) -> None:
     (submitted.run_folder.folder / "commit").unlink()
     submission = dict(run_of(submitted.platform, submitted.run_id).submission)
     submission["experiment_config"] = {**submission["experiment_config"], "branch": "a/b"}
@@ -210,6 +198,12 @@ def test_the_branch_that_a_config_names_is_cloned(submitted: Submitted) -> None:
     submitted.execute()
     assert "info clone: cloning acme/agents at the newest commit of a/b" in submitted.log
     assert any(job.words[-1] == "refs/heads/a/b" for job in submitted.children.jobs)
+    with submitted.platform.database.writing() as session:
+        workspace = session.get_one(Workspace, submitted.platform.account.workspace_id)
+        workspace.clone_url = "ext::touch x"
+    submitted.platform.set_run(submitted.run_id, status="pending", completed_at=None)
+    assert submitted.execute().status == "failed"
+    assert "error clone: the workspace's clone URL must be" in submitted.log
 
 
 @pytest.mark.parametrize("link", ["rollouts/my-rollout", "rollouts/my-rollout/main.py"])
@@ -320,25 +314,17 @@ def test_a_database_that_is_away_for_longer_than_the_lease_interrupts_the_run(
     assert told in submitted.log
 
 
-def test_what_no_database_takes_fails_the_run_instead_of_repeating_it(
-    submitted: Submitted, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "error", [DataError("", None, Exception("out of range")), OSError("a text of the system")]
+)
+def test_what_no_database_takes_and_an_error_of_the_platform_fail_the_run_without_their_text(
+    submitted: Submitted, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def refuse(*values: object) -> None:
-        raise DataError("", None, Exception("out of range"))
-
-    monkeypatch.setattr(RunWriter, "set_figures", refuse)
-    with pytest.raises(DataError):
-        submitted.execute()
-    assert run_of(submitted.platform, submitted.run_id).status == "failed"
-
-
-def test_an_error_of_the_platform_itself_fails_the_run_without_its_text(
-    submitted: Submitted,
-) -> None:
-    submitted.run_folder.report.mkdir()
-    with pytest.raises(OSError):
+    monkeypatch.setattr(RunWriter, "set_figures", Mock(side_effect=error))
+    with pytest.raises(type(error)):
         submitted.execute()
     run = run_of(submitted.platform, submitted.run_id)
+    assert run.status == "failed"
     assert run.results["error"] == "the platform failed; its operator finds why in its log"
 
 

@@ -53,8 +53,8 @@ def test_a_secret_is_set_replaced_and_deleted_and_its_value_never_shown(
     assert not any("sk-never" in answer.text for answer in answers)
 
 
-def test_a_token_is_shown_once_serves_and_is_revoked(
-    browser: Browser, connection: httpx.Client
+def test_a_token_is_shown_once_serves_and_is_revoked_by_who_may(
+    browser: Browser, viewer: Browser, connection: httpx.Client
 ) -> None:
     issued = browser.post("tokens", label="<b>nightly", days="7")
     assert issued.status_code == 200
@@ -73,18 +73,14 @@ def test_a_token_is_shown_once_serves_and_is_revoked(
     assert "&lt;b&gt;nightly" not in browser.get("tokens").text
     for fields in ({"label": " ", "days": "7"}, {"label": "x", "days": "4000"}):
         assert browser.post("tokens", **fields).status_code == 422
-
-
-def test_an_owner_revokes_the_tokens_of_members_and_they_none_of_others(
-    browser: Browser, viewer: Browser, connection: httpx.Client
-) -> None:
+    # An owner revokes those of members, and they none of others.
     assert viewer.account.user in browser.get("tokens").text
     assert browser.account.user not in viewer.get("tokens").text
     assert viewer.post(f"tokens/{browser.account.token_id}/revoke").status_code == 404
     assert viewer.post("tokens", label="mine", days="7").status_code == 200
     assert browser.post(f"tokens/{viewer.account.token_id}/revoke").status_code == 303
-    headers = viewer.account.headers
-    assert connection.get("/api/cli/verify", headers=headers).status_code == 401
+    verified = connection.get("/api/cli/verify", headers=viewer.account.headers)
+    assert verified.status_code == 401
 
 
 def test_a_viewer_looks_and_changes_nothing(
