@@ -16,7 +16,7 @@ MOST = {
     "osmosis_executors": 2_021,
     "osmosis_platform": 11_211,
     "pytest_osmosis": 26_513,
-    "tests": 57_029,
+    "tests": 56_936,
 }
 
 

@@ -38,6 +38,8 @@ if b"waits" in path.read_bytes():
         time.sleep(0.02)
 row_check.main(*sys.argv[1:])
 """
+Begun = tuple[dict[str, Any], Path, Future[httpx.Response]]
+"""A dataset whose check is under way, its folder, and the answer to come."""
 LATER = ROW.replace(b'"a"', b'"it waits"')
 
 
@@ -128,8 +130,8 @@ def begun(
     platform_server: PlatformServer,
     requests: ThreadPoolExecutor,
     monkeypatch: pytest.MonkeyPatch,
-) -> tuple[dict[str, Any], Path, Future[httpx.Response]]:
-    """An upload whose check is under way: the dataset, its folder, and the answer to come."""
+) -> Begun:
+    """An upload whose check is under way."""
     monkeypatch.setattr(checks, "_PROGRAM", ("-c", WAITS))
     dataset = create(client, LATER)
     put(dataset["upload"]["presigned_url"], LATER)
@@ -141,7 +143,7 @@ def begun(
 
 def test_others_upload_while_a_check_takes_long_and_its_own_workspace_waits(
     platform_server: PlatformServer,
-    begun: tuple[dict[str, Any], Path, Future[httpx.Response]],
+    begun: Begun,
     client: httpx.Client,
     owner: httpx.Client,
     monkeypatch: pytest.MonkeyPatch,
@@ -159,7 +161,7 @@ def test_others_upload_while_a_check_takes_long_and_its_own_workspace_waits(
 
 def test_a_check_ends_with_the_platform_and_is_done_when_asked_for_again(
     platform_server: PlatformServer,
-    begun: tuple[dict[str, Any], Path, Future[httpx.Response]],
+    begun: Begun,
     client: httpx.Client,
 ) -> None:
     dataset, folder, answer = begun
@@ -173,7 +175,7 @@ def test_a_check_ends_with_the_platform_and_is_done_when_asked_for_again(
 
 
 def test_an_upload_that_is_aborted_while_it_is_checked_is_gone(
-    begun: tuple[dict[str, Any], Path, Future[httpx.Response]], client: httpx.Client
+    begun: Begun, client: httpx.Client
 ) -> None:
     dataset, folder, answer = begun
     assert client.post(f"{DATASETS}/{dataset['id']}/abort").status_code == 200

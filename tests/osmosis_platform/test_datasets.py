@@ -130,16 +130,6 @@ def test_a_large_file_is_sent_in_parts_and_goes_on_where_it_was_cut(
     assert put(dataset["upload"]["parts"][0]["presigned_url"], content[:64]).status_code == 404
 
 
-def test_a_part_that_is_sent_again_replaces_the_first(owner: httpx.Client) -> None:
-    dataset = create(owner, ROW)
-    url = dataset["upload"]["presigned_url"]
-    put(url, b"x" * len(ROW))
-    etag = put(url, ROW).headers["etag"]
-    listed = owner.get(f"{DATASETS}/{dataset['id']}/parts").json()["parts"]
-    assert [f'"{part["etag"]}"' for part in listed] == [etag]
-    assert finish(owner, dataset, [{"part_number": 1, "etag": etag}]).json()["row_count"] == 1
-
-
 def test_an_upload_for_whose_whole_file_the_disk_has_no_room_is_completed_later(
     owner: httpx.Client, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,14 +138,20 @@ def test_an_upload_for_whose_whole_file_the_disk_has_no_room_is_completed_later(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     dataset = create(owner, ROW)
-    put(dataset["upload"]["presigned_url"], ROW)
+    url = dataset["upload"]["presigned_url"]
+    put(url, b"x" * len(ROW))
+    etag = put(url, ROW).headers["etag"]  # a part that is sent again replaces the first
+    listed = owner.get(f"{DATASETS}/{dataset['id']}/parts").json()["parts"]
+    assert [f'"{part["etag"]}"' for part in listed] == [etag]
+    parts = [{"part_number": 1, "etag": etag}]
     arrived = stored(platform_server, dataset)
     with monkeypatch.context() as patch:
         patch.setattr(files, "shutil", SimpleNamespace(copyfileobj=full))
-        refused = finish(owner, dataset)
+        refused = finish(owner, dataset, parts)
     assert (refused.status_code, refused.json()["code"]) == (507, "no_space")
     assert stored(platform_server, dataset) == arrived
-    assert finish(owner, dataset).json()["status"] == "ready"
+    found = finish(owner, dataset, parts).json()
+    assert (found["status"], found["row_count"]) == ("ready", 1)
 
 
 @pytest.mark.parametrize("content", [ROW[:-1], ROW + b"x", b""])
@@ -255,6 +251,14 @@ def test_a_dataset_is_deleted_with_its_file_and_its_name_is_free(
     assert list((data / "deleting").iterdir()) == []
     assert names(client) == ["my-dataset.jsonl"]
     assert client.delete(f"{DATASETS}/rows").status_code == 404
+    ids = {uploaded(client, name)["id"] for name in ("two.jsonl", "two.jsonl", "two.x.jsonl")}
+    refused = client.delete(f"{DATASETS}/two")  # a name of several deletes none of them
+    assert (refused.status_code, refused.json()["code"]) == (409, "ambiguous")
+    assert "2 datasets have this name: give the id of one" in refused.json()["error"]
+    first, second = refused.json()["details"]["ids"]
+    assert {first, second} < ids
+    assert client.delete(f"{DATASETS}/{first}").status_code == 200
+    assert client.delete(f"{DATASETS}/two.jsonl").json()["id"] == second
 
 
 def test_a_dataset_of_a_run_that_goes_on_stays_and_of_one_that_has_ended_goes(
@@ -280,23 +284,21 @@ def test_a_dataset_of_a_run_that_goes_on_stays_and_of_one_that_has_ended_goes(
         assert client.delete(f"{DATASETS}/{name or 'x'}").status_code == 404
 
 
-def test_a_name_of_several_datasets_deletes_none_of_them(client: httpx.Client) -> None:
-    ids = {uploaded(client, name)["id"] for name in ("two.jsonl", "two.jsonl", "two.x.jsonl")}
-    refused = client.delete(f"{DATASETS}/two")
-    assert (refused.status_code, refused.json()["code"]) == (409, "ambiguous")
-    assert "2 datasets have this name: give the id of one" in refused.json()["error"]
-    first, second = refused.json()["details"]["ids"]
-    assert {first, second} < ids
-    assert client.delete(f"{DATASETS}/{first}").status_code == 200
-    assert client.delete(f"{DATASETS}/two.jsonl").json()["id"] == second
-
-
 def test_what_a_deletion_has_left_is_removed_later_and_what_it_has_not_decided_stays(
-    owner: httpx.Client, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
+    owner: httpx.Client,
+    platform_server: PlatformServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    killed, undecided, begun = uploaded(owner), uploaded(owner), create(owner, ROW)
+    def refuse(folder: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+
+    failed, killed, undecided, begun = *(uploaded(owner) for _ in range(3)), create(owner, ROW)
     data, database = platform_server.settings.data, platform_server.database
     with monkeypatch.context() as patch:
+        patch.setattr(deletion, "shutil", SimpleNamespace(rmtree=refuse))
+        assert owner.delete(f"{DATASETS}/{failed['id']}").status_code == 200
+        assert f"datasets {failed['id']} cannot be removed: Permission denied" in caplog.text
         patch.setattr(deletion, "_remove", lambda folder: None)  # as after a kill
         assert owner.delete(f"{DATASETS}/{killed['id']}").status_code == 200
         with pytest.raises(ZeroDivisionError), database.writing() as session:
@@ -306,9 +308,10 @@ def test_what_a_deletion_has_left_is_removed_later_and_what_it_has_not_decided_s
     unknown.mkdir()
     with database.writing() as session:
         session.get_one(Dataset, begun["id"]).created_at = now() - timedelta(days=8)
-    assert stored(platform_server, killed) == ["rows.jsonl"]
+    left = (killed, failed, undecided)
+    assert [stored(platform_server, each) for each in left] == [["rows.jsonl"]] * 3
     deletion.sweep(database, data)
-    assert [stored(platform_server, each) for each in (killed, undecided)] == [[], ["rows.jsonl"]]
+    assert [stored(platform_server, each) for each in left] == [[], [], ["rows.jsonl"]]
     assert undecided["id"] in [each["id"] for each in owner.get(DATASETS).json()["datasets"]]
     assert not (data / "datasets" / begun["id"]).exists()
     assert unknown.exists()
@@ -318,25 +321,6 @@ def test_what_a_deletion_has_left_is_removed_later_and_what_it_has_not_decided_s
     deletion.sweep(database, data)
     assert not marker.exists()
     assert stored(platform_server, undecided) == ["rows.jsonl"]
-
-
-def test_files_that_cannot_be_removed_are_logged_and_tried_again(
-    owner: httpx.Client,
-    platform_server: PlatformServer,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    def refuse(folder: Path) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", str(folder))
-
-    dataset, data = uploaded(owner), platform_server.settings.data
-    with monkeypatch.context() as patch:
-        patch.setattr(deletion, "shutil", SimpleNamespace(rmtree=refuse))
-        assert owner.delete(f"{DATASETS}/{dataset['id']}").status_code == 200
-    assert f"datasets {dataset['id']} cannot be removed: Permission denied" in caplog.text
-    assert stored(platform_server, dataset) == ["rows.jsonl"]
-    deletion.sweep(platform_server.database, data)
-    assert stored(platform_server, dataset) == []
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ from osmosis_ai.rollout_server import rollouts
 from osmosis_ai.rollout_server.settings import ServerSettings
 from osmosis_ai.rollout_server.trainer import client, delivery
 from tests.osmosis_ai.rollout_server.agents import Behaving
-from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, served
+from tests.osmosis_ai.rollout_server.trainer import KEY, Serve, Served, Trainer, served
 
 
 class Clock:
@@ -51,7 +51,7 @@ def trainer() -> Iterator[Trainer]:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., Served]]:
+def serve() -> Iterator[Serve]:
     """Serve an agent for the test; keywords are settings, or arguments of create_app."""
     with ExitStack() as stack:
 

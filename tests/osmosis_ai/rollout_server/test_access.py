@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import http.client
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from osmosis_ai.rollout import create_app
 from osmosis_ai.rollout_server.http.auth import Access
 from osmosis_ai.secret import Secret
 from tests.osmosis_ai.rollout_server.agents import Behaving
-from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, init_body
+from tests.osmosis_ai.rollout_server.trainer import KEY, Serve, Served, Trainer, init_body
 
 WRONG = {
     "none": [],
@@ -42,7 +41,7 @@ def raw(served: Served, path: str, authorization: list[Any]) -> tuple[int, dict[
     return found
 
 
-def test_every_wrong_authorization_gets_the_same_401(serve: Callable[..., Served]):
+def test_every_wrong_authorization_gets_the_same_401(serve: Serve):
     served = serve()
     answers = [raw(served, "/v1/rollout/init", value) for value in WRONG.values()]
     answers.append(raw(served, f"/v1/rollout/init?key={KEY}&api_key={KEY}", []))
@@ -53,7 +52,7 @@ def test_every_wrong_authorization_gets_the_same_401(serve: Callable[..., Served
     assert (status, headers["www-authenticate"]) == (401, "Bearer")
 
 
-def test_the_scheme_is_read_in_any_case_and_health_needs_no_key(serve: Callable[..., Served]):
+def test_the_scheme_is_read_in_any_case_and_health_needs_no_key(serve: Serve):
     served = serve()
     found = served.ask("GET", "/platform/health", headers={"Authorization": f"bearer {KEY}"})
     assert found.json() == {
@@ -129,7 +128,7 @@ def test_an_unmodified_application_takes_its_key_from_the_environment(
         create_app(Behaving())
 
 
-def test_what_a_keyless_server_refuses_names_the_variables(serve: Callable[..., Served]):
+def test_what_a_keyless_server_refuses_names_the_variables(serve: Serve):
     sent: list[bytes] = []
     ask_without_key(scope("10.1.2.3"), sent)
     assert b"set OSMOSIS_SERVER_API_KEY, or give create_app an api_key" in sent[0]
@@ -158,7 +157,7 @@ def test_without_a_key_only_loopback_is_answered_and_no_web_page_or_rebound_name
 
 
 def test_an_unknown_path_is_404_a_wrong_method_405_and_a_probe_may_ask_for_the_head_alone(
-    serve: Callable[..., Served],
+    serve: Serve,
 ):
     served = serve()
     assert served.ask("GET", "/nothing").status == 404
@@ -169,7 +168,7 @@ def test_an_unknown_path_is_404_a_wrong_method_405_and_a_probe_may_ask_for_the_h
     assert (found.status, found.body) == (200, b"")
 
 
-def test_no_key_is_ever_sent_back(serve: Callable[..., Served], trainer: Trainer):
+def test_no_key_is_ever_sent_back(serve: Serve, trainer: Trainer):
     served = serve()
     secret = "the-trainers-own-key-99"
     for body in (

@@ -14,7 +14,7 @@ from osmosis_ai.rollout_server.trainer.address_policy import (
     check_origin,
     is_public,
 )
-from tests.osmosis_ai.rollout_server.trainer import Reply, Served, Trainer
+from tests.osmosis_ai.rollout_server.trainer import Reply, Serve, Trainer
 
 NOT_PUBLIC = [
     "http://127.0.0.1:8000",
@@ -182,7 +182,7 @@ def test_a_name_that_cannot_be_resolved_now_may_be_later(resolve: Callable[..., 
 
 
 def test_the_server_connects_to_the_address_that_it_looked_at(
-    serve: Callable[..., Served], trainer: Trainer, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, trainer: Trainer, monkeypatch: pytest.MonkeyPatch
 ):
     asked: list[str] = []
     real = asyncio.BaseEventLoop.getaddrinfo
@@ -203,9 +203,7 @@ def test_the_server_connects_to_the_address_that_it_looked_at(
     assert all(found["host"] == f"trainer.example:{trainer.port}" for _, found in trainer.headers)
 
 
-def test_a_server_that_is_not_told_otherwise_calls_no_loopback(
-    serve: Callable[..., Served], trainer: Trainer
-):
+def test_a_server_that_is_not_told_otherwise_calls_no_loopback(serve: Serve, trainer: Trainer):
     refused = serve(local=False).init("r", trainer)
     assert (refused.status, refused.json()["code"]) == (422, "trainer_refused")
     assert "--allow-trainer" in refused.json()["error"]
@@ -213,7 +211,7 @@ def test_a_server_that_is_not_told_otherwise_calls_no_loopback(
     assert not trainer.paths
 
 
-def test_redirects_are_not_followed(serve: Callable[..., Served], trainer: Trainer):
+def test_redirects_are_not_followed(serve: Serve, trainer: Trainer):
     with Trainer() as elsewhere:
         redirect = Reply(307, None, location=f"{elsewhere.url}/v1/chat/completions")
         trainer.answer = lambda body: redirect
@@ -222,7 +220,7 @@ def test_redirects_are_not_followed(serve: Callable[..., Served], trainer: Train
         assert not elsewhere.paths
 
 
-def test_the_trainers_key_goes_to_the_trainer_alone(serve: Callable[..., Served], trainer: Trainer):
+def test_the_trainers_key_goes_to_the_trainer_alone(serve: Serve, trainer: Trainer):
     serve().init("r", trainer, api_key="trainer-key-12345")
     trainer.result("r")
     sent = [headers["authorization"] for _, headers in trainer.headers]

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from osmosis_ai.rollout import ModelLLM, create_app, run_rollout
 from osmosis_ai.rollout.testing import request
 from osmosis_ai.rollout_server.settings import ServerSettings, settings_from
 from tests.osmosis_ai.rollout_server.agents import Asking
-from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, served, text_answer
+from tests.osmosis_ai.rollout_server.trainer import KEY, Serve, Trainer, served, text_answer
 
 
 def test_making_an_application_loads_neither_uvicorn_nor_a_loop():
@@ -126,7 +125,7 @@ def test_a_hook_that_fails_keeps_the_server_from_starting(monkeypatch: pytest.Mo
 
 
 def test_traces_hold_the_conversation_and_no_key_even_where_the_agent_logs_it(
-    serve: Callable[..., Served], trainer: Trainer, tmp_path: Path
+    serve: Serve, trainer: Trainer, tmp_path: Path
 ):
     served = serve(debug_dir=tmp_path)
     served.init("r", trainer, api_key="the-trainers-own-key-99", metadata={"do": "log_key"})
@@ -168,9 +167,7 @@ class Tooling(Asking):
                 messages.append({"role": "tool", "tool_call_id": call["id"], "content": "4"})
 
 
-def test_an_agent_says_the_same_to_a_trainer_as_in_an_evaluation(
-    serve: Callable[..., Served], trainer: Trainer
-):
+def test_an_agent_says_the_same_to_a_trainer_as_in_an_evaluation(serve: Serve, trainer: Trainer):
     trainer.answer = answer
     serve(Tooling()).init("r", trainer)
     remote = trainer.result("r")

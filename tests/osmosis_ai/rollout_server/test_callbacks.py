@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
@@ -12,14 +11,12 @@ from tests.osmosis_ai.rollout_server.agents import Asking
 from tests.osmosis_ai.rollout_server.trainer import (
     PATIENCE_S,
     Reply,
-    Served,
+    Serve,
     Trainer,
 )
 
 
-def test_the_callback_says_all_that_the_contract_lists(
-    serve: Callable[..., Served], trainer: Trainer
-):
+def test_the_callback_says_all_that_the_contract_lists(serve: Serve, trainer: Trainer):
     served = serve(Asking())
     served.init("r", trainer)
     found = trainer.result("r")
@@ -48,7 +45,7 @@ def test_the_callback_says_all_that_the_contract_lists(
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204])
-def test_any_2xx_is_success(serve: Callable[..., Served], trainer: Trainer, status: int):
+def test_any_2xx_is_success(serve: Serve, trainer: Trainer, status: int):
     trainer.take = lambda body, count: Reply(status)
     served = serve(Asking())
     served.init("r", trainer)
@@ -57,9 +54,7 @@ def test_any_2xx_is_success(serve: Callable[..., Served], trainer: Trainer, stat
     assert trainer.tried["r"] == 1
 
 
-def test_5xx_is_retried_beyond_one_round_until_it_is_taken(
-    serve: Callable[..., Served], trainer: Trainer
-):
+def test_5xx_is_retried_beyond_one_round_until_it_is_taken(serve: Serve, trainer: Trainer):
     trainer.take = lambda body, count: Reply(503 if count < 8 else 200)
     served = serve(Asking())
     served.init("r", trainer)
@@ -70,7 +65,7 @@ def test_5xx_is_retried_beyond_one_round_until_it_is_taken(
 
 @pytest.mark.parametrize("status", [400, 404, 409, 422, 301])
 def test_4xx_and_redirects_are_final_and_the_result_is_kept(
-    serve: Callable[..., Served], trainer: Trainer, status: int
+    serve: Serve, trainer: Trainer, status: int
 ):
     trainer.take = lambda body, count: Reply(status)
     served = serve(Asking())
@@ -81,9 +76,7 @@ def test_4xx_and_redirects_are_final_and_the_result_is_kept(
     assert trainer.tried["r"] == 1
 
 
-def test_results_reach_a_trainer_that_was_away_once_each(
-    serve: Callable[..., Served], trainer: Trainer
-):
+def test_results_reach_a_trainer_that_was_away_once_each(serve: Serve, trainer: Trainer):
     served = serve(Asking())
     names = [f"r{number}" for number in range(20)]
     trainer.take = lambda body, count: Reply(500)
@@ -103,7 +96,7 @@ def test_results_reach_a_trainer_that_was_away_once_each(
 
 
 def test_a_trainer_that_cannot_be_trusted_yet_is_tried_again(
-    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/missing")
     failed: SimpleQueue[str] = SimpleQueue()
@@ -118,7 +111,7 @@ def test_a_trainer_that_cannot_be_trusted_yet_is_tried_again(
 
 
 def test_no_result_is_lost_over_an_error_that_nobody_foresaw(
-    serve: Callable[..., Served], trainer: Trainer, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, trainer: Trainer, monkeypatch: pytest.MonkeyPatch
 ):
     ask, failures = delivery.TrainerChannel.ask, iter([RuntimeError("unforeseen")])
 
@@ -136,7 +129,7 @@ def test_no_result_is_lost_over_an_error_that_nobody_foresaw(
 
 @pytest.mark.slow
 def test_a_result_that_nobody_takes_expires(
-    serve: Callable[..., Served], trainer: Trainer, caplog: pytest.LogCaptureFixture
+    serve: Serve, trainer: Trainer, caplog: pytest.LogCaptureFixture
 ):
     trainer.take = lambda body, count: Reply(500)
     served = serve(Asking(), record_ttl_seconds=0.5)
@@ -145,9 +138,7 @@ def test_a_result_that_nobody_takes_expires(
     assert any(message.startswith("callback_expired ") for message in caplog.messages)
 
 
-def test_undelivered_results_hold_up_new_rollouts_and_nothing_else(
-    serve: Callable[..., Served], trainer: Trainer
-):
+def test_undelivered_results_hold_up_new_rollouts_and_nothing_else(serve: Serve, trainer: Trainer):
     trainer.answer = lambda body: {"choices": [{"message": {"content": "x" * 20_000}}]}
     trainer.take = lambda body, count: Reply(500)
     served = serve(Asking(), max_held_bytes=30_000)
@@ -169,7 +160,7 @@ def test_undelivered_results_hold_up_new_rollouts_and_nothing_else(
 
 
 def test_the_metrics_of_a_rollout_that_failed_or_was_refused_are_those_until_then(
-    serve: Callable[..., Served], trainer: Trainer
+    serve: Serve, trainer: Trainer
 ):
     class Failing(Asking):
         async def run(self, ctx: RolloutContext) -> RolloutResult:

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.osmosis_ai.rollout_server.agents import Asking
 from tests.osmosis_ai.rollout_server.conftest import Clock
-from tests.osmosis_ai.rollout_server.trainer import Served, Trainer, init_body
+from tests.osmosis_ai.rollout_server.trainer import Serve, Trainer, init_body
 
 
-def test_the_same_init_at_once_and_after_the_end_starts_one_rollout(
-    serve: Callable[..., Served], trainer: Trainer
-):
+def test_the_same_init_at_once_and_after_the_end_starts_one_rollout(serve: Serve, trainer: Trainer):
     served = serve(Asking())
     with ThreadPoolExecutor(16) as threads:
         answers = list(threads.map(lambda _: served.init("same", trainer), range(32)))
@@ -28,9 +25,7 @@ def test_the_same_init_at_once_and_after_the_end_starts_one_rollout(
     assert len(trainer.calls) == len(trainer.results["same"]) == 1
 
 
-def test_another_body_for_the_same_rollout_is_a_conflict(
-    serve: Callable[..., Served], trainer: Trainer
-):
+def test_another_body_for_the_same_rollout_is_a_conflict(serve: Serve, trainer: Trainer):
     served = serve(Asking())
     assert served.init("one", trainer).status == 202
     for fields in ({"max_turns": 3}, {"metadata": {"x": 1}}, {"idempotency_key": "k"}):
@@ -40,7 +35,7 @@ def test_another_body_for_the_same_rollout_is_a_conflict(
     assert len(trainer.calls) == 1
 
 
-def test_the_idempotency_key_is_the_identity(serve: Callable[..., Served], trainer: Trainer):
+def test_the_idempotency_key_is_the_identity(serve: Serve, trainer: Trainer):
     served = serve(Asking())
     first = served.init("a", trainer, idempotency_key="key-1")
     assert served.init("a", trainer, idempotency_key="key-1").body == first.body
@@ -50,9 +45,7 @@ def test_the_idempotency_key_is_the_identity(serve: Callable[..., Served], train
     assert len(trainer.calls) == 2
 
 
-def test_a_record_is_forgotten_when_its_time_is_up(
-    serve: Callable[..., Served], trainer: Trainer, clock: Clock
-):
+def test_a_record_is_forgotten_when_its_time_is_up(serve: Serve, trainer: Trainer, clock: Clock):
     served = serve(Asking(), record_ttl_seconds=0.1)
     served.init("old", trainer)
     trainer.result("old")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from osmosis_ai.rollout_server.http.uvicorn import GuardedProtocol
-from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, init_body
+from tests.osmosis_ai.rollout_server.trainer import KEY, Serve, Served, Trainer, init_body
 
 HEAD = f"POST /v1/rollout/init HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n"
 LARGE = 60 * 1024 * 1024
@@ -40,14 +40,14 @@ def status_of(connection: socket.socket) -> int:
     ids=["large", "without the key", "never whole"],
 )
 def test_a_body_that_is_too_large_unasked_for_or_late_is_answered_before_it_is_whole(
-    serve: Callable[..., Served], key: str, rest: str, status: int
+    serve: Serve, key: str, rest: str, status: int
 ):
     with connected(serve(body_timeout_s=0.2)) as connection:
         connection.sendall(f"{HEAD.replace(KEY, key)}{rest}".encode())
         assert status_of(connection) == status
 
 
-def test_a_body_without_a_length_is_read_up_to_the_limit(serve: Callable[..., Served]):
+def test_a_body_without_a_length_is_read_up_to_the_limit(serve: Serve):
     chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
     with connected(serve(max_body_bytes=1_000_000)) as connection:
         connection.sendall(f"{HEAD}Transfer-Encoding: chunked\r\n\r\n".encode())
@@ -71,7 +71,7 @@ HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
     ids=["nothing", "half a head", "half a second head", "a body behind its answer"],
 )
 def test_what_is_begun_and_does_not_arrive_ends_the_connection(
-    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch, answered: bytes, begun: bytes
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, answered: bytes, begun: bytes
 ):
     monkeypatch.setattr(GuardedProtocol, "head_timeout_s", 0.2)
     served = serve()
@@ -87,7 +87,7 @@ def test_what_is_begun_and_does_not_arrive_ends_the_connection(
     assert served.health()["status"] == "healthy"
 
 
-def test_a_head_without_end_ends_the_connection(serve: Callable[..., Served]):
+def test_a_head_without_end_ends_the_connection(serve: Serve):
     with connected(serve()) as connection, pytest.raises((ConnectionError, AssertionError)):
         connection.sendall(b"GET /health HTTP/1.1\r\n")
         for number in range(10_000):
@@ -95,7 +95,7 @@ def test_a_head_without_end_ends_the_connection(serve: Callable[..., Served]):
         raise AssertionError("the server read on")
 
 
-def test_bodies_share_a_budget(serve: Callable[..., Served]):
+def test_bodies_share_a_budget(serve: Serve):
     served = serve(max_held_bytes=1000)
     for size, status in ((1500, 429), (900, 422), (900, 422)):  # what was held is given back
         with connected(served) as connection:
@@ -140,7 +140,7 @@ MALFORMED |= {
 }
 
 
-def test_a_malformed_body_is_422_and_starts_nothing(serve: Callable[..., Served]):
+def test_a_malformed_body_is_422_and_starts_nothing(serve: Serve):
     served = serve()
     for what, body in MALFORMED.items():
         refused = served.ask("POST", "/v1/rollout/init", body)
@@ -167,7 +167,7 @@ ODD_IDS = [
 
 
 def test_any_other_id_is_taken_and_comes_back_as_it_was(
-    serve: Callable[..., Served], trainer: Trainer, tmp_path: Path
+    serve: Serve, trainer: Trainer, tmp_path: Path
 ):
     served = serve(debug_dir=tmp_path / "log")
     for rollout_id in ODD_IDS:
@@ -183,7 +183,7 @@ def test_any_other_id_is_taken_and_comes_back_as_it_was(
 
 
 def test_a_newer_trainers_fields_are_ignored_and_text_is_taken_for_a_whole_number(
-    serve: Callable[..., Served], trainer: Trainer
+    serve: Serve, trainer: Trainer
 ):
     served = serve()
     first = served.init("r", trainer, max_turns="5", surprise={"attempt": 1})

@@ -3,13 +3,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.osmosis_ai.rollout_server.agents import Behaving
-from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Served, Trainer, text_answer
+from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Serve, Trainer, text_answer
 
 
 def do(what: str, **more: object) -> dict[str, object]:
@@ -31,7 +30,7 @@ def do(what: str, **more: object) -> dict[str, object]:
     ],
 )
 def test_whatever_the_agent_does_the_trainer_gets_one_error(
-    serve: Callable[..., Served], trainer: Trainer, what: str, sentence: str
+    serve: Serve, trainer: Trainer, what: str, sentence: str
 ):
     served = serve(max_concurrent=1, rollout_timeout_s=1.0 if what == "hang" else 60.0)
     assert served.init("r", trainer, **do(what)).status == 202
@@ -44,7 +43,7 @@ def test_whatever_the_agent_does_the_trainer_gets_one_error(
 
 
 def test_an_error_message_holds_no_key(
-    serve: Callable[..., Served],
+    serve: Serve,
     trainer: Trainer,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -65,9 +64,7 @@ def test_an_error_message_holds_no_key(
 
 
 @pytest.mark.slow
-def test_an_agent_that_swallows_its_cancellation_is_left_behind(
-    serve: Callable[..., Served], trainer: Trainer
-):
+def test_an_agent_that_swallows_its_cancellation_is_left_behind(serve: Serve, trainer: Trainer):
     agent = Behaving()
     served = serve(agent, rollout_timeout_s=1.0, cancel_grace_s=0.1, max_concurrent=1)
     served.init("r", trainer, **do("swallow"))
@@ -81,7 +78,7 @@ def test_an_agent_that_swallows_its_cancellation_is_left_behind(
 
 
 def test_an_agent_that_blocks_its_thread_blocks_nobody_else(
-    serve: Callable[..., Served], trainer: Trainer, caplog: pytest.LogCaptureFixture
+    serve: Serve, trainer: Trainer, caplog: pytest.LogCaptureFixture
 ):
     agent = Behaving()
     served = serve(agent, rollout_timeout_s=60.0)
@@ -97,9 +94,7 @@ def test_an_agent_that_blocks_its_thread_blocks_nobody_else(
     assert trainer.result("blocking")["status"] == "COMPLETED"
 
 
-def test_an_agent_that_blocks_its_thread_ends_at_its_deadline(
-    serve: Callable[..., Served], trainer: Trainer
-):
+def test_an_agent_that_blocks_its_thread_ends_at_its_deadline(serve: Serve, trainer: Trainer):
     agent = Behaving()
     served = serve(agent, rollout_timeout_s=0.2, cancel_grace_s=0.1)
     served.init("blocking", trainer, **do("hold"))
@@ -108,9 +103,7 @@ def test_an_agent_that_blocks_its_thread_ends_at_its_deadline(
 
 
 @pytest.mark.slow
-def test_blocking_rollouts_that_start_at_once_run_side_by_side(
-    serve: Callable[..., Served], trainer: Trainer
-):
+def test_blocking_rollouts_that_start_at_once_run_side_by_side(serve: Serve, trainer: Trainer):
     names = [f"r{number}" for number in range(20)]
     served = serve(Behaving(together=len(names)), rollout_timeout_s=60.0)
     for name in names:
@@ -120,7 +113,7 @@ def test_blocking_rollouts_that_start_at_once_run_side_by_side(
 
 
 def test_places_are_taken_in_order_and_beyond_the_queue_there_is_429(
-    serve: Callable[..., Served], trainer: Trainer
+    serve: Serve, trainer: Trainer
 ):
     answering = threading.Event()
 

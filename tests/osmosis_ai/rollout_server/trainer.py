@@ -265,6 +265,10 @@ class Served:
         return reply
 
 
+Serve = Callable[..., Served]
+"""What serves an agent or a workflow for the test."""
+
+
 def init_body(rollout_id: str, trainer: Trainer | str, **fields: Any) -> dict[str, Any]:
     """The body of an init."""
     url = trainer if isinstance(trainer, str) else trainer.url

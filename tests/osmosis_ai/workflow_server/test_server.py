@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ from osmosis_ai.rollout.server import ControllerAuth, create_rollout_server
 from osmosis_ai.rollout_server.settings import ServerSettings
 from osmosis_ai.rollout_server.trainer import client, delivery
 from osmosis_ai.workflow_server import rollouts
-from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Served, Trainer, served
+from tests.osmosis_ai.rollout_server.trainer import KEY, Reply, Serve, Served, Trainer, served
 from tests.osmosis_ai.workflow_server.workflows import Asking, Config, Matching, config, tidying
 
 CONTROLLER_KEY = "a-controllers-key-0123"
@@ -74,7 +74,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., Served]]:
+def serve() -> Iterator[Serve]:
     with ExitStack() as stack:
 
         def start(key: str | None = KEY, lifespan: Any = None, **settings: Any) -> Served:
@@ -96,7 +96,7 @@ def serve() -> Iterator[Callable[..., Served]]:
 
 
 def test_a_rollout_asks_the_controllers_model_and_is_reported_with_its_reward(
-    serve: Callable[..., Served], controller: Controller
+    serve: Serve, controller: Controller
 ):
     server = serve()
     for _ in range(2):  # the second one is the first again
@@ -114,9 +114,7 @@ def test_a_rollout_asks_the_controllers_model_and_is_reported_with_its_reward(
     assert server.ask("GET", "/rollout/other/status").json()["status"] == "unknown"
 
 
-def test_half_a_character_and_what_json_lacks_cost_no_result(
-    serve: Callable[..., Served], controller: Controller
-):
+def test_half_a_character_and_what_json_lacks_cost_no_result(serve: Serve, controller: Controller):
     server = serve()
     controller.answer = lambda body: {"choices": [{"message": {"content": "hello \ud83d"}}]}
     server.ask("POST", "/rollout", asked(controller, "r", label="hello \ud83d"))
@@ -129,7 +127,7 @@ def test_half_a_character_and_what_json_lacks_cost_no_result(
 
 
 def test_another_attempt_under_an_id_runs_once_the_first_has_ended(
-    serve: Callable[..., Served], controller: Controller
+    serve: Serve, controller: Controller
 ):
     server = serve()
     again = {"grader_callback_url": f"{controller.url}/graded/again"}
@@ -149,7 +147,7 @@ def test_another_attempt_under_an_id_runs_once_the_first_has_ended(
 
 @pytest.mark.usefixtures("impatient")
 def test_a_controller_that_is_away_gets_each_result_once_it_is_back(
-    serve: Callable[..., Served], controller: Controller
+    serve: Serve, controller: Controller
 ):
     controller.away = 7  # a round is three tries
     server = serve()
@@ -164,7 +162,7 @@ def test_a_controller_that_is_away_gets_each_result_once_it_is_back(
 
 @pytest.mark.usefixtures("impatient")
 def test_results_that_the_controller_does_not_take_hold_up_new_rollouts(
-    serve: Callable[..., Served], controller: Controller
+    serve: Serve, controller: Controller
 ):
     controller.answer = lambda body: {"choices": [{"message": {"content": "x" * 20_000}}]}
     controller.takes_results = False
@@ -211,7 +209,7 @@ def test_results_that_the_controller_does_not_take_hold_up_new_rollouts(
     ids=["raises", "gives up", "leaves", "grader leaves", "too slow", "no reward"],
 )  # fmt: skip
 def test_a_failure_is_reported_and_says_why(
-    serve: Callable[..., Served],
+    serve: Serve,
     controller: Controller,
     fields: dict[str, Any],
     completion: str,
@@ -227,7 +225,7 @@ def test_a_failure_is_reported_and_says_why(
 
 
 def test_a_workflow_that_swallows_its_cancellation_is_left_behind_and_the_log_says_where(
-    serve: Callable[..., Served],
+    serve: Serve,
     controller: Controller,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -248,9 +246,7 @@ def test_a_workflow_that_swallows_its_cancellation_is_left_behind_and_the_log_sa
     assert "asyncio" not in [record.name for record in caplog.records]
 
 
-def test_a_workflow_that_is_cancelled_twice_may_clean_up(
-    serve: Callable[..., Served], controller: Controller
-):
+def test_a_workflow_that_is_cancelled_twice_may_clean_up(serve: Serve, controller: Controller):
     server = serve()
     server.ask("POST", "/rollout", asked(controller, "r", "tidy up"))
     assert tidying.wait(60)
@@ -262,7 +258,7 @@ def test_a_workflow_that_is_cancelled_twice_may_clean_up(
 
 
 def test_a_failure_is_reported_and_logged_without_the_key(
-    serve: Callable[..., Served],
+    serve: Serve,
     controller: Controller,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -276,9 +272,7 @@ def test_a_failure_is_reported_and_logged_without_the_key(
     assert "the-key-of-a-tool-77" not in caplog.text
 
 
-def test_rollouts_wait_for_a_place_and_can_be_cancelled(
-    serve: Callable[..., Served], controller: Controller
-):
+def test_rollouts_wait_for_a_place_and_can_be_cancelled(serve: Serve, controller: Controller):
     server = serve()
     for name in ("a1", "a2"):
         reply = server.ask("POST", "/rollout", asked(controller, name, "wait"))
@@ -352,7 +346,7 @@ def test_a_shutdown_says_how_many_calls_back_nobody_has_taken(
 
 
 def test_who_asks_needs_the_key_and_a_whole_body_and_no_address_inside_is_called(
-    serve: Callable[..., Served], controller: Controller
+    serve: Serve, controller: Controller
 ):
     server = serve(local=False)
     body = asked(controller, "r")

@@ -199,7 +199,7 @@ def test_a_user_gets_another_address_and_another_password(
         assert (status, told in err) == (2, True)
 
 
-def test_what_removes_asks_first_and_without_a_terminal_wants_yes(
+def test_what_removes_asks_first_without_a_terminal_wants_yes_and_says_what_is_not_there(
     accounts: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accounts("token", "create", "bob")
@@ -218,13 +218,10 @@ def test_what_removes_asks_first_and_without_a_terminal_wants_yes(
         assert (status, "[y/N]" in err, "aborted" in err) == (1, True, True)
         monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
         assert accounts(*words)[0] == 0
-
-
-def test_what_is_not_there_is_not_removed(accounts: Command) -> None:
     for words, told in (
         (("user", "remove", "zed"), "there is no user 'zed'"),
         (("workspace", "remove", "zed"), "there is no workspace 'zed'"),
-        (("member", "remove", "other", "ann"), "ann is no member of other"),
+        (("member", "remove", "other", "bob"), "bob is no member of other"),
         (("token", "revoke", "x"), "there is no token with the id 'x'"),
     ):
         status, out, err = accounts(*words, "--yes")

@@ -17,6 +17,7 @@ from .conftest import Browser
 
 OURS = [route for route in PAGES if route.path.startswith("/w/")]
 LOOKS = [route for route in OURS if "GET" in (route.methods or ())]
+PathOf = Callable[[Route], str]
 DOES = [route for route in OURS if "POST" in (route.methods or ())]
 
 
@@ -37,7 +38,7 @@ def me(mine: Account, log_in: Callable[[Account], Browser]) -> Browser:
 
 
 @pytest.fixture(scope="module")
-def path(mine: Account, platform_server: PlatformServer) -> Callable[[Route], str]:
+def path(mine: Account, platform_server: PlatformServer) -> PathOf:
     """Fill a route's path with objects of that user."""
     dataset = platform_server.add_dataset(account=mine)
     ids = {"tokens": mine.token_id, "members": mine.user_id, "datasets": dataset}
@@ -56,7 +57,7 @@ def stranger(platform_server: PlatformServer, log_in: Callable[[Account], Browse
 
 
 def test_a_form_without_the_token_of_its_browser_changes_nothing(
-    me: Browser, stranger: Browser, path: Callable[[Route], str]
+    me: Browser, stranger: Browser, path: PathOf
 ) -> None:
     for route in DOES:
         for token in ("", stranger.token):
@@ -66,9 +67,7 @@ def test_a_form_without_the_token_of_its_browser_changes_nothing(
         assert foreign.status_code == 403
 
 
-def test_a_page_can_load_nothing_of_others_and_is_kept_nowhere(
-    me: Browser, path: Callable[[Route], str]
-) -> None:
+def test_a_page_can_load_nothing_of_others_and_is_kept_nowhere(me: Browser, path: PathOf) -> None:
     for route in LOOKS:
         answer = me.get(path(route))
         policy = answer.headers["content-security-policy"]
@@ -83,7 +82,7 @@ def test_a_page_can_load_nothing_of_others_and_is_kept_nowhere(
 
 
 def test_a_link_from_elsewhere_is_followed_once_more_before_the_login(
-    connection: httpx.Client, path: Callable[[Route], str]
+    connection: httpx.Client, path: PathOf
 ) -> None:
     answer = connection.get(path(LOOKS[1]), headers={"Sec-Fetch-Site": "cross-site"})
     assert answer.status_code == 200
