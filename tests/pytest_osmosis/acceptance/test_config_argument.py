@@ -72,7 +72,7 @@ def refusal(result: pytest.RunResult) -> str:
 def test_a_named_file_is_evaluated_as_it_says_and_its_secrets_are_masked(session: Session):
     result = session(FILE, "-rP")
     result.assert_outcomes(passed=6)
-    result.stdout.fnmatch_lines(["osmosis: rollouts/one/main.py on datasets/rows.jsonl (3 rows)*"])
+    result.stdout.fnmatch_lines(["osmosis: rollouts/one/main.py on datasets/rows.jsonl, 3 x 2*"])
     result.stdout.fnmatch_lines(["*connected to [*][*][*]"])
     assert SECRET not in result.stdout.str()
     assert "OSMOSIS_SECRET_NAMES" not in os.environ
