@@ -289,6 +289,13 @@ def junit_property(config: pytest.Config, name: str, value: object) -> None:
         xml.add_global_property(name, value)
 
 
+def name_in_junit(config: pytest.Config, nodeid: str, name: str) -> None:
+    """Give a test another name in JUnit than the end of its node id."""
+    xml = None if xml_key is None else config.stash.get(xml_key, None)
+    if xml is not None:
+        xml.node_reporter(nodeid).add_attribute("name", name)
+
+
 def properties_in_junit(config: pytest.Config, report: pytest.TestReport) -> None:
     """Give JUnit the properties of a crashed item: it reads them when a teardown is reported."""
     xml = None if xml_key is None else config.stash.get(xml_key, None)

@@ -86,6 +86,7 @@ def report_gate(config: pytest.Config, name: str, verdict: GateResult, section: 
         ("call", None if verdict.outcome == "passed" else said),
         ("teardown", None),
     )
+    compat.name_in_junit(config, nodeid, name)
     config.hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
     for when, longrepr in phases:
         report = pytest.TestReport(
