@@ -77,12 +77,12 @@ def check_output(path: Path, option: str) -> None:
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write the document whole, or say that it cannot be written."""
+    """Write the document whole, for its owner alone: it has answers. Or say that it cannot be."""
     from pytest_osmosis.storage.atomic_write import write_whole
 
     text = json.dumps(document, ensure_ascii=True, allow_nan=False, indent=2) + "\n"
     try:
-        write_whole(path, text.encode("ascii"))
+        write_whole(path, text.encode("ascii"), mode=0o600)
     except OSError as error:
         message = f"cannot write {path}: {error.strerror or error}"
         raise CommandError(message, code="not_written") from None

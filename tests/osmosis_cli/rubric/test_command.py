@@ -140,6 +140,7 @@ def test_results_go_into_a_directory_that_is_made(here: Path, directory: str) ->
 def test_results_go_into_a_named_file(here: Path) -> None:
     assert rubric("--output", "deep/mine.txt") == 0
     assert written(here / "deep/mine.txt")["rubric_id"] == "support_followup"
+    assert (here / "deep/mine.txt").stat().st_mode & 0o777 == 0o600  # it has the answers
 
 
 def test_json_is_one_document_on_stdout(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
