@@ -15,8 +15,8 @@ MOST = {
     "osmosis_cli": 9_001,
     "osmosis_executors": 2_021,
     "osmosis_platform": 11_211,
-    "pytest_osmosis": 26_521,
-    "tests": 56_937,
+    "pytest_osmosis": 26_535,
+    "tests": 56_939,
 }
 
 

@@ -162,6 +162,10 @@ def _by_k() -> dict[str, JsonValue]:
     }
 
 
+_CORE = "mean", "std", "min", "max"
+"""Figures that every report has; those that came later have a default, so that it can be read."""
+
+
 class CoreFunction(_Model):
     """One eval function over all runs; a missing score counts as 0.0.
 
@@ -196,7 +200,7 @@ else:
         __base__=CoreFunction,
         __doc__=CoreFunction.__doc__,
         **{
-            each.field: (float | None, ...)
+            each.field: (float | None, ... if each.field in _CORE else None)
             for each in METRICS.values()
             if each.in_summary and not each.takes_k
         },

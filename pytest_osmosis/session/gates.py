@@ -18,7 +18,8 @@ from ..errors import ConfigurationError
 from ..escaping import shown_path
 from ..options.build_spec import gate_mistake
 from ..run_result import RunResult, SuiteInfo
-from .gate_reports import OutcomeLetters, report_gate
+from .gate_reports import report_gate
+from .outcome_letters import OutcomeLetters
 
 if TYPE_CHECKING:
     from ..analysis.gates.parser import Gate

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_osmosis.reports import json_writer as report
-from pytest_osmosis.reports.json_models import Report
+from pytest_osmosis.reports.json_models import EvalFnSummary, Report
 from pytest_osmosis.reports.json_reader import UnreadableReport, read_result, read_row_indices
 from pytest_osmosis.suite_results import Usage
 from pytest_osmosis.verdicts import (
@@ -113,6 +113,8 @@ def test_the_contracted_core_is_enough(tmp_path):
     [suite] = read_result(tmp_path / "core.json").suites
     assert [run.passed for run in suite.rows[0].runs] == [True, False]
     assert [run.duration_ms for run in suite.rows[0].runs] == [1, 2]  # of an earlier version
+    required = {name for name, each in EvalFnSummary.model_fields.items() if each.is_required()}
+    assert required == {"mean", "std", "min", "max"}  # an earlier version has no later metric
     assert suite.functions[0].mean == 0.5
     assert suite.complete
 
