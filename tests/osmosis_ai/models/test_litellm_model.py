@@ -8,7 +8,7 @@ import gc
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -148,72 +148,55 @@ def chat_parts(body: dict[str, Any]) -> Any:
     return body["messages"][0], body["tools"][0]["function"]["parameters"]
 
 
-Shape = tuple[str, str, dict[str, Any], dict[str, Any], str, str, Callable[[dict[str, Any]], Any]]
+class Dialect(NamedTuple):
+    """An answer of an API, one with a tool call, and what a request must have had."""
+
+    answer: dict[str, Any]
+    call: dict[str, Any]
+    parts: Callable[[dict[str, Any]], Any]
+    """The system message and the parameters of the tool."""
+
+
+CHAT = Dialect(
+    CHAT_REPLY,
+    CHAT_CALL,
+    lambda body: (body["messages"][0], body["tools"][0]["function"]["parameters"]),
+)
+CLAUDE = Dialect(
+    CLAUDE_REPLY,
+    CLAUDE_CALL,
+    lambda body: (
+        {"role": "system", "content": body["system"][0]["text"]},
+        body["tools"][0]["input_schema"],
+    ),
+)
+GEMINI = Dialect(
+    GEMINI_REPLY,
+    GEMINI_CALL,
+    lambda body: (
+        {"role": "system", "content": body["system_instruction"]["parts"][0]["text"]},
+        body["tools"][0]["function_declarations"][0]["parameters"],
+    ),
+)
+OLLAMA = Dialect(
+    OLLAMA_REPLY,
+    OLLAMA_CALL,
+    lambda body: (
+        {key: body["messages"][0][key] for key in ("role", "content")},
+        body["tools"][0]["function"]["parameters"],
+    ),
+)
+AZURE = "/openai/deployments/my-deployment/chat/completions?api-version=2024-10-21"
+Shape = tuple[str, str, Dialect, str, str]
 SHAPES: list[Shape] = [
-    (
-        "openai/gpt-4o-mini",
-        "/v1",
-        CHAT_REPLY,
-        CHAT_CALL,
-        "/v1/chat/completions",
-        "authorization",
-        chat_parts,
-    ),
-    (
-        "anthropic/claude-sonnet-4-5",
-        "",
-        CLAUDE_REPLY,
-        CLAUDE_CALL,
-        "/v1/messages",
-        "x-api-key",
-        lambda body: (
-            {"role": "system", "content": body["system"][0]["text"]},
-            body["tools"][0]["input_schema"],
-        ),
-    ),
-    (
-        "gemini/gemini-2.5-flash",
-        "",
-        GEMINI_REPLY,
-        GEMINI_CALL,
-        "/models/gemini-2.5-flash:generateContent",
-        "x-goog-api-key",
-        lambda body: (
-            {"role": "system", "content": body["system_instruction"]["parts"][0]["text"]},
-            body["tools"][0]["function_declarations"][0]["parameters"],
-        ),
-    ),
-    (
-        "openrouter/meta/llama-3",
-        "/api/v1",
-        CHAT_REPLY,
-        CHAT_CALL,
-        "/api/v1/chat/completions",
-        "authorization",
-        chat_parts,
-    ),
-    (
-        "ollama/llama3",
-        "",
-        OLLAMA_REPLY,
-        OLLAMA_CALL,
-        "/api/chat",
-        "authorization",
-        lambda body: (
-            {key: body["messages"][0][key] for key in ("role", "content")},
-            body["tools"][0]["function"]["parameters"],
-        ),
-    ),
-    (
-        "azure/my-deployment",
-        "",
-        CHAT_REPLY,
-        CHAT_CALL,
-        "/openai/deployments/my-deployment/chat/completions?api-version=2024-10-21",
-        "api-key",
-        chat_parts,
-    ),
-]
+    ("openai/gpt-4o-mini", "/v1", CHAT, "/v1/chat/completions", "authorization"),
+    ("anthropic/claude-sonnet-4-5", "", CLAUDE, "/v1/messages", "x-api-key"),
+    ("gemini/gemini-2.5-flash", "", GEMINI, "/models/gemini-2.5-flash:generateContent",
+     "x-goog-api-key"),
+    ("openrouter/meta/llama-3", "/api/v1", CHAT, "/api/v1/chat/completions", "authorization"),
+    ("ollama/llama3", "", OLLAMA, "/api/chat", "authorization"),
+    ("azure/my-deployment", "", CHAT, AZURE, "api-key"),
+]  # fmt: skip
 NAMES = [shape[0].partition("/")[0] for shape in SHAPES]
 
 
@@ -221,7 +204,7 @@ NAMES = [shape[0].partition("/")[0] for shape in SHAPES]
 def test_each_provider_is_asked_and_read_in_its_own_way_tool_calls_too(
     shape: Shape, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, path, answer, call, wanted, header, parts = shape
+    model, path, (answer, call, parts), wanted, header = shape
     monkeypatch.setenv("AZURE_API_VERSION", "2024-10-21")
     with Provider(answer) as provider:
         base = provider.base_url.removesuffix("/v1") + path
@@ -251,7 +234,7 @@ def test_each_provider_is_asked_and_read_in_its_own_way_tool_calls_too(
 
 @pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
 def test_what_an_agent_sends_is_for_the_model_and_not_for_litellm(shape: Shape) -> None:
-    model, path, answer, _, _, header, _ = shape
+    model, path, (answer, *_), _, header = shape
     with Endpoint("fake") as elsewhere, Provider(answer) as provider:
         other = {
             "model": "openai/m",

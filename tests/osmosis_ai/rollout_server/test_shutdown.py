@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
@@ -22,6 +23,12 @@ from tests.osmosis_ai.rollout_server.agents import Asking, Behaving
 from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, init_body, served
 
 AGENTS = Path(__file__).with_name("agents.py")
+
+
+def behaving(**settings: Any) -> Any:
+    """An application that does not wait for long when it ends."""
+    limits = ServerSettings(**{"local": True, "drain_s": 0.1, **settings})
+    return create_app(Behaving(), settings=limits, api_key=KEY)
 
 
 @dataclass(frozen=True)
@@ -91,8 +98,7 @@ def test_sigterm_lets_rollouts_end_and_tells_of_the_rest(trainer: Trainer, tmp_p
 def test_an_application_that_mounts_this_one_starts_and_stops_it_again_and_again(
     trainer: Trainer, caplog: pytest.LogCaptureFixture
 ):
-    settings = ServerSettings(local=True, drain_s=0.1)
-    app = create_app(Behaving(), settings=settings, api_key=KEY)
+    app = behaving()
     mounting = Starlette(routes=[Mount("/agent", app)], lifespan=app.lifespan)
     for name in ("hanging", "hanging again"):
         body = init_body(name, trainer, metadata={"do": "hang"})
@@ -103,8 +109,7 @@ def test_an_application_that_mounts_this_one_starts_and_stops_it_again_and_again
 
 
 def test_an_application_that_was_asked_before_its_start_starts_anew(trainer: Trainer):
-    settings = ServerSettings(local=True, drain_s=0.1)
-    app = create_app(Behaving(), settings=settings, api_key=KEY)
+    app = behaving()
     with served(Starlette(routes=[Mount("", app)])) as running:  # without a lifespan
         assert running.init("before", trainer, metadata={"do": "hang"}).status == 202
         left = app._served().service
@@ -131,10 +136,7 @@ def test_an_application_that_is_not_started_as_it_should_be_warns(
 
 
 def test_a_rollout_that_does_not_heed_the_shutdown_is_told_of_all_the_same(trainer: Trainer):
-    settings = ServerSettings(
-        local=True, max_concurrent=1, drain_s=0.1, cancel_grace_s=0.1, flush_s=5.0
-    )
-    with served(create_app(Behaving(), settings=settings, api_key=KEY)) as running:
+    with served(behaving(max_concurrent=1, cancel_grace_s=0.1, flush_s=5.0)) as running:
         running.init("stubborn", trainer, metadata={"do": "swallow"})
         running.init("waiting", trainer)
     for name in ("stubborn", "waiting"):
