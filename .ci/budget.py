@@ -16,7 +16,7 @@ MOST = {
     "osmosis_executors": 2_021,
     "osmosis_platform": 11_211,
     "pytest_osmosis": 26_535,
-    "tests": 56_939,
+    "tests": 56_915,
 }
 
 

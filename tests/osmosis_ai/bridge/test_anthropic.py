@@ -79,16 +79,15 @@ def test_tools_are_called_and_their_results_handed_back(
     assert user == {"role": "user", "content": "and now?"}
 
 
-def test_arguments_that_are_no_object_are_still_one(endpoint: Endpoint, account: Account) -> None:
+def test_pictures_are_handed_on_and_arguments_that_are_no_object_are_still_one(
+    endpoint: Endpoint, account: Account
+) -> None:
     endpoint.answers = completion(tool_call("add", "{broken"), finish_reason="tool_calls")
-    [use] = posted(account, ASKED).json()["content"]
-    assert use["input"] == {"arguments": "{broken"}
-
-
-def test_pictures_are_handed_on(endpoint: Endpoint, account: Account) -> None:
     source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
     content = [{"type": "image", "source": source}, {"type": "text", "text": "what is it?"}]
-    posted(account, {**ASKED, "messages": [{"role": "user", "content": content}]})
+    asked = {**ASKED, "messages": [{"role": "user", "content": content}]}
+    [use] = posted(account, asked).json()["content"]
+    assert use["input"] == {"arguments": "{broken"}
     assert endpoint.seen[0].messages[-1]["content"] == [
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
         {"type": "text", "text": "what is it?"},

@@ -74,7 +74,7 @@ def test_a_request_may_go_to_the_bare_url_and_have_its_key_in_another_header(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_cached_and_reasoning_tokens_are_handed_on(
+def test_cached_and_reasoning_tokens_are_handed_on_and_unknown_ones_are_unknown(
     endpoint: Endpoint, account: Account, stream: bool
 ) -> None:
     usage = {
@@ -92,6 +92,10 @@ def test_cached_and_reasoning_tokens_are_handed_on(
         assert json.loads(last)["usage"] == usage
     else:
         assert reply.json()["usage"] == usage
+    known = account.llm.total_tokens
+    endpoint.answers = completion("42", usage=None)
+    assert "usage" not in posted(account, {"messages": [USER]}).json()
+    assert (known, account.llm.total_tokens) == (15, None)  # unknown, where it is not told
 
 
 def test_a_stream_is_the_whole_answer_in_one_chunk(client: openai.OpenAI) -> None:
@@ -313,14 +317,6 @@ def test_every_account_counts_its_own_calls_and_the_sums_are_the_endpoints() -> 
     assert sum(account.llm.num_llm_calls for account in accounts) == endpoint.requests == 300
     counted = sum(int(ask.row) + 1 for ask in endpoint.seen)
     assert sum(account.llm.total_tokens or 0 for account in accounts) == counted
-
-
-def test_tokens_that_the_endpoint_does_not_tell_are_unknown(
-    endpoint: Endpoint, account: Account
-) -> None:
-    endpoint.answers = completion("42", usage=None)
-    assert "usage" not in posted(account, {"messages": [USER]}).json()
-    assert account.llm.total_tokens is None
 
 
 def test_closing_ends_everything_and_twice_is_once(endpoint: Endpoint) -> None:

@@ -121,12 +121,6 @@ def test_4xx_is_never_retried(trainer: Trainer, status: int):
     assert len(trainer.calls) == 1
 
 
-def test_a_trainer_that_is_not_there_is_a_transport_error(trainer: Trainer):
-    trainer.stop()
-    with pytest.raises(OsmosisTransportError, match=r"cannot be reached after 4 tries.*refused"):
-        chat(trainer)
-
-
 def test_a_trainer_that_does_not_answer_is_a_timeout(trainer: Trainer):
     async def slowly(body: dict[str, Any]) -> Any:
         await asyncio.sleep(30)
@@ -146,16 +140,24 @@ def test_an_answer_that_is_none_is_not_asked_for_again(trainer: Trainer, answer:
     assert len(trainer.calls) == 1
 
 
-def test_a_history_that_is_not_json_is_said(trainer: Trainer):
-    with pytest.raises(OsmosisValidationError, match="not JSON"):
-        chat(trainer, [{"role": "user", "content": object()}])
-    assert not trainer.calls
-
-
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "http://", "http://nowhere.invalid"])
 def test_a_url_that_leads_nowhere_is_said(url: str):
     with pytest.raises(OsmosisRolloutError, match="server_url"):
         chat(url)
+
+
+def test_what_keeps_a_call_from_the_trainer_is_said(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch
+):
+    with pytest.raises(OsmosisValidationError, match="not JSON"):
+        chat(trainer, [{"role": "user", "content": object()}])
+    assert not trainer.calls
+    trainer.stop()
+    with pytest.raises(OsmosisTransportError, match=r"cannot be reached after 4 tries.*refused"):
+        chat(trainer)
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/missing")
+    with pytest.raises(OsmosisTransportError, match="SSL_CERT_FILE names '/nowhere/missing'"):
+        chat("https://127.0.0.1:9")
 
 
 def test_calls_and_tokens_are_counted_and_a_rollout_is_completed_over_the_same_client(
@@ -210,9 +212,3 @@ def test_a_rollout_is_completed_in_parts_and_a_closed_client_asks_no_more(traine
     assert result["metrics"]["num_llm_calls"] == 1
     assert "prompt_tokens" not in result["metrics"]
     assert result["reward"] is None
-
-
-def test_a_missing_certificate_file_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/missing")
-    with pytest.raises(OsmosisTransportError, match="SSL_CERT_FILE names '/nowhere/missing'"):
-        chat("https://127.0.0.1:9")
