@@ -12,11 +12,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MOST = {
     "osmosis_ai": 19_497,
-    "osmosis_cli": 9_001,
+    "osmosis_cli": 9_005,
     "osmosis_executors": 2_021,
     "osmosis_platform": 11_211,
-    "pytest_osmosis": 26_535,
-    "tests": 56_915,
+    "pytest_osmosis": 27_107,
+    "tests": 57_084,
 }
 
 

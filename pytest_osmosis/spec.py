@@ -232,6 +232,8 @@ class SessionSpec:
     """Whether rollouts are sent as OpenTelemetry spans."""
     rescore: Rescore | None = None
     """The kept evaluation whose conversations are scored, instead of running any."""
+    by: tuple[str, ...] = ()
+    """Columns by whose values figures are shown."""
     reports: Mapping[str, Path] = field(default_factory=dict)
     """The files to write, by the names of their options."""
     trajectories: Path | None = None

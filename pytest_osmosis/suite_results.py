@@ -132,6 +132,25 @@ class RowResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ValueResult:
+    """The rows that have one value in a column, and their figures."""
+
+    value: str
+    row_indices: tuple[int, ...]
+    finished: int
+    """Their runs that have ended."""
+    functions: tuple[FunctionResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """The figures of a suite by the values of a column of its dataset."""
+
+    column: str
+    values: tuple[ValueResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SuiteResult:
     """One evaluation, aggregated."""
 
@@ -159,6 +178,8 @@ class SuiteResult:
     """What its session made of it; None where that has not said so."""
     baseline: BaselineReport | None = None
     """What changed against the baseline, if there is one."""
+    breakdowns: tuple[Breakdown, ...] = ()
+    """By the columns that were asked for."""
     baseline_model_result: SuiteResult | None = None
     """The same rows with the session's baseline model, where that was asked for."""
 

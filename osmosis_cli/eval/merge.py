@@ -264,6 +264,7 @@ def _join(
     shards: Sequence[tuple[ShardReport, SuiteResult]], confidence: float | None
 ) -> SuiteResult:
     from pytest_osmosis.analysis.aggregate import CONFIDENCE, aggregate
+    from pytest_osmosis.analysis.breakdown import breakdowns_of
     from pytest_osmosis.suite_results import Usage
 
     info = shards[0][1].info
@@ -282,7 +283,9 @@ def _join(
         for run in row.runs
     ]
     selected = sum(suite.selected for _, suite in shards)
-    joined = aggregate(whole, runs, selected=selected, confidence=confidence or CONFIDENCE)
+    level = confidence or CONFIDENCE
+    joined = aggregate(whole, runs, selected=selected, confidence=level)
+    parts = [each for _, suite in shards for each in suite.breakdowns]
     digests = {row.row_index: row.digest for _, suite in shards for row in suite.rows}
     baseline_models = [
         (part, suite.baseline_model_result)
@@ -293,6 +296,7 @@ def _join(
         joined,
         repeated=sum((suite.repeated for _, suite in shards), Usage()),
         rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows),
+        breakdowns=breakdowns_of(joined, parts, confidence=level),
         baseline_model_result=_join(baseline_models, confidence) if baseline_models else None,
     )
 

@@ -91,6 +91,7 @@ def build(config: pytest.Config) -> SessionSpec:
         keeping=Keeping(journal=not given("no-journal"), **given.fields("keeping")),
         cassette=_cassette(given),
         rescore=rescore,
+        by=tuple(given.distinct("by", str.casefold).values()),
         reports=reports,
         trajectories=_trajectories(given, reports.get("output")),
         answers=not given("no-answers"),

@@ -421,6 +421,12 @@ _BASELINE = (
 )
 
 _REPORTS = (
+    Option(
+        "by",
+        "show the figures for each value of this column of the dataset too",
+        metavar="COLUMN",
+        repeatable=True,
+    ),
     *(Option(report.option, report.help, metavar="FILE", is_path=True) for report in REPORTS),
     Option(
         "trajectories",

@@ -17,6 +17,7 @@ from ..escaping import dollars, escape_control_chars
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, Figure, SuiteResult
 from ..verdicts import EvalVerdict
+from .charts import Charts, charts_of
 from .formats import Conversations, Sections, no_sections
 from .highlights import OUTCOMES_SHOWN, figure_text, outcome_shown, row_name
 from .page_assets import FOLDER, script, style
@@ -49,6 +50,7 @@ class SuitePart:
     headlines: Sequence[Headline]
     outcomes: Sequence[tuple[str, int, float, float]]
     """Outcome, runs, and from where to how far it goes, in a bar of 100."""
+    charts: Sequence[Charts]
     row_of: dict[str, int]
     """The index of a row, by its name."""
 
@@ -163,6 +165,7 @@ def _part(view: SuiteView, suite: SuiteResult) -> SuitePart:
         view=view,
         headlines=list(_headlines(suite)),
         outcomes=list(_outcomes(suite)),
+        charts=charts_of(suite),
         row_of={row_name(row): row.row_index for row in suite.rows},
     )
 

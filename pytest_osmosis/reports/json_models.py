@@ -290,6 +290,22 @@ class Row(_Model):
     suite: str | None = None
 
 
+class ByValue(_Model):
+    """The rows that have one value in a column."""
+
+    value: str
+    row_indices: list[Whole]
+    total_runs: Whole
+    eval_fns: dict[str, EvalFnSummary]
+
+
+class ByColumn(_Model):
+    """The figures for each value of a column of the dataset (`--osmosis-by`)."""
+
+    column: str
+    values: list[ByValue]
+
+
 class Git(_Model):
     """The project's repository."""
 
@@ -314,6 +330,7 @@ class Suite(_Model):
     config: Config
     summary: Summary
     baseline: BaselineChanges | None = None
+    by: list[ByColumn] = Field(default_factory=list)
 
 
 class OtherModel(Suite):
@@ -334,6 +351,9 @@ class Report(_Model):
     gates: list[GateReport] = Field(default_factory=list)
     baseline: BaselineChanges | None = Field(
         default=None, description="of the one suite; with several, each has its own"
+    )
+    by: list[ByColumn] = Field(
+        default_factory=list, description="of the one suite; with several, each has its own"
     )
     baseline_models: list[OtherModel] = Field(default_factory=list)
     environment: Environment | None = None

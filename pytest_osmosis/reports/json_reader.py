@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from ..analysis.aggregate import aggregate
+from ..analysis.breakdown import breakdown_of
 from ..run_result import RUN_FIELDS, RunResult, SuiteInfo, passes
 from ..suite_results import EvalResult, SuiteResult, Usage
 from ..verdicts import GateResult, Interval
@@ -179,6 +180,13 @@ def _suite(
         repeated=Usage(**summary.repeated.model_dump()),
         verdict=summary.verdict,
         rows=tuple(replace(row, digest=digests[row.row_index]) for row in suite.rows),
+        breakdowns=tuple(
+            breakdown_of(
+                suite, saved.column, {each.value: each.row_indices for each in saved.values}
+            )
+            for saved in part.by
+            if figures
+        ),
     )
 
 

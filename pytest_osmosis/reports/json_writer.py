@@ -17,7 +17,7 @@ from typing import Any
 from ..analysis.metrics import definition_of
 from ..run_result import RunResult
 from ..storage.atomic_write import write_whole
-from ..suite_results import EvalResult, FunctionResult, RowResult, SuiteResult, Usage
+from ..suite_results import Breakdown, EvalResult, FunctionResult, RowResult, SuiteResult, Usage
 from ..verdicts import BaselineReport, Change, Comparison, Difference, GateResult, Interval
 from .formats import Sections, no_sections
 
@@ -88,6 +88,7 @@ def document_of(result: EvalResult) -> Fields:
         "suites": suites if several else [],
         "gates": [_gate(verdict, suite) for suite in result.suites for verdict in suite.verdicts],
         "baseline": None if several else suites[0]["baseline"],
+        "by": [] if several else suites[0]["by"],
         "baseline_models": [_other_model(each, result) for each in others if each is not None],
         "environment": dict(result.environment) or None,
     }
@@ -99,7 +100,21 @@ def _suite(suite: SuiteResult, result: EvalResult) -> Fields:
         "config": _config(suite),
         "summary": _summary(suite, result),
         "baseline": None if suite.baseline is None else _baseline(suite.baseline),
+        "by": [_by_column(each) for each in suite.breakdowns],
     }
+
+
+def _by_column(found: Breakdown) -> Fields:
+    values = [
+        {
+            "value": each.value,
+            "row_indices": list(each.row_indices),
+            "total_runs": each.finished,
+            "eval_fns": {function.name: _function(function) for function in each.functions},
+        }
+        for each in found.values
+    ]
+    return {"column": found.column, "values": values}
 
 
 def _other_model(suite: SuiteResult, result: EvalResult) -> Fields:

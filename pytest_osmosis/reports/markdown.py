@@ -100,6 +100,12 @@ def _suite(suite: SuiteView, *, titled: bool, rows: bool) -> Iterator[str]:
     if suite.table.rows:
         yield from table(suite.table)
         yield ""
+    for each in suite.by:
+        yield from [f"#### {escaped(each.title[0].upper() + each.title[1:])}", ""]
+        yield from table(each.table)
+        if each.left_out:
+            yield from ["", f"and {counted(each.left_out, 'more value')}"]
+        yield ""
     yield from (f"- {escaped(fact)}" for fact in suite.facts)
     yield from _baseline(suite)
     if rows:

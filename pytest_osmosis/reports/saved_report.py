@@ -15,6 +15,7 @@ from osmosis_ai.secret import mask_everywhere
 from osmosis_ai.secret_variables import secret_variables
 
 from ..analysis.aggregate import CONFIDENCE, aggregate
+from ..analysis.breakdown import breakdowns_of
 from ..dataset.columns import mapping_of
 from ..dataset.dataset import load_dataset
 from ..dataset.errors import DatasetError
@@ -66,6 +67,7 @@ def _judged(suite: SuiteResult, report: Report, said: SavedConversations) -> Sui
         functions=aggregate(
             suite.info, suite.runs, selected=suite.selected, confidence=level
         ).functions,
+        breakdowns=breakdowns_of(suite, suite.breakdowns, confidence=level),
         baseline=None if changes is None else _baseline(changes),
     )
 

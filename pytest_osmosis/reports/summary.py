@@ -23,7 +23,7 @@ from .highlights import (
     row_name,
     some_error_kinds,
 )
-from .tables import Candidates, Table, candidates, figures
+from .tables import Candidates, Table, by_columns, candidates, figures
 from .text_table import table, wrapped
 from .view import (
     Against,
@@ -134,6 +134,12 @@ def _suite(suite: SuiteResult, width: int, *, titled: bool, counts: bool = True)
         yield suite.info.name
     if suite.functions and suite.finished:
         yield from _table(figures(suite), width)
+        yield ""
+    for found in by_columns(suite):
+        yield from _wrapped(found.title, width)
+        yield from _table(found.table, width)
+        if found.left_out:
+            yield f"and {counted(found.left_out, 'more value')}"
         yield ""
     if suite.verdicts:
         yield from _gates(suite.verdicts, width)

@@ -9,10 +9,13 @@ from statistics import median
 from ..analysis.aggregate import CONFIDENCE
 from ..analysis.metrics import METRICS, Metric
 from ..analysis.statistics.estimators import reported_ks
-from ..escaping import dollars, p_value
-from ..suite_results import EvalResult, FunctionResult, SuiteResult
+from ..escaping import dollars, escape_control_chars, p_value, shortened
+from ..suite_results import Breakdown, EvalResult, FunctionResult, SuiteResult
 from ..verdicts import BaselineReport, Interval
 from .highlights import figure_text
+
+VALUES_SHOWN = 20
+"""Values of a column in a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,49 @@ def span(interval: Interval | None, *, signed: bool = False) -> str:
         return ""
     sign = "+" if signed else ""
     return f"{figure_text(interval.low, sign)} .. {figure_text(interval.high, sign)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTable:
+    """The figures of one eval function by the values of a column."""
+
+    title: str
+    table: Table
+    left_out: int
+    """Values that are not in the table."""
+    column: str
+    values: Sequence[str]
+    """The value that each row of the table is of, whole."""
+
+
+def by_columns(suite: SuiteResult) -> list[ColumnTable]:
+    """Return a table for each column and eval function."""
+    return [
+        _column_table(found, function, suite)
+        for found in suite.breakdowns
+        for function in suite.functions
+    ]
+
+
+def _column_table(found: Breakdown, function: FunctionResult, suite: SuiteResult) -> ColumnTable:
+    metrics, values = figure_metrics(suite), found.values[:VALUES_SHOWN]
+    title = f"by {found.column}"
+    rows = []
+    for value in values:
+        own = next((each for each in value.functions if each.name == function.name), None)
+        cells = figure_cells(own, metrics, value.finished)
+        rows.append([_short(value.value), str(len(value.row_indices)), *cells])
+    return ColumnTable(
+        title if len(suite.functions) == 1 else f"{function.name} {title}",
+        Table([_short(found.column), "rows", *figure_titles([function], metrics)], rows),
+        len(found.values) - len(values),
+        found.column,
+        [each.value for each in values],
+    )
+
+
+def _short(text: str) -> str:
+    return shortened(" ".join(escape_control_chars(text).split()) or '""')
 
 
 @dataclass(frozen=True, slots=True)

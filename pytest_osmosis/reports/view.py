@@ -30,7 +30,9 @@ from .highlights import (
 )
 from .tables import (
     Candidates,
+    ColumnTable,
     Table,
+    by_columns,
     candidates,
     figures,
     interval_title,
@@ -95,6 +97,8 @@ class SuiteView:
     facts: Sequence[str]
     """Tokens, cost, errors and what is missing; a sentence each."""
     table: Table
+    by: Sequence[ColumnTable]
+    """The figures by the values of columns."""
     verdicts: Sequence[tuple[GateOutcome, str, str]]
     """Outcome, gate, sentence."""
     baseline: str
@@ -181,6 +185,7 @@ def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
         subject=_subject(suite),
         facts=facts(suite),
         table=figures(suite),
+        by=by_columns(suite),
         verdicts=[
             (verdict.outcome, verdict.gate, verdict.sentence()) for verdict in suite.verdicts
         ],

@@ -216,7 +216,7 @@ class Recorder:
         self._store.flush()
         gathered = self._aggregated()
         self._guard(session, gathered)
-        self.result = self._gates.evaluated(gathered)
+        self.result = self._with_breakdowns(self._gates.evaluated(gathered))
         self._gates.settle(session, self.result, self._outputs.explained)
         self.result = self._with_verdicts(self.result)
         for suite in self.result.suites:
@@ -320,6 +320,20 @@ class Recorder:
         duration_ms = whole_ms((time.monotonic() - self._started) * 1000.0)
         return EvalResult(
             suites, duration_ms, self._halted, self._interrupted, environment=self._environment
+        )
+
+    def _with_breakdowns(self, result: EvalResult) -> EvalResult:
+        """The result with its figures by the columns that were asked for."""
+        columns = self._session.by
+        if not columns:
+            return result
+        from ..analysis.aggregate import CONFIDENCE
+        from ..analysis.breakdown import broken_down
+
+        level = self._session.deciding.confidence or CONFIDENCE
+        suites = self._with_row_data(result).suites
+        return replace(
+            result, suites=tuple(broken_down(each, columns, confidence=level) for each in suites)
         )
 
     def _guard(self, session: pytest.Session, result: EvalResult) -> None:

@@ -95,6 +95,7 @@ def test_the_examples_page_can_be_sorted_filtered_and_read(example, open_page):
     page = ready(open_page(example, viewport=DESK))
     assert "1 of 1 gate passed" in page.inner_text("h1")
     assert page.inner_text(".outcomes .value") == "91 passed 9 below"
+    assert page.locator("svg[role=img], svg[role=group]").count() == 2  # no scores: they are 0 or 1
     assert names(page)[:3] == ["row-19", "row-15", "row-3"]  # the worst first
     assert (len(names(page)), names(page)[-1]) == (20, "row-17")
     assert page.evaluate("document.querySelector('#runs').offsetTop") < 250
@@ -318,19 +319,24 @@ def test_columns_and_eval_functions_are_filters_too(tmp_path, open_page):
     assert page.url.endswith("#2/row-0/run-0")
 
 
-def test_what_is_chosen_is_in_the_address(tmp_path, open_page, violations):
+def test_what_is_chosen_is_in_the_address_and_bars_choose(tmp_path, open_page, violations):
     suite = with_rows(suite_of([[0.1, 0.2, 1.0], [1.0, 1.0, 1.0], [0.9, 0.1, 0.1]]))
     asked = {"temperature": 0.7, "seed": 11, "max_turns": 10, "map": ["a=id", "b=user_prompt"]}
     suite = replace(suite, info=replace(suite.info, settings=asked))
     path = tmp_path / "page.html"
     html.write(result_of(suite), path)
-    page = ready(open_page(f"{path.as_uri()}#runs?outcome=failed&column=0&value=2", viewport=DESK))
+    page = ready(open_page(f"{path.as_uri()}#runs?outcome=failed&by=level&value=2", viewport=DESK))
     assert (names(page), count(page)) == (["row-2"], "3 of 9 runs, 1 of 3 rows")
     assert page.input_value("#outcome") == "failed"
-    assert violations(page) == []
     page.goto(f"{path.as_uri()}#more")
     page.reload()
-    assert count(ready(page)) == "9 of 9 runs, 3 of 3 rows"
+    ready(page).click(".chart a[aria-label='0.1: 3 runs']")
+    assert (names(page), count(page)) == (["row-0[run-0]", "row-2"], "3 of 9 runs, 2 of 3 rows")
+    assert violations(page) == []
+    page.click("#chips button")
+    assert count(page) == "9 of 9 runs, 3 of 3 rows"
+    page.click(".chart a[aria-label='0: 1 row']")
+    assert names(page) == ["row-2"]
     page.click(".outcomes a:has-text('passed')")
     assert names(page) == ["row-0[run-2]", "row-1"]
     page.click("[data-sort=question]")

@@ -236,7 +236,7 @@ agent_loop = Talker()
 """
 REPORTS = (
     "--osmosis-markdown=out.md", "--osmosis-html=out.html", "--osmosis-runs-table=out.csv",
-    "--junitxml=out.xml", "--osmosis-debug-dir=debug", "-rA", "-l",
+    "--junitxml=out.xml", "--osmosis-by=secret", "--osmosis-debug-dir=debug", "-rA", "-l",
     "-Wdefault", "--log-level=DEBUG",
 )  # fmt: skip
 

@@ -12,6 +12,7 @@ export function anything(suite) {
     column: -1,
     value: null,
     each: false,
+    bar: "",
     sort: suite?.baseline ? "change" : "passed",
     down: false,
   };
@@ -33,6 +34,7 @@ export function wishOf(params, suite) {
     if (text === null) continue;
     wish[name] = typeof first === "boolean" ? text === "yes" : typeof first === "number" ? Number(text) : text;
   }
+  if (params.has("by")) wish.column = suite.columns.indexOf(params.get("by"));
   if (!(wish.column in suite.columns)) [wish.column, wish.value] = [-1, null];
   if (!suite.functions.includes(wish.function)) wish.function = "";
   if (!keyOf(wish.sort, suite)) wish.sort = anything(suite).sort;
@@ -55,6 +57,11 @@ export function selected(suite, wish) {
 
 function rowFits(suite, row, wish) {
   if (["regressed", "improved", "changed"].includes(wish.outcome) && !suite[wish.outcome].has(row.index)) return false;
+  const [kind, name, low, high] = barOf(wish.bar);
+  if (kind === "passes") {
+    const passes = row.runs.filter((run) => outcomeOf(run, suite, name) === "passed").length;
+    if (passes < low || passes > high) return false;
+  }
   return wish.column < 0 || wish.value === null || (row.values?.[wish.column] ?? "") === wish.value;
 }
 
@@ -63,9 +70,18 @@ function runFits(suite, run, words, wish) {
   if (OUTCOMES.includes(wish.outcome) && outcome !== wish.outcome) return false;
   if (wish.outcome === "not passed" && ["passed", ""].includes(outcome)) return false;
   if (JUDGED.some(([word]) => word === wish.outcome) && !isJudged(run, wish.outcome)) return false;
+  const [kind, name, low, high] = barOf(wish.bar);
+  if (kind === "score" && !(run.scores[name] >= low && run.scores[name] <= high)) return false;
   return words.every(
     (word) => run.low.includes(word) || (wish.said && run.said?.includes(word)),
   );
+}
+
+/** The parts of the bar of a chart that is chosen: what it counts, of which function, from, to. */
+export function barOf(text) {
+  const [kind, ...rest] = text.split(":");
+  const [low, high] = rest.splice(-2).map(Number);
+  return [kind, rest.join(":"), low, high];
 }
 
 /** The run that stands for a line: the first that did not pass. */

@@ -5,10 +5,10 @@ import { hideRun, showRun } from "./detail.js";
 import { JUDGED, readJudgements } from "./judge.js";
 import { compared } from "./diff.js";
 import { isSearchable, readSaid } from "./said.js";
-import { anything, paramsOf, selected, shownRun, wishOf } from "./filter.js";
+import { anything, barOf, paramsOf, selected, shownRun, wishOf } from "./filter.js";
 import { Table } from "./table.js";
 import { startEditor } from "./editor.js";
-import { copied, el, visible } from "./text.js";
+import { button, copied, el, visible } from "./text.js";
 import { startTheme, switchTheme } from "./theme.js";
 
 const VALUES = 500;
@@ -39,8 +39,22 @@ function refresh() {
       : `, ${new Set(items.map((item) => item.row)).size} of ${suite.rows.length} rows`;
   by("count").textContent =
     `${runs.toLocaleString("en")} of ${all.toLocaleString("en")} runs${rows}`;
+  offerBar();
   clearTimeout(writing);
   writing = setTimeout(writeAddress, 200);
+}
+
+/** The bar of a chart that is chosen, to be left again. */
+function offerBar() {
+  const [kind, name, low, high] = barOf(wish.bar);
+  by("chips").hidden = !wish.bar;
+  const range = low === high ? String(low) : `${low} .. ${high}`;
+  const what = kind === "score" ? `score of ${name}: ${range}` : `runs that pass ${name}: ${range}`;
+  const leave = button(`${what} ✕`, "All scores again", () => {
+    wish = { ...wish, bar: "" };
+    refresh();
+  });
+  by("chips").replaceChildren(leave);
 }
 
 // ---- what is wanted

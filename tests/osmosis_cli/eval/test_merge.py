@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from osmosis_cli.main import cli
 from pytest_osmosis.analysis.aggregate import aggregate
+from pytest_osmosis.analysis.breakdown import breakdown_of
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.score_table import score_table_of
@@ -98,6 +99,20 @@ def test_conversations_are_joined_and_none_of_another_report_stays():
     Path("s2.trajectories.jsonl").mkdir()
     done = merge(*names)
     assert "s2.trajectories.jsonl: cannot be read: Is a directory" in done.output
+
+
+def test_figures_by_a_column_are_those_of_the_rows_of_all_shards():
+    def by_level(suite: SuiteResult) -> SuiteResult:
+        levels = {0: ["a"], 1: ["b"], 2: ["a"], 3: ["b"]}
+        rows_of = {
+            name: [row.row_index for row in suite.rows if name in levels.get(row.row_index, ["a"])]
+            for name in ("a", "b")
+        }
+        return replace(suite, breakdowns=(breakdown_of(suite, "level", rows_of),))
+
+    merge(*(write(f"s{i}.json", by_level(shard(i, 2))) for i in (1, 2)))
+    [merged] = read_result(Path("whole.json")).suites
+    assert merged.breakdowns == by_level(merged).breakdowns
 
 
 def test_it_has_the_environment_and_the_longest_time():

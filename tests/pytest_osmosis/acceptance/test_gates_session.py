@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from osmosis_cli.eval.viewer.library import Library
 from osmosis_cli.main import cli
+from pytest_osmosis.reports.charts import charts_of
 from pytest_osmosis.reports.highlights import outcome_shown
 from pytest_osmosis.reports.view import view_of
 from tests.support.endpoints import Ask, error_reply
@@ -289,6 +290,9 @@ def test_it_is_that_of_the_exit_status(
     library = Library(project.path)
     suite = library.view(library.entries()[0]).result.suites[0]
     assert [outcome_shown(run, suite) for run in suite.runs] == ["passed"] * 2 + ["below"] * 2
+    [chart] = charts_of(suite)
+    assert chart.scores is not None
+    assert [bar.state for bar in chart.scores.bars] == ["below", "passed"]
 
 
 def test_a_session_that_the_endpoint_stopped_is_unfinished_though_its_gate_has_passed(

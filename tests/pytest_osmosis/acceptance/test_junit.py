@@ -7,6 +7,7 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from tests.support.endpoints import completion, error_reply
+from tests.support.modes import each_mode
 from tests.support.project import AGENT, Project
 
 
@@ -100,3 +101,28 @@ def test_every_family_is_written_without_a_warning(project: Project) -> None:
     assert session.outcomes == {"passed": 1}
     [suite] = session.junit.iter("testsuite")
     assert "osmosis_model" in dict(properties(suite))
+
+
+@pytest.mark.slow
+@each_mode
+def test_summary_and_reports_have_a_table_by_the_column(project: Project, workers: int) -> None:
+    project.write("pytest.ini", "[pytest]\nosmosis_by = Level\n")
+    told = [("a", 2), ("b", 1), ("wrong", 2)]
+    project.rows(
+        *({"user_prompt": row, "ground_truth": row[:1], "level": level} for row, level in told)
+    )
+    reports = ("--osmosis-markdown=out.md", "--osmosis-html=out.html")
+    session = project.run(*reports, n="2", workers=workers)
+    [found] = session.report["by"]
+    assert found["column"] == "level"
+    figures = {
+        value["value"]: (value["row_indices"], value["eval_fns"]["rewards:exact"]["pass_at_1"])
+        for value in found["values"]
+    }
+    assert figures == {"1": ([1], 1.0), "2": ([0, 2], 0.5)}
+    lines = session.section("osmosis summary")
+    header, one, two = lines[lines.index("by level") + 1 :][:3]
+    assert header.split()[:3] == ["level", "rows", "mean"]
+    assert (one.split()[:3], two.split()[:3]) == (["1", "1", "1.000"], ["2", "2", "0.500"])
+    assert "#### By level" in (project.path / "out.md").read_text()
+    assert "<h4>by level</h4>" in (project.path / "out.html").read_text()

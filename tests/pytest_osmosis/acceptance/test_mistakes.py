@@ -78,6 +78,11 @@ WRONG: list[tuple[Given, str]] = [
     (["--osmosis-rows=@"], "--osmosis-rows '@': expected a JSON report behind the @, such as"),
     (["--osmosis-rows=@no.json"], "no.json: cannot be read: No such file or directory"),
     (["--osmosis-rows=@data.jsonl"], "data.jsonl: not a JSON report: "),
+    (
+        ["--osmosis-by=levl"],
+        "--osmosis-by 'levl': data.jsonl: the data have no column 'levl', "
+        "only ground_truth, level, system_prompt, user_prompt; did you mean 'level'?",
+    ),
     ({"shard": "4/3"}, "expected I/K, such as 2/4 for the second of four shards"),
     ({"shard": "a/b"}, "expected I/K, such as 2/4 for the second of four shards"),
     (["--osmosis-system-prompt-file=no.txt"], "no.txt': No such file"),

@@ -15,6 +15,7 @@ from osmosis_ai.messages import text_of
 from osmosis_cli.eval.viewer.pages import beside
 from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.reports import html, page_assets
+from pytest_osmosis.reports.charts import charts_of
 from pytest_osmosis.reports.formats import no_sections
 from pytest_osmosis.reports.page_data import packed
 from pytest_osmosis.run_result import RolloutRecord, RunId
@@ -200,6 +201,38 @@ def test_what_a_run_took_is_of_the_runs_that_say_it():
     runs = runs[:2]
     text = rendered(result_of(aggregate(info(n=2), runs, selected=2))).text
     assert "0.95 s" in text and "longest 1.45 s" in text
+
+
+def test_charts_say_in_words_what_they_show():
+    [chart] = charts_of(suite_of([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]))
+    assert chart.scores is None  # the table of figures says it
+    [chart] = charts_of(suite_of([[1.0, 0.5, 1.0], [1.0, 1.0, 1.0]]))
+    assert chart.scores is not None and chart.rows is not None and chart.curve is not None
+    assert chart.scores.summary == "1 run at 0.5, 5 runs at 1"
+    assert [bar.state for bar in chart.scores.bars] == ["failed", "passed"]
+    assert chart.rows.summary == "1 row passed 2 of 3 times, 1 row passed 3 of 3 times"
+    assert [line.name for line in chart.curve.lines] == ["pass@k", "pass^k"]
+    assert chart.curve.summary.startswith("pass@1 0.833")
+
+
+def test_many_different_scores_are_put_into_bars_of_equal_width():
+    [chart] = charts_of(suite_of([[number / 99] for number in range(100)]))
+    assert chart.scores is not None and chart.rows is None and chart.curve is None
+    assert [bar.count for bar in chart.scores.bars] == [5] * 20
+    assert chart.scores.bars[0].label == "0" and chart.scores.bars[-1].label == "1"
+    assert not charts_of(suite_of([["503"]]))
+    assert charts_of(suite_of([[1.5e308, -1.5e308, *map(float, range(30))]]))
+
+
+def test_rows_of_many_runs_share_bars_but_for_none_and_all_passed():
+    scores = [[0.0] * 100, [1.0] * 100, [1.0] * 99 + [0.0], [1.0] * 2 + [0.0] * 98]
+    [chart] = charts_of(suite_of(scores))
+    assert chart.rows is not None
+    assert chart.rows.summary == (
+        "1 row passed 0 of 100 times, 1 row passed 1 .. 3 of 100 times, "
+        "1 row passed 97 .. 99 of 100 times, 1 row passed 100 of 100 times"
+    )
+    assert sum(bar.count for bar in chart.rows.bars) == 4
 
 
 def test_it_says_where_it_ran_and_survives_half_characters(tmp_path: Path):
