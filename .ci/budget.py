@@ -15,8 +15,8 @@ MOST = {
     "osmosis_cli": 9_005,
     "osmosis_executors": 2_021,
     "osmosis_platform": 11_211,
-    "pytest_osmosis": 27_107,
-    "tests": 57_084,
+    "pytest_osmosis": 27_120,
+    "tests": 57_103,
 }
 
 

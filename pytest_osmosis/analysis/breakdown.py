@@ -92,7 +92,7 @@ def _by_column(suite: SuiteResult, name: str, confidence: float | None) -> Break
         cells = {**{each: getattr(row.data, each) for each in NAMED}, **row.data.columns}
         if (column := _match(name, cells)) is not None:
             titles.add(column)
-        rows_of[_written(None if column is None else cells[column])].append(row.row_index)
+        rows_of[written(None if column is None else cells[column])].append(row.row_index)
     return breakdown_of(suite, min(titles), rows_of, confidence=confidence) if titles else None
 
 
@@ -103,7 +103,7 @@ def _match(name: str, columns: Collection[str]) -> str | None:
     return next((each for each in columns if each.casefold() == name.casefold()), None)
 
 
-def _written(value: object) -> str:
+def written(value: object) -> str:
     """A value of the dataset as JSON has it; texts without quotes."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]

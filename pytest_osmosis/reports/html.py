@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from ..analysis.breakdown import written
 from ..escaping import dollars, escape_control_chars
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, Figure, SuiteResult
@@ -21,8 +22,8 @@ from .charts import Charts, charts_of
 from .formats import Conversations, Sections, no_sections
 from .highlights import OUTCOMES_SHOWN, figure_text, outcome_shown, row_name
 from .page_assets import FOLDER, script, style
-from .page_data import Packed, compressed, packed, places_json, suites_json
-from .tables import span
+from .page_data import Packed, columns_of, compressed, packed, places_json, suites_json, value_text
+from .tables import ColumnTable, span
 from .view import SuiteView, View, view_of
 
 PAGE_SIZE = 14_500_000
@@ -51,6 +52,8 @@ class SuitePart:
     outcomes: Sequence[tuple[str, int, float, float]]
     """Outcome, runs, and from where to how far it goes, in a bar of 100."""
     charts: Sequence[Charts]
+    by: Sequence[tuple[ColumnTable, Sequence[str | None]]]
+    """Figures by a column, and by what text the page chooses the rows of each value, if it can."""
     row_of: dict[str, int]
     """The index of a row, by its name."""
 
@@ -166,8 +169,17 @@ def _part(view: SuiteView, suite: SuiteResult) -> SuitePart:
         headlines=list(_headlines(suite)),
         outcomes=list(_outcomes(suite)),
         charts=charts_of(suite),
+        by=[(each, _choices(each, suite)) for each in view.by],
         row_of={row_name(row): row.row_index for row in suite.rows},
     )
+
+
+def _choices(table: ColumnTable, suite: SuiteResult) -> list[str | None]:
+    column = table.column
+    has_column = column in columns_of(suite)
+    cells = [row.data.columns.get(column) for row in suite.rows if row.data and has_column]
+    texts = {written(cell): value_text(cell) for cell in cells}
+    return [texts.get(value) for value in table.values]
 
 
 def _headlines(suite: SuiteResult) -> Iterator[Headline]:

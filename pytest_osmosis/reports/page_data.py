@@ -52,7 +52,7 @@ def places_json(result: EvalResult, places: Places) -> str:
 
 
 def _suite(suite: SuiteResult) -> str:
-    columns = _columns(suite)
+    columns = columns_of(suite)
     info = suite.info
     index_of = {row_name(row): row.row_index for row in suite.rows}
     there = suite.baseline_model_result
@@ -103,7 +103,8 @@ def _suite(suite: SuiteResult) -> str:
     return f'{encode(fields)[:-1]},"rows":[{rows}]}}'
 
 
-def _columns(suite: SuiteResult) -> list[str]:
+def columns_of(suite: SuiteResult) -> list[str]:
+    """Return the columns of the dataset that the page chooses rows by."""
     names = dict.fromkeys(name for row in suite.rows if row.data for name in row.data.columns)
     return list(names)[:COLUMNS]
 
@@ -153,7 +154,7 @@ def _row(
         fields["question"] = _cut(data.user_prompt, TEXT_LIMIT)
         fields["truth"] = None if data.ground_truth is None else _cut(data.ground_truth, TEXT_LIMIT)
         if columns:
-            fields["values"] = [_value(data.columns.get(name)) for name in columns]
+            fields["values"] = [value_text(data.columns.get(name)) for name in columns]
     runs = ",".join(_run(run, suite) for run in row.runs)
     before = (
         ",".join(_run(run, suite) for run in other.runs)
@@ -177,7 +178,7 @@ def _run(run: RunResult, suite: SuiteResult) -> str:
     return f'{run.to_json()[:-1]},"outcome":"{outcome_shown(run, suite)}"}}'
 
 
-def _value(value: str | float | bool | None) -> str:
+def value_text(value: str | float | bool | None) -> str:
     """Return a value of a column as text: two that read alike are one to filter by."""
     if value is None:
         return ""

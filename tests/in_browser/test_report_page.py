@@ -20,6 +20,7 @@ from osmosis_cli.eval.viewer.library import Library, key_of
 from osmosis_cli.eval.viewer.pages import beside
 from osmosis_cli.eval.viewer.server import Viewer
 from pytest_osmosis.analysis.aggregate import aggregate
+from pytest_osmosis.analysis.breakdown import broken_down
 from pytest_osmosis.reports import html
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
 from pytest_osmosis.suite_results import EvalResult, RowData, SuiteResult
@@ -324,7 +325,7 @@ def test_what_is_chosen_is_in_the_address_and_bars_choose(tmp_path, open_page, v
     asked = {"temperature": 0.7, "seed": 11, "max_turns": 10, "map": ["a=id", "b=user_prompt"]}
     suite = replace(suite, info=replace(suite.info, settings=asked))
     path = tmp_path / "page.html"
-    html.write(result_of(suite), path)
+    html.write(result_of(broken_down(suite, ["level"], confidence=None)), path)
     page = ready(open_page(f"{path.as_uri()}#runs?outcome=failed&by=level&value=2", viewport=DESK))
     assert (names(page), count(page)) == (["row-2"], "3 of 9 runs, 1 of 3 rows")
     assert page.input_value("#outcome") == "failed"
@@ -335,6 +336,8 @@ def test_what_is_chosen_is_in_the_address_and_bars_choose(tmp_path, open_page, v
     assert violations(page) == []
     page.click("#chips button")
     assert count(page) == "9 of 9 runs, 3 of 3 rows"
+    page.click("#breakdown .figures a code:text-is('1')")
+    assert names(page) == ["row-1"]
     page.click(".chart a[aria-label='0: 1 row']")
     assert names(page) == ["row-2"]
     page.click(".outcomes a:has-text('passed')")

@@ -14,6 +14,7 @@ import pytest
 from osmosis_ai.messages import text_of
 from osmosis_cli.eval.viewer.pages import beside
 from pytest_osmosis.analysis.aggregate import aggregate
+from pytest_osmosis.analysis.breakdown import broken_down
 from pytest_osmosis.reports import html, page_assets
 from pytest_osmosis.reports.charts import charts_of
 from pytest_osmosis.reports.formats import no_sections
@@ -233,6 +234,21 @@ def test_rows_of_many_runs_share_bars_but_for_none_and_all_passed():
         "1 row passed 97 .. 99 of 100 times, 1 row passed 100 of 100 times"
     )
     assert sum(bar.count for bar in chart.rows.bars) == 4
+
+
+def test_a_value_of_a_column_is_a_link_where_the_page_can_choose_its_rows():
+    suite = suite_of([[1.0], [0.0], [0.0]])
+    levels = ("a b", None, "c" * 500)
+    data = [RowData("q", "391", {"level": level}) for level in levels]
+    rows = tuple(replace(row, data=data[row.row_index]) for row in suite.rows)
+    columns = ["level", "ground_truth"]
+    suite = broken_down(replace(suite, rows=rows), columns, confidence=None)
+    text = html.render(result_of(suite))
+    assert "<h4>by ground_truth</h4>" in text
+    links = re.findall(r'href="#runs\?suite=1&amp;by=(\w+)&amp;value=(.*?)"', text)
+    assert [(name, value[:3]) for name, value in links] == [
+        ("level", "a+b"), ("level", ""), ("level", "ccc"),
+    ]  # fmt: skip
 
 
 def test_it_says_where_it_ran_and_survives_half_characters(tmp_path: Path):
