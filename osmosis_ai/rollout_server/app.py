@@ -10,7 +10,7 @@ import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -70,6 +70,8 @@ class ServedApp(ABC):
         return self._routes
 
     async def _live(self, receive: Receive, send: Send) -> None:
+        from asyncio import CancelledError
+
         await receive()
         running = self.lifespan()
         try:
@@ -79,7 +81,8 @@ class ServedApp(ABC):
             await send({"type": "lifespan.startup.failed", "message": message})
             return
         await send({"type": "lifespan.startup.complete"})
-        await receive()
+        with suppress(CancelledError):  # two signals at once: the server says no more
+            await receive()
         await running.__aexit__(None, None, None)
         await send({"type": "lifespan.shutdown.complete"})
 

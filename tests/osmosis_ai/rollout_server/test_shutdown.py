@@ -150,3 +150,25 @@ def test_sigint_ends_an_idle_server_at_once(tmp_path: Path):
         found.running.send_signal(signal.SIGINT)
         assert found.running.wait(60) == 130
         assert "Traceback" not in found.log.read_text()
+
+
+def test_a_server_that_is_ended_by_two_signals_says_nothing_of_a_cancelled_task():
+    app = create_app(Asking(), settings=ServerSettings(local=True), api_key=KEY)
+    sent: list[str] = []
+
+    async def end_while_it_waits() -> None:
+        coming: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+        coming.put_nowait({"type": "lifespan.startup"})
+        has_started = asyncio.Event()
+
+        async def send(message: Any) -> None:
+            sent.append(message["type"])
+            has_started.set()
+
+        living = asyncio.ensure_future(app({"type": "lifespan"}, coming.get, send))
+        await has_started.wait()
+        living.cancel()  # as the second signal does
+        await living
+
+    asyncio.run(end_while_it_waits())
+    assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
