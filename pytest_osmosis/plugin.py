@@ -130,8 +130,8 @@ def pytest_pycollect_makeitem(
     case = getattr(sys.modules.get("unittest"), "TestCase", None)
     if isclass(obj) and case in obj.__mro__:
         if any(_is_marked(collector, each) for each in (obj, *vars(obj).values())):
-            told = "unittest runs the tests of a TestCase itself: mark a function, or another class"
-            pytest.fail(f"{obj.__name__}: {told}", pytrace=False)
+            hint = "unittest runs the tests of a TestCase itself: mark a function, or another class"
+            pytest.fail(f"{obj.__name__}: {hint}", pytrace=False)
     elif evaluation_of(collector.config) is None and _is_marked(collector, obj):
         from .distributed.processes import is_worker
         from .session.selection import begins_with_marked
@@ -271,8 +271,8 @@ def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pyte
     if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and evaluation_of(config) is None:
         given = reader.OptionReader(config)
         if given.raw("agent") is not None and given.raw("data") is None:
-            told = 'add osmosis_data = "questions.jsonl" to the ini file, or mark a test: @osmosis'
-            terminalreporter.write_line(f"osmosis: an agent alone evaluates nothing: {told}")
+            hint = 'add osmosis_data = "questions.jsonl" to the ini file, or mark a test: @osmosis'
+            terminalreporter.write_line(f"osmosis: an agent alone evaluates nothing: {hint}")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
