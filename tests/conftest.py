@@ -46,7 +46,6 @@ pytest_plugins = [
     "pytester",
     "tests.support.platform_database",
     "tests.support.platform_server",
-    "tests.support.quick_sessions",
 ]
 
 FOREIGN = ("OSMOSIS_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "LITELLM_", "PYTEST_XDIST_", "GITHUB_")
