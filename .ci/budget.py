@@ -16,7 +16,7 @@ MOST = {
     "osmosis_executors": 2_021,
     "osmosis_platform": 11_211,
     "pytest_osmosis": 27_120,
-    "tests": 57_009,
+    "tests": 57_010,
 }
 
 

@@ -220,7 +220,8 @@ def test_an_interrupt_raised_by_an_agent_interrupts_the_session_once(project: Pr
     assert signal.getsignal(signal.SIGINT) is handler
     assert session.ret == 2
     assert session.report["summary"]["interrupted"] == "SIGINT"
-    assert [run["error"] for run in session.runs] == [None, "the agent raised KeyboardInterrupt"]
+    errors = [run["error"] for run in session.runs]  # the third may have ended meanwhile
+    assert errors[:2] == [None, "the agent raised KeyboardInterrupt"]
     kept = (project.path / "out.trajectories.jsonl").read_text()
     assert "agent.py" in kept and kept.count("raise KeyboardInterrupt") == 1  # the agent's frames
     assert "Traceback" not in session.out + session.err
