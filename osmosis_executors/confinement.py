@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .job import Job, JobLimits, RunAs
 
-NAME = "{name}"
-"""A word of the wrapper that holds it is repeated for each variable of the program."""
 PLACES = ("{data}", "{room}", "{environment}", "{folder}")
 """What stands for a folder in the wrapper."""
 _PLACEHOLDER = re.compile(r"(?<![${])\{[a-z_]+\}(?!\})")
@@ -32,7 +30,7 @@ class Confinement:
     def unknown_placeholders(self) -> list[str]:
         """What looks like a placeholder in the wrapper and would stay as it is."""
         found = _PLACEHOLDER.findall(" ".join(self.wrapper))
-        return sorted({*found} - {NAME, *PLACES})
+        return sorted({*found} - {*PLACES})
 
     @property
     def is_apart(self) -> bool:
@@ -41,19 +39,13 @@ class Confinement:
 
     def applied(self, job: Job, places: Mapping[str, Path]) -> Job:
         """Return the job so held; `{room}` and the like in the wrapper are these places."""
-        named = {f"{{{name}}}": str(path) for name, path in places.items()}
-        words = tuple(self._words(job, {**named, "{folder}": str(job.folder)}))
-        return replace(job, limits=self.limits, user=self.user, wrapper=words)
+        named = {**places, "folder": job.folder}
 
-    def _words(self, job: Job, places: Mapping[str, str]) -> Iterator[str]:
-        for word in self.wrapper:
-            text = word
-            for name, path in places.items():
-                text = text.replace(name, path)
-            if NAME in text:
-                yield from (text.replace(NAME, name) for name in sorted(job.environment))
-            else:
-                yield text
+        def filled(word: str) -> str:
+            return _PLACEHOLDER.sub(lambda found: str(named[found[0][1:-1]]), word)
+
+        words = tuple(map(filled, self.wrapper))
+        return replace(job, limits=self.limits, user=self.user, wrapper=words)
 
     def let_read(self, folder: Path) -> None:
         """Let the user's group list a folder, and read the files in it, which stay ours."""

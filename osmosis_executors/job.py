@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,7 +60,14 @@ class Job:
     user: RunAs | None = None
     """None: the user of this process."""
     wrapper: Sequence[str] = ()
-    """A command that is started with the words after its own, and runs them: the child is that."""
+    """A command that runs the words after its own, the launcher of the program; started in `/`,
+    without a variable of the program."""
+
+
+def own_path() -> str:
+    """Return the PATH of this process, without what leads from the folder of a program."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(filter(os.path.isabs, folders))
 
 
 PYTEST = ("-m", "pytest")

@@ -14,10 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO
 
-from .job import EvaluationJob, Job
+from .job import EvaluationJob, Job, own_path
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
-_OWN_VARIABLES = ("PATH", "SYSTEMROOT", "TMPDIR")
 _STOP_SLACK_S = 10.0
 
 
@@ -26,14 +25,13 @@ class LocalExecutor:
 
     def start(self, job: Job) -> LocalRun:
         """Start a program; raise OSError where none can be."""
-        own = {name: os.environ[name] for name in _OWN_VARIABLES if name in os.environ}
         with contextlib.ExitStack() as files:
             output = files.enter_context(_appending(job.output))
             errors = files.enter_context(_appending(job.errors)) if job.errors else output
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(_SUPERVISOR)],
                 cwd=job.folder,
-                env=own,
+                env={"PATH": own_path()},  # and of a command around the program
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=errors,
@@ -101,7 +99,8 @@ def _appending(path: Path) -> IO[bytes]:
 
 def _order(job: Job) -> bytes:
     order = {
-        "words": [*job.wrapper, *job.words],
+        "words": [*job.words],
+        "wrapper": [*job.wrapper],
         "folder": str(job.folder),
         "environment": dict(job.environment),
         "lock": None if job.lock is None else str(job.lock),

@@ -3,6 +3,9 @@
 Started as a script that needs the standard library alone. Its order is one line of JSON on stdin;
 after that stdin says, by staying open, that the process which wants the program is alive. A word
 before it is closed asks for the program's end; without one that process has died.
+
+A command around the program has the environment of this process, and no folder of the program. It
+starts this script again, with `launch`, which reads from stdin what the program alone is to have.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ _LIMITS = {
 _AFTER_XCPU_S = 2
 """Between the signal that says why and the kill."""
 CANNOT_START = 127
+LAUNCH = "launch"
 
 
 def main() -> int:
@@ -58,17 +62,27 @@ def _lock(path: str | None) -> None:
 def _start(order: dict[str, Any]) -> int:
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
     parent = os.getpid()
+    reading, writing = os.pipe()
     child = os.fork()  # of a process that has one thread
-    if child:
-        return child
-    _become(order, parent, libc)
+    if not child:
+        os.close(writing)
+        _become(order, reading, parent, libc)
+    os.close(reading)
+    threading.Thread(target=_tell, args=(writing, order), daemon=True).start()
+    return child
 
 
-def _become(order: dict[str, Any], parent: int, libc: Any) -> NoReturn:
-    words = order["words"]
+def _tell(writing: int, order: dict[str, Any]) -> None:
+    """Tell what is started by a command around it: no argument and no variable of that says so."""
+    with contextlib.suppress(BrokenPipeError), open(writing, "w", encoding="ascii") as file:
+        json.dump({name: order[name] for name in ("words", "folder", "environment")}, file)
+
+
+def _become(order: dict[str, Any], reading: int, parent: int, libc: Any) -> NoReturn:
+    wrapper = order["wrapper"]
     try:
         os.setsid()
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(reading if wrapper else os.open(os.devnull, os.O_RDONLY), 0)
         _limit(resource.RLIMIT_CORE, 0)
         for name, number in _LIMITS.items():
             if order["limits"].get(name) is not None:
@@ -81,13 +95,41 @@ def _become(order: dict[str, Any], parent: int, libc: Any) -> NoReturn:
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(CANNOT_START)
-        os.chdir(order["folder"])
-        os.execvpe(words[0], words, order["environment"])
     except (OSError, ValueError) as error:
-        message = f"cannot start {words[0]}: {getattr(error, 'strerror', None) or error}\n"
-        os.write(2, message.encode("utf-8", "replace"))
-    finally:
-        os._exit(CANNOT_START)
+        _cannot_start(order["words"], error)
+    if wrapper:
+        launcher = [sys.executable, "-I", "-S", os.path.abspath(__file__), LAUNCH]
+        _execute([*wrapper, *launcher], "/", dict(os.environ))
+    _execute(order["words"], order["folder"], order["environment"])
+
+
+def launch() -> NoReturn:
+    """Become the program that stdin tells of; it has no stdin itself."""
+    try:
+        told = json.load(sys.stdin)
+    except ValueError:
+        _cannot_start(["the program"], ValueError("the command around it has taken its stdin"))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    _execute(told["words"], told["folder"], told["environment"])
+
+
+def _execute(words: list[str], folder: str, environment: dict[str, str]) -> NoReturn:
+    """Become a program, with each signal as it is by default: Python ignores some."""
+    try:
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            with contextlib.suppress(OSError):  # of the C library's own
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        os.chdir(folder)
+        os.execvpe(words[0], words, environment)
+    except (OSError, ValueError) as error:
+        _cannot_start(words, error)
+
+
+def _cannot_start(words: list[str], error: Exception) -> NoReturn:
+    message = f"cannot start {words[0]}: {getattr(error, 'strerror', None) or error}\n"
+    os.write(2, message.encode("utf-8", "replace"))
+    os._exit(CANNOT_START)
 
 
 def _limit(number: int, wanted: int) -> None:
@@ -118,5 +160,7 @@ def _signal_group(child: int, number: int) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == [LAUNCH]:
+        launch()
     status = main()
     os._exit(status)

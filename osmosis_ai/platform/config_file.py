@@ -22,12 +22,12 @@ from . import workspace
 from .config_models import (
     ENV_NAME,
     MAX_ENV_BYTES,
-    RESERVED_PREFIX,
     SECRET_NAME,
     Rule,
     RunConfig,
     Section,
     broken_rule,
+    reserved,
 )
 from .toml_source import MAX_BYTES, KeyPath, TomlError, TomlSource
 
@@ -250,6 +250,8 @@ def _name_problems(source: TomlSource) -> Iterator[Problem]:
         key = f"secrets.required: {_secret_name(name, number)}"
         if not SECRET_NAME.fullmatch(name):
             yield Problem(f"{key} is no name of a secret: [A-Z][A-Z0-9_]*", line=line)
+        elif problem := reserved(name):
+            yield Problem(f"{key} {problem}", line=line)
         elif name in seen:
             yield Problem(f"{key} is named twice", line=line)
         elif name in names:
@@ -269,8 +271,8 @@ def _env_problems(name: str, value: object, line: int | None) -> Iterator[Proble
     key = f"env.{printable(name)}" if name else "env"
     if not ENV_NAME.fullmatch(name):
         yield Problem(f"{_quoted(name)} is no name of a variable: [A-Z_][A-Z0-9_]*", key, line)
-    elif name.startswith(RESERVED_PREFIX):
-        yield Problem(f"names that start with {RESERVED_PREFIX} are the platform's", key, line)
+    elif problem := reserved(name):
+        yield Problem(problem, key, line)
     if isinstance(value, str) and len(f"{name}={value}".encode()) > MAX_ENV_BYTES:
         limit = f"{MAX_ENV_BYTES:,} bytes with their name"
         yield Problem(f"too long: a program is started with values of up to {limit}", key, line)

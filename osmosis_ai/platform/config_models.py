@@ -25,6 +25,11 @@ INT64_MAX = 2**63 - 1
 ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 SECRET_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 RESERVED_PREFIX = "_OSMOSIS_"
+RESERVED_NAMES = frozenset(
+    f"OSMOSIS_{name}"
+    for name in ("ALLOWED_TRAINERS", "CONFIG_ENV", "SECRET_NAMES", "SERVER_API_KEY", "SHARD")
+)
+"""Variables that are set for a run beside its own."""
 MAX_ENV_BYTES = 128 * 1024 - 1
 """Of `NAME=value` in UTF-8: Linux starts no program with a longer string."""
 _SEGMENT = re.compile(r"[^/\\]+")
@@ -53,6 +58,15 @@ _OF_TYPES = {
     "dict_type": "a table",
     "list_type": "an array of strings",
 }
+
+
+def reserved(name: str) -> str | None:
+    """Return why no run can set a variable of this name; None where it can."""
+    if name.startswith(RESERVED_PREFIX):
+        return f"names that start with {RESERVED_PREFIX} are the platform's"
+    if name in RESERVED_NAMES:
+        return "is a name that the platform sets itself; take another one"
+    return None
 
 
 def broken_rule(found: ErrorDetails) -> str | None:

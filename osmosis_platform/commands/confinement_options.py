@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import click
 
-from osmosis_executors.confinement import NAME, PLACES, Confinement
+from osmosis_executors.confinement import PLACES, Confinement
 from osmosis_executors.job import JobLimits, RunAs
 
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
@@ -38,10 +38,9 @@ def program(option: str, command: str) -> tuple[str, ...]:
     except ValueError as error:
         raise click.UsageError(f"{option}: {error}") from None
     name = words[0] if words else ""
-    if shutil.which(name) is None:
+    if (found := shutil.which(name)) is None:
         raise click.UsageError(f"{option}: there is no program {name!r}")
-    # It is started in another folder.
-    return (os.path.abspath(name) if os.sep in name else name, *words[1:])
+    return (os.path.abspath(found), *words[1:])  # it is started in another folder
 
 
 def confinement(held: JobLimits, run_as: str | None, wrapper: str | None) -> Confinement:
@@ -50,7 +49,7 @@ def confinement(held: JobLimits, run_as: str | None, wrapper: str | None) -> Con
     found = Confinement(held, None if run_as is None else _user(run_as), words)
     if unknown := found.unknown_placeholders:
         raise click.UsageError(
-            f"--wrapper: there is no {unknown[0]}; placeholders are {', '.join((*PLACES, NAME))}"
+            f"--wrapper: there is no {unknown[0]}; placeholders are {', '.join(PLACES)}"
         )
     return found
 
@@ -139,7 +138,6 @@ OPTIONS = (
         "--wrapper",
         metavar="COMMAND",
         help="A command that is put before every program of a run, as a sandbox or a container "
-        "runtime; {data}, {room}, {environment} and {folder} in it are folders, and a word with "
-        "{name} is repeated for each variable of the program.",
+        "runtime; {data}, {room}, {environment} and {folder} in it are folders.",
     ),
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from osmosis_ai.platform.git_command import command, complaint, environment
-from osmosis_executors.job import Executor, Job, JobLimits, wait_for_end
+from osmosis_executors.job import Executor, Job, JobLimits, own_path, wait_for_end
 
 _SETTINGS = (
     ("core.symlinks", "false"),  # a symlink becomes a file that holds its target
@@ -66,7 +66,7 @@ class GitProgram:
         for path in (output, errors):
             path.unlink(missing_ok=True)
         limits = replace(JobLimits(), file_bytes=file_bytes or self.file_bytes)
-        variables = environment(_SETTINGS, protocols)
+        variables = {**environment(_SETTINGS, protocols), "PATH": own_path()}
         job = Job(command(*words), folder, variables, output, errors, limits=limits, grace_s=1.0)
         running = self.executor.start(job)
         status = wait_for_end(

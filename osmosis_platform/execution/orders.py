@@ -113,9 +113,9 @@ def child_environment(
         "HOME": str(run_folder.home),
         "TMPDIR": str(run_folder.temporary),
         "PYTHONUNBUFFERED": "1",
-        SECRET_NAMES: " ".join(secret.name for secret in secrets),
         **env,
         **dict(_values(secrets)),
+        SECRET_NAMES: " ".join(secret.name for secret in secrets),
     }
 
 

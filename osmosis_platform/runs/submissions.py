@@ -16,11 +16,11 @@ from pydantic import create_model
 from osmosis_ai.platform.config_models import (
     ENV_NAME,
     MAX_ENV_BYTES,
-    RESERVED_PREFIX,
     SECRET_NAME,
     RunConfig,
     Secrets,
     Section,
+    reserved,
 )
 
 
@@ -64,11 +64,8 @@ def name_problems(submission: Submission) -> Iterator[tuple[str, str]]:
     for name, value in env.items():
         if not ENV_NAME.fullmatch(name):
             yield "env_config", "the name of a variable must be [A-Z_][A-Z0-9_]*"
-        elif name.startswith(RESERVED_PREFIX):
-            yield (
-                f"env_config.{name}",
-                f"names that start with {RESERVED_PREFIX} are the platform's",
-            )
+        elif problem := reserved(name):
+            yield f"env_config.{name}", problem
         if len(f"{name}={value}".encode()) > MAX_ENV_BYTES:
             yield "env_config", f"a value has more than {MAX_ENV_BYTES:,} bytes with its name"
     required = submission.required_secrets
@@ -76,6 +73,8 @@ def name_problems(submission: Submission) -> Iterator[tuple[str, str]]:
         field = f"secrets.required.{number}"
         if not SECRET_NAME.fullmatch(name):
             yield field, "the name of a secret must be [A-Z][A-Z0-9_]*"
+        elif problem := reserved(name):
+            yield field, problem
         elif name in required[:number]:
             yield field, "is named twice"
         elif name in env:

@@ -240,16 +240,107 @@ def test_a_program_of_another_user_ends_with_its_supervisor_too(tmp_path: Path) 
     wait_for_end(int(told))
 
 
-def test_a_wrapper_runs_the_program_and_is_told_places_and_names_of_variables(
-    tmp_path: Path,
+OF_THE_RUN = {
+    **dict.fromkeys(("PATH", "HOME", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH"), "./tools"),
+    **dict.fromkeys(("LD_PRELOAD", "LD_AUDIT", "GIT_EXEC_PATH", "PYTHONHOME"), "./evil.so"),
+    **dict.fromkeys(("BASH_ENV", "ENV", "PYTHONSTARTUP", "GIT_SSH_COMMAND"), "./evil.sh"),
+    **dict.fromkeys(("DOCKER_HOST", "CONTAINER_HOST", "SSH_AUTH_SOCK"), "unix:///evil"),
+    **dict.fromkeys(("IFS", "PS4", "SHELLOPTS", "PYTHONWARNINGS", "MALLOC_CONF"), "x y\n$(evil)"),
+    "BASH_FUNC_exec%%": "() { evil; }",
+    "GCONV_PATH": ".",
+    "KEY": VALUE,
+    "\u00fc": "\u00fc",
+}
+"""What decides how programs start, and a secret."""
+RECORDS = """\
+#!{python} -IS
+import os, sys
+told = [os.environ, sys.argv, open("/proc/self/environ").read(), os.getcwd(), os.listdir()]
+open({told!r}, "w").write(repr(told))
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+@pytest.mark.fault("a run's variables would change the command of `--wrapper`")
+@pytest.mark.parametrize("is_wrapped", [True, False])
+def test_the_variables_of_a_program_reach_no_program_that_is_ours(
+    tmp_path: Path, is_wrapped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = 'echo "$0 $*" > wrapped; while [ "$1" != -- ]; do shift; done; shift; exec "$@"'
-    wrapper = ("/bin/sh", "-c", code, "box", "--in={room}", "--env={name}", "{folder}", "--")
-    job = Job(["/bin/echo", "done"], tmp_path, {"B": VALUE, "A": "1"}, tmp_path / "out")
+    tree, box = tmp_path / "tree", tmp_path / "box"
+    (tree / "tools").mkdir(parents=True)
+    for name in ("box", "python", "sh", "env"):
+        (tree / "tools" / name).write_text("#!/bin/sh\ntouch evil\n")
+        (tree / "tools" / name).chmod(0o755)
+    box.write_text(RECORDS.format(python=sys.executable, told=str(tmp_path / "told")))
+    box.chmod(0o755)
+    monkeypatch.setenv("PATH", f"tools::{os.environ['PATH']}:.")
+    wrapper = (str(box),) if is_wrapped else ()
+    words = ["/usr/bin/env", "-0"]
+    # The C library of the program itself is told of the libraries that are not there.
+    job = Job(words, tree, OF_THE_RUN, tmp_path / "out", errors=tmp_path / "err", wrapper=wrapper)
+    with LocalExecutor().start(job) as run:
+        environ = Path(f"/proc/{run.pid}/environ").read_text()
+        assert run.wait(PATIENCE_S) == 0, (tmp_path / "err").read_text()
+    seen = dict(each.split("=", 1) for each in (tmp_path / "out").read_text().split("\0")[:-1])
+    assert seen == OF_THE_RUN
+    told = (tmp_path / "told").read_text() if is_wrapped else ""
+    for text in (environ, told):
+        for value in ("evil", "tools", VALUE, "BASH_", "LD_", "DOCKER", "\\xc3"):
+            assert value not in text
+    assert not (tree / "evil").exists()
+
+
+def test_a_wrapper_runs_the_program_and_is_told_places(tmp_path: Path) -> None:
+    code = 'echo "$1 $2 $(pwd)" > "$0"; shift 2; exec "$@"'
+    wrapper = ("/bin/sh", "-c", code, "{data}/told", "--in={room}{environment}", "{folder}")
+    job = Job(["/bin/sh", "-c", "pwd; cat"], tmp_path, {}, tmp_path / "out")
     held = Confinement(JobLimits(cpu_s=60), wrapper=wrapper)
     assert held.is_apart
-    with LocalExecutor().start(held.applied(job, {"room": Path("/room")})) as run:
+    places = {"data": tmp_path, "room": Path("/{folder}"), "environment": Path("/b")}
+    with LocalExecutor().start(held.applied(job, places)) as run:
         assert run.wait(PATIENCE_S) == 0
-    assert (tmp_path / "out").read_text() == "done\n"
-    told = (tmp_path / "wrapped").read_text()
-    assert told == f"box --in=/room --env=A --env=B {tmp_path} -- /bin/echo done\n"
+    assert (tmp_path / "out").read_text() == f"{tmp_path}\n"
+    assert (tmp_path / "told").read_text() == f"--in=/{{folder}}/b {tmp_path} /\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ('cat > /dev/null; exec "$@"', "the command around it has taken its stdin"),
+        ("exit 9", ""),
+    ],
+)
+def test_a_wrapper_that_starts_nothing_ends_the_program(
+    tmp_path: Path, code: str, told: str
+) -> None:
+    wrapper = ("/bin/sh", "-c", code, "box")
+    large = {f"A{number}": "x" * 100_000 for number in range(20)}  # more than a pipe takes
+    job = Job(["/bin/true"], tmp_path, large, tmp_path / "out", wrapper=wrapper)
+    with LocalExecutor().start(job) as run:
+        assert run.wait(PATIENCE_S) == (127 if told else 9)
+    assert told in (tmp_path / "out").read_text()
+
+
+@pytest.mark.parametrize("wrapper", [(), ("/usr/bin/env",)])
+def test_signals_are_as_by_default_whatever_is_ignored_here(
+    tmp_path: Path, wrapper: tuple[str, ...]
+) -> None:
+    words = ["/bin/grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status"]
+    job = Job(words, tmp_path, {}, tmp_path / "out", wrapper=wrapper)
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    try:
+        run = LocalExecutor().start(job)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
+    with run:
+        assert run.wait(PATIENCE_S) == 0
+    assert {line.split()[1] for line in (tmp_path / "out").read_text().splitlines()} == {"0" * 16}
+
+
+def test_a_program_that_writes_a_larger_file_is_ended_by_the_signal(tmp_path: Path) -> None:
+    words = ["/bin/dd", "if=/dev/zero", "of=large", "bs=1000", "count=9"]
+    job = Job(words, tmp_path, {}, tmp_path / "out", limits=JobLimits(file_bytes=2000))
+    with LocalExecutor().start(job) as run:
+        assert run.wait(PATIENCE_S) == 128 + signal.SIGXFSZ

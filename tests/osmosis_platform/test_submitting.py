@@ -9,7 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
+from osmosis_ai.rollout_server.settings import KEY_VARIABLE, TRAINERS_VARIABLE
+from osmosis_ai.secret_variables import SECRET_NAMES
+from osmosis_executors.shards.frames import VARIABLE as SHARD_VARIABLE
 from osmosis_platform.settings import ServerLimits
+from pytest_osmosis.spec import CONFIG_ENV
 from tests.support.platform_server import Account, PlatformServer, serving, submission
 
 EVALS = "/api/cli/eval-runs"
@@ -52,6 +56,15 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     (submission(env_config={"A": f"{KEY}\n"}), "env_config.A", "a string without line breaks"),
     (submission(env_config={KEY: "x"}), "env_config", "[A-Z_][A-Z0-9_]*"),
     (submission(env_config={"_OSMOSIS_X": "x"}), "env_config._OSMOSIS_X", "the platform's"),
+    *(
+        (submission(env_config={name: "x"}), f"env_config.{name}", "the platform sets itself")
+        for name in (SECRET_NAMES, CONFIG_ENV, KEY_VARIABLE, TRAINERS_VARIABLE, SHARD_VARIABLE)
+    ),
+    (
+        submission(secrets={"required": [SECRET_NAMES]}),
+        "secrets.required.0",
+        "the platform sets itself",
+    ),
     (submission(env_config={"A": "x" * 2**17}), "env_config", "131,071 bytes"),
     (submission(secrets={}), "secrets.required", "is missing"),
     (submission(secrets={"required": [KEY]}), "secrets.required.0", "[A-Z][A-Z0-9_]*"),

@@ -358,6 +358,14 @@ WHOLE: list[tuple[str, str | bytes, list[str]]] = [
     ("reserved", EVAL + '[env]\n_OSMOSIS_RUN = "1"\n', [
         "line 23: env._OSMOSIS_RUN: names that start with _OSMOSIS_ are the platform's",
     ]),
+    ("reserved name", EVAL + '[env]\nOSMOSIS_SECRET_NAMES = "HOME"\n', [
+        "line 23: env.OSMOSIS_SECRET_NAMES: is a name that the platform sets itself; take another "
+        "one",
+    ]),
+    ("reserved secret", EVAL.replace("required = [", 'required = ["OSMOSIS_SERVER_API_KEY", '), [
+        "line 21: secrets.required: 'OSMOSIS_SERVER_API_KEY' is a name that the platform sets "
+        "itself; take another one",
+    ]),
     ("date in advanced", EVAL + "[advanced]\nwhen = 2020-01-01\n", [
         f"line 23: advanced.when: {JSON_VALUE}",
     ]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import signal
 import socket
 import stat
@@ -127,7 +128,7 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
             ("serve", "--wrapper", "sh -c '${x} {{a}}' {foo} {room}"),
             2,
             "--wrapper: there is no {foo}; placeholders are {data}, {room}, {environment}, "
-            "{folder}, {name}",
+            "{folder}",
         ),
         (("serve", "--trainer", "no-such-program x"), 2, "there is no program"),
         (("serve", "--trainer-origin", "http://x"), 2, "--trainer-origin is for --trainer"),
@@ -157,7 +158,9 @@ def test_a_program_beside_the_operator_is_found_from_every_folder(
     (tmp_path / "box").chmod(0o755)
     monkeypatch.chdir(tmp_path)
     assert program("--wrapper", "./box {room}") == (str(tmp_path / "box"), "{room}")
-    assert program("--wrapper", "sh -c x") == ("sh", "-c", "x")
+    assert program("--wrapper", "sh -c x") == (shutil.which("sh"), "-c", "x")
+    monkeypatch.setenv("PATH", ".")
+    assert program("--wrapper", "box") == (str(tmp_path / "box"),)
 
 
 def test_the_address_that_is_printed_is_that_of_users(

@@ -32,7 +32,8 @@ SUBMISSION: dict[str, Any] = {
 def test_the_environment_of_a_child_has_nothing_of_the_platforms_own(tmp_path: Path) -> None:
     own = {"PATH": "/bin", "LANG": "C", "https_proxy": "http://p", "OSMOSIS_TOKEN": "t", "A": "b"}
     secrets = [Secret("sk-1", "KEY"), Secret("sk-2", "OTHER")]
-    found = child_environment(RunFolder(tmp_path), {"LEVEL": "INFO", "TMPDIR": "/x"}, secrets, own)
+    env = {"LEVEL": "INFO", "TMPDIR": "/x", "OSMOSIS_SECRET_NAMES": "HOME"}  # of an older run
+    found = child_environment(RunFolder(tmp_path), env, secrets, own)
     assert found == {
         "LANG": "C",
         "https_proxy": "http://p",
