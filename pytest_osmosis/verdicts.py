@@ -214,10 +214,10 @@ class Change:
 
     name: str
     """The row's name."""
-    row: int
-    """Its position in this session."""
-    baseline_row: int
-    """Its position in the baseline."""
+    row_index: int
+    """Its index in the data."""
+    baseline_row_index: int
+    """Its index in the baseline's data."""
     current: Count
     """Its runs here."""
     baseline: Count

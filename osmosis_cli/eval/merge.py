@@ -94,7 +94,8 @@ def merge_command(
     for part in parts[1:]:
         _check_settings(parts[0], part)
     asked = _unite_gates([part.gates for part in parts])
-    merged = _evaluate(_merge(parts, _confidence_of(asked)), asked, baseline)
+    level = _level_of(parts, asked)
+    merged = _evaluate(_merge(parts, level), asked, baseline, level)
     if asked:  # what has no gate was observed
         suites = (
             each if each.verdicts else replace(each, verdict="passed") for each in merged.suites
@@ -173,7 +174,7 @@ def _incomplete(part: ShardReport, suite: SuiteResult) -> str:
     )
 
 
-def _merge(parts: Sequence[ShardReport], confidence: float | None) -> EvalResult:
+def _merge(parts: Sequence[ShardReport], confidence: float) -> EvalResult:
     from pytest_osmosis.suite_results import EvalResult
 
     first = parts[0]
@@ -260,10 +261,8 @@ def _warn_of_code(first: ShardReport, other: ShardReport) -> None:
         )
 
 
-def _join(
-    shards: Sequence[tuple[ShardReport, SuiteResult]], confidence: float | None
-) -> SuiteResult:
-    from pytest_osmosis.analysis.aggregate import CONFIDENCE, aggregate
+def _join(shards: Sequence[tuple[ShardReport, SuiteResult]], confidence: float) -> SuiteResult:
+    from pytest_osmosis.analysis.aggregate import aggregate
     from pytest_osmosis.analysis.breakdown import breakdowns_of
     from pytest_osmosis.suite_results import Usage
 
@@ -283,8 +282,7 @@ def _join(
         for run in row.runs
     ]
     selected = sum(suite.selected for _, suite in shards)
-    level = confidence or CONFIDENCE
-    joined = aggregate(whole, runs, selected=selected, confidence=level)
+    joined = aggregate(whole, runs, selected=selected, confidence=confidence)
     parts = [each for _, suite in shards for each in suite.breakdowns]
     digests = {row.row_index: row.digest for _, suite in shards for row in suite.rows}
     baseline_models = [
@@ -296,7 +294,7 @@ def _join(
         joined,
         repeated=sum((suite.repeated for _, suite in shards), Usage()),
         rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows),
-        breakdowns=breakdowns_of(joined, parts, confidence=level),
+        breakdowns=breakdowns_of(joined, parts, confidence=confidence),
         baseline_model_result=_join(baseline_models, confidence) if baseline_models else None,
     )
 
@@ -331,18 +329,35 @@ def _unite_gates(shards: Sequence[Sequence[GateReport]]) -> list[GateReport]:
 
 
 def _confidence_of(asked: Sequence[GateReport]) -> float | None:
-    """Return the confidence that the shards were evaluated with; None: none was given."""
+    """Return the confidence that gates were given; None: none was given."""
     return next((gate.confidence for gate in asked if gate.confidence is not None), None)
 
 
-def _evaluate(merged: EvalResult, asked: Sequence[GateReport], path: Path | None) -> EvalResult:
+def _level_of(parts: Sequence[ShardReport], asked: Sequence[GateReport]) -> float:
+    """Return the confidence of the shards' intervals, or that of the gates where none is known."""
+    from pytest_osmosis.analysis.aggregate import CONFIDENCE
+
+    figures = (
+        figure
+        for part in parts
+        for suite in part.result.suites
+        for function in suite.functions
+        for figure in function.figures.values()
+    )
+    known = (each.interval.confidence for each in figures if each.interval is not None)
+    return next(known, _confidence_of(asked) or CONFIDENCE)
+
+
+def _evaluate(
+    merged: EvalResult, asked: Sequence[GateReport], path: Path | None, confidence: float
+) -> EvalResult:
     """Return the whole with what changed, and with a result for each gate."""
     from pytest_osmosis.analysis.gates.parser import GateError, parse_gate
     from pytest_osmosis.analysis.gates.session_gates import evaluate_suite
     from pytest_osmosis.analysis.planned_rows import ran
 
     alone = len(merged.suites) == 1
-    baselines = _baselines(merged, path, alone=alone)
+    baselines = _baselines(merged, path)
     suites = []
     for suite in merged.suites:
         pairs, baseline = baselines.get(suite.info.name, (1, None))
@@ -357,28 +372,22 @@ def _evaluate(merged: EvalResult, asked: Sequence[GateReport], path: Path | None
                 ran(suite),
                 baseline=baseline,
                 no_baseline="merging needs the baseline: give its report with --baseline",
-                confidence=_confidence_of(own),
+                confidence=_confidence_of(own) if own else confidence,
                 pairs=pairs,
             )
             suites.append(whole)
     return replace(merged, suites=tuple(suites))
 
 
-def _baselines(
-    merged: EvalResult, path: Path | None, *, alone: bool
-) -> Mapping[str, tuple[int, Baseline | None]]:
+def _baselines(merged: EvalResult, path: Path | None) -> Mapping[str, tuple[int, Baseline | None]]:
     """By suite: in how many pairs, and with what: the report that was given, or a candidate."""
-    from pytest_osmosis.analysis.baseline import baselines_of
+    from pytest_osmosis.analysis.baseline import NoCounterpart, baselines_of
     from pytest_osmosis.analysis.gates.session_gates import pair_of
 
     if path is None:
         return {suite.info.name: pair_of(suite, merged.suites) for suite in merged.suites}
     infos = [suite.info for suite in merged.suites]
     report = read(path, "--baseline ")
-    baselines = baselines_of(report, infos, source=str(path), alone=alone)
-    for info in infos:
-        if info.name not in baselines:
-            raise CommandError(
-                f"--baseline {path}: it has no evaluation of {info.name}", code="nothing_in_common"
-            )
+    with command_errors(NoCounterpart, code="nothing_in_common", where=f"--baseline {path}: "):
+        baselines = baselines_of(report, infos, source=str(path))
     return {name: (1, baseline) for name, baseline in baselines.items()}

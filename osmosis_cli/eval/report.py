@@ -173,14 +173,12 @@ def readable(where: str = "") -> AbstractContextManager[None]:
 def same_suites(
     first: EvalResult, other: EvalResult
 ) -> tuple[list[tuple[SuiteResult, SuiteResult]], list[str]]:
-    """Suites of two reports that belong together, and the names of those that are in one only.
+    """Suites of two reports that belong together, and the names of those that are in one only."""
+    from pytest_osmosis.analysis.baseline import counterparts
 
-    The only one of a report needs no name: its data may lie elsewhere on another machine.
-    """
-    if len(first.suites) == len(other.suites) == 1:
-        return [(first.suites[0], other.suites[0])], []
-    there = {suite.info.name: suite for suite in other.suites}
-    names = [suite.info.name for suite in first.suites]
-    pairs = [(suite, there[suite.info.name]) for suite in first.suites if suite.info.name in there]
-    alone = [name for name in names if name not in there]
-    return pairs, alone + [name for name in there if name not in names]
+    found = counterparts([suite.info for suite in other.suites], first.suites)
+    both = list(zip(found, other.suites, strict=True))
+    pairs = [(there, here) for there, here in both if there is not None]
+    taken = {id(each) for pair in pairs for each in pair}
+    every = (*first.suites, *other.suites)
+    return pairs, [suite.info.name for suite in every if id(suite) not in taken]

@@ -37,7 +37,8 @@ def show_comparison(context: PageContext) -> Response:
         submissions=[baseline.submission, run.submission],
         notes=report.notes,
         functions=[against(comparison) for comparison in report.comparisons],
-        asked=read_questions(context, run) or read_questions(context, baseline),
+        asked=read_questions(context, run),
+        asked_before=read_questions(context, baseline),
         others=comparable_runs(context, run),
     )
 

@@ -6,7 +6,8 @@ Pure: knows neither files nor options nor pytest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -38,32 +39,84 @@ class Baseline:
         return score_table_of(self.suite, self.rows)
 
 
+class NoCounterpart(ValueError):
+    """A report has nothing to compare a suite with; `str()` says so."""
+
+
 def baseline_of(suite: SuiteResult, source: str, rows: PlannedRows | None = None) -> Baseline:
     """A suite as a baseline; `rows` where those that never ran are known too."""
     return Baseline(source, suite, ran(suite) if rows is None else rows)
 
 
 def baselines_of(
-    report: EvalResult, infos: Iterable[SuiteInfo], *, source: str, alone: bool
+    report: EvalResult, infos: Sequence[SuiteInfo], *, source: str
 ) -> dict[str, Baseline]:
-    """Return, by suite, its part of a report; a suite that the report does not have is left out.
+    """Return, by suite, its part of a report, whose path people see as `source`.
 
-    `source` is the report's path as people see it. `alone`: the session has one suite; a report of
-    one is then compared whatever that is called.
+    Raises:
+        NoCounterpart: the report has none of a suite, or it is not clear which one.
     """
-    there = {suite.info.name: suite for suite in report.suites}
-    found = {info.name: _match(info, there, alone=alone) for info in infos}
-    return {name: baseline_of(suite, source) for name, suite in found.items() if suite is not None}
+    found = {}
+    for info, suite in zip(infos, counterparts(infos, report.suites), strict=True):
+        if suite is None:
+            there = ", ".join(_described(each.info) for each in report.suites)
+            raise NoCounterpart(f"it has no evaluation of {_described(info)}, only {there}")
+        found[info.name] = baseline_of(suite, source)
+    return found
 
 
-def _match(info: SuiteInfo, there: Mapping[str, SuiteResult], *, alone: bool) -> SuiteResult | None:
-    """By name, by the data file's name, or because there is nothing else to compare."""
-    if info.name in there:
-        return there[info.name]
-    same = [s for s in there.values() if Path(s.info.data).name == Path(info.data).name]
-    if len(same) == 1:
-        return same[0]
-    return next(iter(there.values())) if alone and len(there) == 1 else None
+def _described(info: SuiteInfo) -> str:
+    return f"{info.group} by {info.label or info.model}"
+
+
+def counterparts(
+    infos: Sequence[SuiteInfo], there: Sequence[SuiteResult]
+) -> list[SuiteResult | None]:
+    """Return what each suite is compared with in another session; None where that is not clear.
+
+    Data are the same by the name that was given, by their path or by their file's name, where one
+    alone on each side has it; the only data of both sessions need no name.
+    """
+    here = {info.group: _data_names(info) for info in infos}
+    others = {suite.info.group: _data_names(suite.info) for suite in there}
+    known = dict(zip(here, others, strict=True)) if len(here) == len(others) == 1 else {}
+    for level in range(0 if known else 3):
+        theirs = _alone(others, level)
+        for name, group in _alone(here, level).items():
+            if name in theirs:
+                known[group] = theirs[name]
+                del here[group], others[theirs[name]]
+    return [
+        _candidate(info, [each for each in there if each.info.group == known.get(info.group)])
+        for info in infos
+    ]
+
+
+def _data_names(info: SuiteInfo) -> Sequence[str]:
+    return info.group, info.data, Path(info.data).name
+
+
+def _alone(groups: Mapping[str, Sequence[str]], level: int) -> dict[str, str]:
+    """Return the groups by their names of a level, as far as these are of one group only."""
+    counts = Counter(names[level] for names in groups.values())
+    return {
+        names[level]: group
+        for group, names in groups.items()
+        if names[level] and counts[names[level]] == 1
+    }
+
+
+def _candidate(info: SuiteInfo, there: Sequence[SuiteResult]) -> SuiteResult | None:
+    """Return the candidate with the same agent and model, or one of them, or the only one."""
+    for same in (("agent", "model"), ("model",), ("agent",), ()):
+        found = [
+            each
+            for each in there
+            if all(getattr(each.info, name) == getattr(info, name) for name in same)
+        ]
+        if len(found) == 1:
+            return found[0]
+    return None
 
 
 def compared(
@@ -76,7 +129,7 @@ def compared(
     from .comparison import compare
 
     report = compare(table, baseline.table, confidence=1.0 - (1.0 - confidence) / pairs)
-    here, there = _rows_by_place(suite, table.rows), _rows_by_place(baseline.suite, baseline.rows)
+    here, there = ({row.row_index: row for row in each.rows} for each in (suite, baseline.suite))
 
     def with_answers(eval_fn: str) -> Callable[[Change], Change]:
         return lambda change: _with_answers(change, eval_fn, table, here, there)
@@ -114,11 +167,6 @@ def _whole_data(info: SuiteInfo, baseline: Baseline, table: ScoreTable) -> Seque
     )
 
 
-def _rows_by_place(suite: SuiteResult, rows: PlannedRows) -> dict[int, RowResult]:
-    by_index = {row.row_index: row for row in suite.rows}
-    return {place: by_index[index] for place, index in enumerate(rows.indices) if index in by_index}
-
-
 def _with_answers(
     change: Change,
     eval_fn: str,
@@ -135,8 +183,8 @@ def _with_answers(
 
     return replace(
         change,
-        answer=answer(here.get(change.row), change.difference > 0.0),
-        baseline_answer=answer(there.get(change.baseline_row), change.difference < 0.0),
+        answer=answer(here.get(change.row_index), change.difference > 0.0),
+        baseline_answer=answer(there.get(change.baseline_row_index), change.difference < 0.0),
     )
 
 

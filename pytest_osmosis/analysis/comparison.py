@@ -225,8 +225,8 @@ def _change(
     now, then = (Count(*count[:, row].tolist()) for count in counts)
     change = Change(
         both.current.rows.names[row],
-        int(both.here[row]),
-        int(both.there[row]),
+        both.current.rows.indices[row],
+        both.baseline.rows.indices[row],
         current=now,
         baseline=then,
         mean=means[0],

@@ -64,11 +64,6 @@ def row_key(row_index: int, row_id: str | None) -> str:
     return f"#{row_index}" if row_id is None else f"id {row_id}"
 
 
-def has_no_id(key: str) -> bool:
-    """Whether this is the key of a row without an id."""
-    return key.startswith("#")
-
-
 def with_digests(suite: SuiteResult, rows: PlannedRows) -> SuiteResult:
     """The suite, each row with the digest of its content."""
     digests = dict(zip(rows.indices, rows.digests, strict=True))

@@ -1,17 +1,17 @@
 """Which rows of two sessions are the same row.
 
-By id and a digest of the content, so that an edited row is noticed instead of compared; without ids
-by the content, wherever in the data it stands. Knows no scores.
+By id and a digest of the content, so that an edited row is noticed instead of compared; else by the
+content, wherever in the data it stands. Knows no scores.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..escaping import counted
-from .planned_rows import PlannedRows, has_no_id
+from .planned_rows import PlannedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,34 +43,52 @@ class Matching:
 
 
 def match_rows(current: PlannedRows, baseline: PlannedRows) -> Matching:
-    """Pair rows by key and digest, then those without an id by digest alone, in order.
+    """Pair rows by key, then those that are left by digest alone, in order.
 
-    A digest that one side does not know is not compared.
+    Several rows may have one key: ids are unique in what one session ran, not in what was joined.
+    Rows whose digests differ are no pair; one that a side does not know differs from none.
     """
-    there = {key: row for row, key in enumerate(baseline.keys)}
-    pairs: dict[int, int] = {}
-    for row, key in enumerate(current.keys):
-        other = there.get(key)
-        if other is not None and not _differ(current.digests[row], baseline.digests[other]):
-            pairs[row] = there.pop(key)
-    moved: defaultdict[str, deque[str]] = defaultdict(deque)
-    for key, other in there.items():
-        if has_no_id(key):
-            moved[baseline.digests[other]].append(key)
-    for row, (key, digest) in enumerate(zip(current.keys, current.digests, strict=True)):
-        if row not in pairs and has_no_id(key) and digest and moved[digest]:
-            pairs[row] = there.pop(moved[digest].popleft())
-    changed: list[str] = []
-    added: list[str] = []
-    for row, (key, name) in enumerate(zip(current.keys, current.names, strict=True)):
-        if row not in pairs:
-            (added if there.pop(key, None) is None else changed).append(name)
-    removed = [baseline.names[row] for row in there.values()]
-    return Matching(tuple(sorted(pairs.items())), tuple(changed), tuple(added), tuple(removed))
+    left = dict.fromkeys(range(len(baseline)))
+    rows = range(len(current))
+
+    def differs(row: int, other: int) -> bool:
+        here, there = current.digests[row], baseline.digests[other]
+        return bool(here) and bool(there) and here != there
+
+    pairs = _paired(rows, current.keys, left, baseline.keys, unless=differs)
+    others = [row for row in rows if row not in pairs and current.digests[row]]
+    pairs |= _paired(others, current.digests, left, baseline.digests, unless=differs)
+    others = [row for row in rows if row not in pairs]
+    changed = _paired(others, current.keys, left, baseline.keys)
+    return Matching(
+        tuple(sorted(pairs.items())),
+        tuple(current.names[row] for row in changed),
+        tuple(current.names[row] for row in others if row not in changed),
+        tuple(baseline.names[other] for other in left),
+    )
 
 
-def _differ(one: str, other: str) -> bool:
-    return bool(one) and bool(other) and one != other
+def _paired(
+    rows: Iterable[int],
+    texts: Sequence[str],
+    left: dict[int, None],
+    theirs: Sequence[str],
+    *,
+    unless: Callable[[int, int], bool] = lambda row, other: False,
+) -> dict[int, int]:
+    """Pair each row with the first one `left` that has its text, and take that out."""
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place in left:
+        places[theirs[place]].append(place)
+    pairs = {}
+    for row in rows:
+        same = places[texts[row]]
+        other = next((each for each in same if not unless(row, each)), None)
+        if other is not None:
+            pairs[row] = other
+            same.remove(other)
+            del left[other]
+    return pairs
 
 
 def _some(names: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from ..suite_results import EvalResult, Figure, SuiteResult
 from ..verdicts import EvalVerdict
 from .charts import Charts, charts_of
 from .formats import Conversations, Sections, no_sections
-from .highlights import OUTCOMES_SHOWN, figure_text, outcome_shown, row_name
+from .highlights import OUTCOMES_SHOWN, figure_text, outcome_shown
 from .page_assets import FOLDER, script, style
 from .page_data import Packed, columns_of, compressed, packed, places_json, suites_json, value_text
 from .tables import ColumnTable, span
@@ -54,8 +54,6 @@ class SuitePart:
     charts: Sequence[Charts]
     by: Sequence[tuple[ColumnTable, Sequence[str | None]]]
     """Figures by a column, and by what text the page chooses the rows of each value, if it can."""
-    row_of: dict[str, int]
-    """The index of a row, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +168,6 @@ def _part(view: SuiteView, suite: SuiteResult) -> SuitePart:
         outcomes=list(_outcomes(suite)),
         charts=charts_of(suite),
         by=[(each, _choices(each, suite)) for each in view.by],
-        row_of={row_name(row): row.row_index for row in suite.rows},
     )
 
 

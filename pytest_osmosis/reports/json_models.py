@@ -80,6 +80,10 @@ class GateReport(_Model):
         default="",
         description="which rows are below, for a gate on each row; what a difference shows",
     )
+    is_measure: bool | None = Field(
+        default=None, description="the metric is of the runs themselves, such as tokens"
+    )
+    reason: str | None = Field(default=None, description="why there is no figure")
 
 
 class Difference(_Model):
@@ -97,6 +101,8 @@ class ChangedRow(_Model):
     """A row whose mean score differs."""
 
     name: str
+    row_index: Whole | None = None
+    baseline_row_index: Whole | None = None
     verdict: Literal["regressed", "improved", "changed"] = Field(
         description="changed: chance may explain it"
     )
@@ -105,8 +111,10 @@ class ChangedRow(_Model):
     baseline_mean: float
     passes: Whole
     runs: Whole
+    scored: Whole | None = None
     baseline_passes: Whole
     baseline_runs: Whole
+    baseline_scored: Whole | None = None
     answer: str | None
     baseline_answer: str | None
 
@@ -146,6 +154,8 @@ class Config(_Model):
     candidate_of: str | None = Field(
         default=None, description="the first candidate's evaluation, which it is compared with"
     )
+    marked: bool = Field(default=False, description="of a test function with @pytest.mark.osmosis")
+    priced: bool = Field(default=False, description="the model has a price, known or not")
     settings: dict[str, Any] = Field(default_factory=dict)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from ..analysis.aggregate import aggregate
+from ..analysis.aggregate import CONFIDENCE, aggregate
 from ..analysis.breakdown import breakdown_of
 from ..run_result import RUN_FIELDS, RunResult, SuiteInfo, passes
 from ..suite_results import EvalResult, SuiteResult, Usage
@@ -138,16 +138,19 @@ def result_of(report: Report, *, figures: bool = True) -> EvalResult:
 
 
 def _gate_result(gate: GateReport) -> GateResult:
-    figure = gate.figure
+    figure, saved = gate.figure, {name: getattr(gate, name) for name in OF_A_VERDICT}
     is_measured = figure is not None or gate.low is not None or gate.high is not None
+    if gate.is_measure is None:  # an earlier version did not say
+        saved |= {
+            "is_measure": gate.eval_fn is None,
+            "reason": None if is_measured else gate.sentence,
+        }
     return GateResult(
-        **{name: getattr(gate, name) for name in OF_A_VERDICT},
+        **saved,
         figure=None if figure is None else figure.value,
         low=-math.inf if gate.low is None and is_measured else gate.low,
         high=math.inf if gate.high is None and is_measured else gate.high,
         interval=interval_of(figure),
-        is_measure=gate.eval_fn is None,
-        reason=None if is_measured else gate.sentence,
     )
 
 
@@ -173,7 +176,8 @@ def _suite(
     info = replace(_info(name, part.config, summary, rows, recorded), baseline_of=baseline_of)
     runs = list(_runs(info, rows, recorded))
     selected = summary.selected if "selected" in summary.model_fields_set else len(runs)
-    suite = aggregate(info, runs, selected=selected, figures=figures)
+    level = _confidence_of(summary)
+    suite = aggregate(info, runs, selected=selected, confidence=level, figures=figures)
     digests = {row.row_index: row.digest for row in rows}
     return replace(
         suite,
@@ -182,12 +186,24 @@ def _suite(
         rows=tuple(replace(row, digest=digests[row.row_index]) for row in suite.rows),
         breakdowns=tuple(
             breakdown_of(
-                suite, saved.column, {each.value: each.row_indices for each in saved.values}
+                suite,
+                saved.column,
+                {each.value: each.row_indices for each in saved.values},
+                confidence=level,
             )
             for saved in part.by
             if figures
         ),
     )
+
+
+def _confidence_of(summary: Summary) -> float | None:
+    """Return the confidence of the intervals; None where there are none."""
+    functions = summary.eval_fns.values()
+    if functions and not any("intervals" in each.model_fields_set for each in functions):
+        return CONFIDENCE  # an earlier version did not say
+    intervals = (each for function in functions for each in function.intervals.values())
+    return next(filter(None, (each.confidence for each in intervals)), None)
 
 
 def _info(
@@ -206,6 +222,8 @@ def _info(
         endpoint=config.endpoint,
         label=config.label,
         candidate_of=config.candidate_of,
+        marked=config.marked,
+        priced=config.priced,
         eval_fns=tuple(each for each in dict.fromkeys(config.eval_fns) if each not in recorded),
         n=config.n_runs,
         pass_threshold=config.pass_threshold,

@@ -137,6 +137,8 @@ def _config(suite: SuiteResult) -> Fields:
         "endpoint": info.endpoint,
         "label": info.label,
         "candidate_of": info.candidate_of,
+        "marked": info.marked,
+        "priced": info.priced,
         "settings": dict(info.settings),
     }
 
@@ -264,7 +266,7 @@ def _gate(verdict: GateResult, suite: SuiteResult) -> Fields:
 
 OF_A_VERDICT = (
     "gate", "outcome", "metric", "eval_fn", "operator", "threshold", "rows", "unknown",
-    "more_rows", "confidence", "detail", "sensitivity",
+    "more_rows", "confidence", "detail", "sensitivity", "is_measure", "reason",
 )  # fmt: skip
 """Fields of a gate that are those of its verdict."""
 _NO_INTERVAL = dict.fromkeys(("low", "high", "method", "confidence"))
@@ -307,14 +309,18 @@ def _difference(found: Difference) -> Fields:
 def _changed(change: Change) -> Fields:
     return {
         "name": change.name,
+        "row_index": change.row_index,
+        "baseline_row_index": change.baseline_row_index,
         "verdict": change.verdict,
         "p": change.p,
         "mean": change.mean,
         "baseline_mean": change.baseline_mean,
         "passes": change.current.passes,
         "runs": change.current.runs,
+        "scored": change.current.known,
         "baseline_passes": change.baseline.passes,
         "baseline_runs": change.baseline.runs,
+        "baseline_scored": change.baseline.known,
         "answer": change.answer,
         "baseline_answer": change.baseline_answer,
     }

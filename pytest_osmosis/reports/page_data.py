@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from ..storage.excerpt import encode, excerpt
 from ..suite_results import EvalResult, RowResult, SuiteResult
 from ..verdicts import ROW_VERDICTS, Change, RowVerdict
 from .formats import Conversations, Sections
-from .highlights import outcome_shown, row_name
+from .highlights import outcome_shown
 
 TEXT_LIMIT = 2_000
 """Characters of a question or a ground truth in the table of rows."""
@@ -54,7 +54,6 @@ def places_json(result: EvalResult, places: Places) -> str:
 def _suite(suite: SuiteResult) -> str:
     columns = columns_of(suite)
     info = suite.info
-    index_of = {row_name(row): row.row_index for row in suite.rows}
     there = suite.baseline_model_result
     others = {row.row_index: row for row in there.rows} if there is not None else {}
     fields: dict[str, Any] = {
@@ -86,7 +85,7 @@ def _suite(suite: SuiteResult) -> str:
             for name, usual in _ASKED.items()
             if (value := info.settings.get(name)) not in (None, usual)
         },
-        **{word: sorted(_changed(suite, index_of, word)) for word in ROW_VERDICTS},
+        **{word: sorted(_changed(suite, word)) for word in ROW_VERDICTS},
     }
     before, means = _before_changes(suite)
     rows = ",".join(
@@ -95,8 +94,8 @@ def _suite(suite: SuiteResult) -> str:
             suite,
             columns,
             others.get(row.row_index),
-            before.get(row_name(row)),
-            means.get(row_name(row)),
+            before.get(row.row_index),
+            means.get(row.row_index),
         )
         for row in suite.rows
     )
@@ -109,25 +108,23 @@ def columns_of(suite: SuiteResult) -> list[str]:
     return list(names)[:COLUMNS]
 
 
-def _changed(suite: SuiteResult, index_of: Mapping[str, int], verdict: RowVerdict) -> Iterator[int]:
-    """Yield the rows that have a verdict, in any eval function."""
-    if suite.baseline is None:
-        return
-    names = {change.name for each in suite.baseline.comparisons for change in each.of(verdict)}
-    yield from (index_of[name] for name in names if name in index_of)
+def _changed(suite: SuiteResult, verdict: RowVerdict) -> set[int]:
+    """Return the rows that have a verdict, in any eval function."""
+    comparisons = () if suite.baseline is None else suite.baseline.comparisons
+    return {change.row_index for each in comparisons for change in each.of(verdict)}
 
 
-def _before_changes(suite: SuiteResult) -> tuple[dict[str, Change], dict[str, dict[str, float]]]:
-    """Return what a baseline says of the rows that changed, by name: a change, and the means.
+def _before_changes(suite: SuiteResult) -> tuple[dict[int, Change], dict[int, dict[str, float]]]:
+    """Return what a baseline says of the rows that changed, by index: a change, and the means.
 
     The change is the first eval function's; the means are by eval function.
     """
-    changes: dict[str, Change] = {}
-    means: dict[str, dict[str, float]] = {}
+    changes: dict[int, Change] = {}
+    means: dict[int, dict[str, float]] = {}
     for each in suite.baseline.comparisons if suite.baseline is not None else ():
         for change in each.changes:
-            changes.setdefault(change.name, change)
-            means.setdefault(change.name, {})[each.eval_fn] = change.baseline_mean
+            changes.setdefault(change.row_index, change)
+            means.setdefault(change.row_index, {})[each.eval_fn] = change.baseline_mean
     return changes, means
 
 

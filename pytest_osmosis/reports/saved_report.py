@@ -7,15 +7,13 @@ columns of rows those of the dataset, where its file still holds the row by its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from osmosis_ai.secret import mask_everywhere
 from osmosis_ai.secret_variables import secret_variables
 
-from ..analysis.aggregate import CONFIDENCE, aggregate
-from ..analysis.breakdown import breakdowns_of
 from ..dataset.columns import mapping_of
 from ..dataset.dataset import load_dataset
 from ..dataset.errors import DatasetError
@@ -30,6 +28,7 @@ from ..verdicts import (
     Paired,
 )
 from .formats import Sections
+from .highlights import row_name
 from .json_models import BaselineChanges, ChangedRow, FunctionChanges, Report
 from .json_models import Difference as SavedDifference
 from .json_reader import interval_of, load_report
@@ -58,34 +57,30 @@ def read_saved(path: Path) -> SavedReport:
 def _judged(suite: SuiteResult, report: Report, said: SavedConversations) -> SuiteResult:
     """The suite with its verdicts, what changed, and the questions of its rows."""
     name = suite.info.name
-    level = next((gate.confidence for gate in report.gates if gate.confidence), CONFIDENCE)
     parts = {part.name: part for part in report.suites}
     changes = parts.get(name, report).baseline
     return replace(
         suite,
         rows=tuple(replace(row, data=said.row_data(name, row)) for row in suite.rows),
-        functions=aggregate(
-            suite.info, suite.runs, selected=suite.selected, confidence=level
-        ).functions,
-        breakdowns=breakdowns_of(suite, suite.breakdowns, confidence=level),
-        baseline=None if changes is None else _baseline(changes),
+        baseline=None if changes is None else _baseline(changes, suite),
     )
 
 
-def _baseline(saved: BaselineChanges) -> BaselineReport:
+def _baseline(saved: BaselineChanges, suite: SuiteResult) -> BaselineReport:
+    index_of = {row_name(row): row.row_index for row in suite.rows}
     return BaselineReport(
-        tuple(_comparison(name, each) for name, each in saved.eval_fns.items()),
+        tuple(_comparison(name, each, index_of) for name, each in saved.eval_fns.items()),
         tuple(saved.notes),
         saved.source,
     )
 
 
-def _comparison(name: str, saved: FunctionChanges) -> Comparison:
+def _comparison(name: str, saved: FunctionChanges, index_of: Mapping[str, int]) -> Comparison:
     return Comparison(
         eval_fn=name,
         rows=saved.rows,
         differences=tuple(map(_difference, saved.differences)),
-        changes=tuple(map(_change, saved.changes)),
+        changes=tuple(_change(each, index_of) for each in saved.changes),
         tested=saved.tested,
         short=saved.short,
     )
@@ -96,13 +91,16 @@ def _difference(saved: SavedDifference) -> Difference:
     return Difference(saved.metric, saved.current, saved.baseline, paired)
 
 
-def _change(saved: ChangedRow) -> Change:
+def _change(saved: ChangedRow, index_of: Mapping[str, int]) -> Change:
+    index, index_there = saved.row_index, saved.baseline_row_index
+    if index is None or index_there is None:  # an earlier version had its name alone
+        index = index_there = index_of.get(saved.name, 0)
     return Change(
         name=saved.name,
-        row=0,
-        baseline_row=0,
-        current=Count(saved.passes, saved.runs, 0),
-        baseline=Count(saved.baseline_passes, saved.baseline_runs, 0),
+        row_index=index,
+        baseline_row_index=index_there,
+        current=_count(saved.passes, saved.runs, saved.scored),
+        baseline=_count(saved.baseline_passes, saved.baseline_runs, saved.baseline_scored),
         mean=saved.mean,
         baseline_mean=saved.baseline_mean,
         p=saved.p,
@@ -110,6 +108,11 @@ def _change(saved: ChangedRow) -> Change:
         answer=saved.answer,
         baseline_answer=saved.baseline_answer,
     )
+
+
+def _count(passes: int, runs: int, scored: int | None) -> Count:
+    known = runs if scored is None else scored
+    return Count(passes, known, runs - known)
 
 
 def with_dataset(result: EvalResult) -> tuple[EvalResult, list[str]]:

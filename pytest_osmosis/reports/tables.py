@@ -144,32 +144,43 @@ def candidates(result: EvalResult) -> Iterator[Candidates]:
         group += filter(None, [suite.baseline_model_result, suite])
     for name, suites in groups.items():
         functions = dict.fromkeys(each.name for suite in suites for each in suite.functions)
+        labelled = list(zip(_labels(suites, result), suites, strict=True))
         for function in functions if len(suites) > 1 else ():
-            yield _candidates(name, function, suites)
+            yield _candidates(name, function, labelled)
 
 
-def _candidates(name: str, function: str, suites: Sequence[SuiteResult]) -> Candidates:
-    of = {
-        each.info.name: [own for own in each.functions if own.name == function] for each in suites
-    }
-    shown = figure_metrics(suites[0])
-    metrics = [each for each in shown if each in ("mean", "pass@1") or each.startswith("pass^")]
-    lines = [
-        [_label(each), *figure_cells(next(iter(of[each.info.name]), None), metrics, each.finished)]
-        for each in suites
+def _labels(suites: Sequence[SuiteResult], result: EvalResult) -> list[str]:
+    """Name the candidates; a baseline that is called like a candidate is marked as one."""
+    labels = [each.info.label or each.info.model for each in suites]
+    own = {id(each) for each in result.suites}
+    return [
+        label if id(suite) in own or labels.count(label) == 1 else f"{label} (baseline)"
+        for label, suite in zip(labels, suites, strict=True)
     ]
-    titles = figure_titles([own for found in of.values() for own in found], metrics)
-    compared = [(each, each.baseline) for each in suites if each.baseline is not None]
-    pairs = [line for suite, report in compared for line in _pair(_label(suite), function, report)]
+
+
+def _candidates(
+    name: str, function: str, labelled: Sequence[tuple[str, SuiteResult]]
+) -> Candidates:
+    first = labelled[0][1]
+    metrics = [
+        each
+        for each in figure_metrics(first)
+        if each in ("mean", "pass@1") or each.startswith("pass^")
+    ]
+    lines, scored = [], []
+    for label, suite in labelled:
+        own = next((each for each in suite.functions if each.name == function), None)
+        scored += [] if own is None else [own]
+        lines.append([label, *figure_cells(own, metrics, suite.finished), *_used(suite)])
+    compared = [(label, each.baseline) for label, each in labelled if each.baseline is not None]
+    pairs = [line for label, report in compared for line in _pair(label, function, report)]
     title = f"mean against {compared[0][1].source}" if compared else ""
     found = (each.differences[0] for _, report in compared for each in report.comparisons)
     interval = interval_title(each.paired.interval for each in found)
     return Candidates(
         f"candidates on {name}, {function}",
-        Table(
-            ["candidate", *titles, "cost", "latency"],
-            [[*line, *_used(each)] for line, each in zip(lines, suites, strict=True)],
-        ),
+        Table(["candidate", *figure_titles(scored, metrics), "cost", "latency"], lines),
         Table([title, "difference", interval, "p", "regressed", "improved"], pairs),
         list(dict.fromkeys(n for _, each in compared for n in each.notes if "Bonferroni" in n)),
     )
@@ -183,10 +194,6 @@ def _pair(label: str, function: str, report: BaselineReport) -> Iterator[list[st
             counts = [str(len(each.of("regressed"))), str(len(each.of("improved")))]
             change = figure_text(paired.difference, "+")
             yield [label, change, span(paired.interval, signed=True), p, *counts]
-
-
-def _label(suite: SuiteResult) -> str:
-    return suite.info.label or suite.info.model
 
 
 def _used(suite: SuiteResult) -> Iterator[str]:

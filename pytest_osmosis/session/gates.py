@@ -100,20 +100,20 @@ class SessionGates:
             raise ConfigurationError(gate_mistake(error))
 
     def _read_baseline(self, path: Path, infos: Sequence[SuiteInfo]) -> None:
-        from ..analysis.baseline import baselines_of
+        from ..analysis.baseline import NoCounterpart, baselines_of
         from ..reports.json_reader import UnreadableReport, read_result
 
         try:
             report = read_result(path, figures=False)
         except UnreadableReport as error:
             raise ConfigurationError(f"--osmosis-baseline {error}") from None
-        found = baselines_of(report, infos, source=shown_path(path), alone=not self._several)
-        for info in infos:
-            if info.name not in found:
-                raise ConfigurationError(
-                    f"--osmosis-baseline {shown_path(path)}: it has no evaluation of {info.name}; "
-                    "name a report of the same evaluation"
-                )
+        source = shown_path(path)
+        try:
+            found = baselines_of(report, infos, source=source)
+        except NoCounterpart as error:
+            raise ConfigurationError(
+                f"--osmosis-baseline {source}: {error}; name a report of the same evaluation"
+            ) from None
         self.evaluator.baselines.update(found)
 
     def _find_last(

@@ -22,7 +22,8 @@ from pytest_osmosis.run_result import DECIDED
 from pytest_osmosis.suite_results import SuiteResult, Usage
 from tests.support.made_results import result_of, suite_of
 
-WHOLE = suite_of([[1.0, 1.0], [0.5, 1.0], [0.0, 0.0], ["503", 1.0], [1.0, 0.0]])
+RUNS = suite_of([[1.0, 1.0], [0.5, 1.0], [0.0, 0.0], ["503", 1.0], [1.0, 0.0]])
+WHOLE = aggregate(RUNS.info, RUNS.runs, selected=RUNS.selected, confidence=0.9)
 
 
 def shard(number: int, count: int, suite: SuiteResult = WHOLE, **changed: Any) -> SuiteResult:
@@ -31,7 +32,7 @@ def shard(number: int, count: int, suite: SuiteResult = WHOLE, **changed: Any) -
     settings = {**suite.info.settings, "shard": f"{number}/{count}", **changed.pop("settings", {})}
     info = replace(suite.info, rows=len(rows), settings=settings, **changed)
     runs = [run for row in rows for run in row.runs]
-    return aggregate(info, runs, selected=info.total_runs)
+    return aggregate(info, runs, selected=info.total_runs, confidence=0.9)
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +109,7 @@ def test_figures_by_a_column_are_those_of_the_rows_of_all_shards():
             name: [row.row_index for row in suite.rows if name in levels.get(row.row_index, ["a"])]
             for name in ("a", "b")
         }
-        return replace(suite, breakdowns=(breakdown_of(suite, "level", rows_of),))
+        return replace(suite, breakdowns=(breakdown_of(suite, "level", rows_of, confidence=0.9),))
 
     merge(*(write(f"s{i}.json", by_level(shard(i, 2))) for i in (1, 2)))
     [merged] = read_result(Path("whole.json")).suites

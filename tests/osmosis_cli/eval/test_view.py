@@ -20,12 +20,15 @@ from click.testing import CliRunner
 
 from osmosis_cli.eval.viewer import server
 from osmosis_cli.eval.viewer.library import Library, key_of
-from osmosis_cli.eval.viewer.pages import families
+from osmosis_cli.eval.viewer.pages import beside, families
 from osmosis_cli.eval.viewer.server import HOST, Viewer
 from osmosis_cli.main import cli
+from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.reports import json_writer
+from pytest_osmosis.reports.tables import candidates
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage.journal import verdict_line
+from pytest_osmosis.suite_results import EvalResult, SuiteResult
 from tests.support.kept_evaluation import add, kept
 from tests.support.made_results import EXACT, NASTY, result_of, suite_of
 from tests.support.report_page import ReportPage
@@ -158,6 +161,40 @@ def test_two_stand_beside_each_other_with_what_changed(visitor: Visitor, tmp_pat
     assert (suite["regressed"], suite["improved"]) == ([], [])
     assert (suite["changed"], suite["baseline"]) == ([0, 1], "before.json")
     assert suite["rows"][0]["baseline"][0]["outcome"] == "failed"
+
+
+@pytest.mark.parametrize("others", [(), ("other.jsonl",)])
+@pytest.mark.parametrize(
+    ("models", "labels"),
+    [
+        (("calc-7b", "calc-7b"), ["calc-7b (baseline)", "calc-7b"]),
+        (("small", "large"), ["small", "large"]),
+    ],
+)
+def test_each_of_two_has_its_own_figures(
+    others: tuple[str, ...], models: tuple[str, str], labels: list[str]
+) -> None:
+    def session(model: str, *scores: float | None) -> EvalResult:
+        runs = [[score] for score in scores]
+        names = ("data.jsonl", *others)
+        return result_of(*(suite_of(runs, model=model, name=n, data=n) for n in names))
+
+    then, now = session(models[0], 1.0, 1.0, 0.0), session(models[1], 1.0, 0.0, None)
+    for ours, theirs, expected in (
+        (now, then, [[labels[0], "0.667", "3/3"], [labels[1], "0.500", "2/2"]]),
+        (result_of(*(unfinished(each) for each in now.suites)), then,
+         [[labels[0], "0.667", "3/3"], [labels[1], "-", "0/0"]]),
+    ):  # fmt: skip
+        tables = list(candidates(beside(theirs, ours, "then.json")))
+        assert len(tables) == 1 + len(others)
+        for found in tables:
+            title = found.table.header
+            places = [title.index(name) for name in ("candidate", "mean", "scored")]
+            assert [[row[at] for at in places] for row in found.table.rows] == expected
+
+
+def unfinished(suite: SuiteResult) -> SuiteResult:
+    return aggregate(suite.info, [], selected=suite.selected)
 
 
 def test_a_session_that_works_on_it_is_followed_to_its_end(
