@@ -131,6 +131,10 @@ class RunResult:
     answer: str | None = None
     finish_reason: str | None = None
     """Why the last completion ended, as the endpoint said."""
+    answer_kind: str | None = None
+    """What the last completion is, where it is no usual answer: "empty", "refused", "cut", …"""
+    notes: str | None = None
+    """What was sent, or is written, otherwise than asked: a parameter's name, invalid Unicode."""
     model: str | None = None
     started_at: float = 0.0
     """Wall clock, seconds since the epoch."""
@@ -141,6 +145,10 @@ class RunResult:
     """Prompt and completion tokens together; None is unknown."""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Part of the prompt tokens; None where no call told."""
+    reasoning_tokens: int | None = None
+    """Part of the completion tokens; None where no call told."""
     llm_calls: int = 0
     tool_calls: int = 0
     retries: int = 0
@@ -226,6 +234,8 @@ class RolloutRecord:
             tokens=0,
             prompt_tokens=0,
             completion_tokens=0,
+            cached_tokens=None,
+            reasoning_tokens=None,
             llm_calls=0,
             llm_ms=0,
             retries=0,

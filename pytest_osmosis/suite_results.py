@@ -5,6 +5,7 @@ Plain frozen values, made when a session ends; `reports/` shows and writes them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -192,6 +193,22 @@ class SuiteResult:
     def cached(self) -> int:
         """Runs that an earlier session ran."""
         return sum(run.cached for run in self.runs)
+
+    @property
+    def answer_kinds(self) -> Mapping[str, int]:
+        """Runs by the kind of their last answer, without those that have a usual one."""
+        return dict(Counter(run.answer_kind for run in self.runs if run.answer_kind))
+
+    @property
+    def notes(self) -> Mapping[str, int]:
+        """Runs by what was sent or is written otherwise than asked."""
+        noted = (run.notes.split("; ") for run in self.runs if run.notes)
+        return dict(Counter(chain.from_iterable(noted)))
+
+    def total_of(self, name: str) -> int | None:
+        """Return the sum of a count that few endpoints tell, over the runs that have it."""
+        known = [count for run in self.runs if (count := getattr(run, name)) is not None]
+        return sum(known) if known else None
 
     @property
     def complete(self) -> bool:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..models.answers import kind_of_answer
 from ..models.errors import ProviderError
 from ..models.progress import CallProgress
 from .errors import OsmosisRolloutError, OsmosisValidationError
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from .request import RolloutMetrics
 
 
-_NOT_ADDED = ("cost_usd", "finish_reason")
+_NOT_ADDED = frozenset({"cost_usd", "finish_reason", "answer_kind", "notes"})
+_OF_SOME = frozenset({"cached_tokens", "reasoning_tokens"})
+"""Measures that few endpoints tell: the sum is of the calls that do."""
 
 
 class LLMClient(Protocol):
@@ -53,6 +56,8 @@ class ModelLLM:
         "_record",
         "_tools",
         "_under_way",
+        "answer_kind",
+        "cached_tokens",
         "calls",
         "cost_usd",
         "counts_all",
@@ -62,8 +67,10 @@ class ModelLLM:
         "last_error",
         "llm_latency_ms",
         "max_context_tokens",
+        "notes",
         "num_llm_calls",
         "prompt_tokens",
+        "reasoning_tokens",
         "response_tokens",
         "retries",
         "total_tokens",
@@ -89,6 +96,9 @@ class ModelLLM:
         self.response_tokens: int | None = 0
         self.total_tokens: int | None = 0
         """As the two above, the sum over all calls; None once a call did not report it."""
+        self.cached_tokens: int | None = None
+        self.reasoning_tokens: int | None = None
+        """As `cached_tokens`, part of the tokens above; None where no call told any."""
         self.max_context_tokens: int | None = 0
         self.num_llm_calls = 0
         """Calls that the model answered."""
@@ -108,6 +118,10 @@ class ModelLLM:
         """The last call's error; None when it was answered."""
         self.finish_reason: str | None = None
         """Of the last answer; "none" when the endpoint reported none, None before the first."""
+        self.answer_kind: str | None = None
+        """What the last answer is, unless it is a usual one: see `kind_of_answer`."""
+        self.notes: dict[str, None] = {}
+        """How requests were sent otherwise than asked, in order."""
 
     async def chat_completions(
         self, messages: list[dict[str, Any]], **params: Any
@@ -162,8 +176,12 @@ class ModelLLM:
             "completion_tokens": self.response_tokens if known else None,
             "llm_calls": self.num_llm_calls,
             "retries": self.retries,
+            "cached_tokens": self.cached_tokens,
+            "reasoning_tokens": self.reasoning_tokens,
             "cost_usd": self.cost_usd,
             "finish_reason": self.finish_reason,
+            "answer_kind": self.answer_kind,
+            "notes": "; ".join(self.notes) or None,
         }
 
     def close(self) -> None:
@@ -184,6 +202,8 @@ class ModelLLM:
         self.cost_usd = cost if first else _add(self.cost_usd, cost)
         reason = completion.finish_reason
         self.finish_reason = "none" if reason is None else reason
+        self.answer_kind = kind_of_answer(completion.message, reason)
+        self.notes.update(dict.fromkeys(completion.notes))
         known = self._note_usage(completion.usage)
         if self._record:
             self.calls.append(_call_record(completion, known))
@@ -199,6 +219,8 @@ class ModelLLM:
         self.prompt_tokens = _add(self.prompt_tokens, prompt)
         self.response_tokens = _add(self.response_tokens, response)
         self.total_tokens = _add(self.total_tokens, total)
+        self.cached_tokens = _add_some(self.cached_tokens, usage.cached_tokens)
+        self.reasoning_tokens = _add_some(self.reasoning_tokens, usage.reasoning_tokens)
         if total is None or self.max_context_tokens is None:
             self.max_context_tokens = None
         elif total > self.max_context_tokens:
@@ -210,6 +232,10 @@ class ModelLLM:
             found["completion_tokens"] = response
         if total is not None:
             found["total_tokens"] = total
+        if usage.cached_tokens is not None:
+            found["cached_tokens"] = usage.cached_tokens
+        if usage.reasoning_tokens is not None:
+            found["reasoning_tokens"] = usage.reasoning_tokens
         return found
 
 
@@ -219,7 +245,7 @@ def _result(completion: ChatCompletion, known: dict[str, int]) -> CompletionsRes
         completion.message,
         token_ids=completion.token_ids or [],
         logprobs=completion.logprobs or [],
-        usage={**NO_USAGE, **known},
+        usage={**NO_USAGE, **{name: known[name] for name in NO_USAGE if name in known}},
         usage_details=completion.usage.details,
         finish_reason=completion.finish_reason or "stop",
     )
@@ -229,14 +255,25 @@ def _add(total: Any, value: Any) -> Any:
     return None if total is None or value is None else total + value
 
 
+def _add_some(total: Any, value: Any) -> Any:
+    return total if value is None else (total or 0) + value
+
+
 def add_measures(earlier: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
     """Return the measures of an attempt that was given up, and of the next one, together."""
     asked = [each for each in (earlier, later) if each["llm_calls"]]
     costs = [each["cost_usd"] for each in asked]
+    added = {
+        name: (_add_some if name in _OF_SOME else _add)(earlier[name], later[name])
+        for name in later
+        if name not in _NOT_ADDED
+    }
+    notes = dict.fromkeys(each["notes"] for each in (earlier, later) if each["notes"])
     return {
-        **{name: _add(earlier[name], later[name]) for name in later if name not in _NOT_ADDED},
+        **later,
+        **added,
         "cost_usd": functools.reduce(_add, costs) if costs else None,
-        "finish_reason": later["finish_reason"],
+        "notes": "; ".join(notes) or None,
     }
 
 

@@ -192,10 +192,19 @@ def _frame(result: CompletionsResult, model: str) -> dict[str, Any]:
         "model": model,
         "stop_reason": _STOP_REASONS.get(reason, "end_turn"),
         "stop_sequence": None,
-        "usage": {
-            "input_tokens": result.usage["prompt_tokens"],
-            "output_tokens": result.usage["completion_tokens"],
-        },
+        "usage": _usage(result),
+    }
+
+
+def _usage(result: CompletionsResult) -> dict[str, int]:
+    """Return the usage in Anthropic's words, whose input tokens leave out those of the cache."""
+    details = result.usage_details.get("prompt_tokens_details") or {}
+    prompt, cached = result.usage["prompt_tokens"], details.get("cached_tokens") or 0
+    cached = min(cached, prompt) if isinstance(cached, int) else 0
+    return {
+        "input_tokens": prompt - cached,
+        "output_tokens": result.usage["completion_tokens"],
+        **({"cache_read_input_tokens": cached} if cached else {}),
     }
 
 

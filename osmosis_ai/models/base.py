@@ -22,6 +22,10 @@ class Usage:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Part of the prompt tokens that the endpoint had already read."""
+    reasoning_tokens: int | None = None
+    """Part of the completion tokens that went into thoughts."""
     details: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """`prompt_tokens_details` and `completion_tokens_details` as they came: cached, reasoning, …"""
 
@@ -40,6 +44,8 @@ class ChatCompletion:
     model: str | None = None
     """The model's name as the endpoint reports it."""
     cost_usd: float | None = None
+    notes: tuple[str, ...] = ()
+    """How the request was sent otherwise than asked, since the endpoint wants it so."""
     retries: int = 0
     """Tries that failed before this answer."""
     latency_ms: float = 0.0
@@ -96,18 +102,25 @@ class RateLimit(Protocol):
         """Record how a request ended; `retry_after_s` > 0: send nothing for so many seconds."""
 
 
-def price(answer: ChatCompletion, per_mtok: tuple[float, float]) -> None:
-    """Say what an answer cost, where the endpoint did not and its tokens are known."""
-    prompt, completion = answer.usage.prompt_tokens, answer.usage.completion_tokens
+Prices = Sequence[float]
+"""Dollars per million tokens of prompts and of completions, and maybe of cached prompts."""
+
+
+def price(answer: ChatCompletion, per_mtok: Prices) -> None:
+    """Set what an answer cost, where the endpoint did not and its tokens are known."""
+    usage, (prompt_price, completion_price, *further) = answer.usage, per_mtok
+    prompt, completion = usage.prompt_tokens, usage.completion_tokens
     if answer.cost_usd is None and prompt is not None and completion is not None:
-        answer.cost_usd = (prompt * per_mtok[0] + completion * per_mtok[1]) / 1e6
+        cached = min(prompt, usage.cached_tokens or 0)
+        cached_price = further[0] if further else prompt_price
+        dollars = (prompt - cached) * prompt_price + cached * cached_price
+        answer.cost_usd = (dollars + completion * completion_price) / 1e6
 
 
 class PricedModel(WrappedModel):
     """A `ChatModel` with a cost of each answer, where the endpoint reports none."""
 
-    def __init__(self, model: ChatModel, per_mtok: tuple[float, float]) -> None:
-        """`per_mtok`: dollars per million tokens of prompts and of completions."""
+    def __init__(self, model: ChatModel, per_mtok: Prices) -> None:
         super().__init__(model)
         self._per_mtok = per_mtok
 

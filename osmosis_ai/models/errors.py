@@ -6,8 +6,9 @@
 
 Kinds: auth, model_not_found and quota are fatal (no other row can succeed); unreachable (there was
 no connection), connection (it broke), rate_limited, overloaded and timeout were retried;
-bad_request, protocol, redirect, tls and too_large concern the call itself; not_recorded is a call
-that a cassette has no answer to.
+bad_request is a request that the endpoint refuses as such, whatever the status (too long a context,
+a part that the model does not take, moderation); protocol, redirect, tls and too_large concern the
+call itself; not_recorded is a call that a cassette has no answer to.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class ProviderError(Exception):
         elapsed_s: float = 0.0,
         fatal: bool | None = None,
         detail: str = "",
+        param: str | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -68,6 +70,8 @@ class ProviderError(Exception):
         """No other row can succeed either: stop instead of failing every row."""
         self.detail = detail
         """The endpoint's own words, redacted and cut."""
+        self.param = param
+        """The request's field that the endpoint refuses, such as `temperature`, if it names one."""
 
 
 class CallFault(Exception):
@@ -98,6 +102,12 @@ class CallFault(Exception):
         self.retry_after_s = retry_after_s
         self.local = local
         """May concern this call alone, if others have succeeded before."""
+        self.named: Literal["key", "model", ""] = ""
+        """What the endpoint's words are about, beside the request."""
+        self.param: str | None = None
+        """The request's field that is refused."""
+        self.instead: tuple[str, str] | None = None
+        """That field and the one that the endpoint wants; `("", "stream")`: it only streams."""
         self.stale = False
         """A kept connection, which the server had dropped: worth one further try at once."""
 

@@ -20,10 +20,21 @@ from .errors import (
     FATAL_KINDS,
     UNSUPPORTED,
     CallFault,
-    ErrorKind,
     ProviderError,
     clip,
     efforts,
+)
+from .refusals import (
+    ErrorWords,
+    is_about_key,
+    kind_of,
+    leaves_key_in_doubt,
+    names_no_model,
+    other_name,
+    refused_param,
+    status_named,
+    wants_stream,
+    words_of,
 )
 from .retry import RETRY_AFTER_LIMIT_S, CallFailed, RetryPolicy, in_words, parse_retry_after
 from .transport.base_url import BaseURL
@@ -33,30 +44,8 @@ _PREFIXES = frozenset({"openai", "hosted_vllm", "litellm_proxy", "lm_studio", "o
 
 _BODY_CHARS = 64 * 1024
 """Beginning of an error's body that is read."""
-
-_QUOTA = re.compile(
-    r"insufficient_quota|billing_hard_limit_reached|billing_not_active|insufficient_balance"
-    r"|credit_balance_too_low"
-)
-_WRONG_KEY = re.compile(
-    r"invalid_api_key|api_key_invalid|authentication_error|api key not valid"
-    r"|no_db_connection"  # LiteLLM's proxy without a database, of every key but its master key
-)
-_KEY_IN_A_500 = re.compile(
-    r"authentication error|auth_error|unauthori[sz]ed|not authenticated"
-    r"|(?:no|missing|invalid|incorrect|wrong|bad) (?:\w+ )?api[ _-]?key"
-    r"|api[ _-]?key (?:\w+ ){0,3}(?:missing|required|invalid|incorrect|wrong)"
-    r"|api[ _-]?key (?:\w+ ){0,3}not (?:set|valid|found)"
-)
-_UNEXPLAINED = "internal server error"
-"""All that some servers say of a request without a key: LiteLLM's proxy without its database's
-client, for one."""
-_NO_MODEL_CODE = re.compile(r"model_not_found|deploymentnotfound|invalid_model|model_not_available")
-_NO_MODEL_404 = re.compile(r"\b(?:models?|deployment)\b")
-_NO_MODEL_400 = re.compile(
-    r"model not exist|no models? loaded|unknown model|invalid model(?: name)?\b"
-    r"|not a valid model|\bmodel\b[^.\n]{0,160}(?:not found|not exist|n't exist|not be found)"
-)
+_NO_ROUTE = re.compile(r"^$|not found|<html|cannot post|no route|unknown (?:path|route|url)")
+"""What servers say of a path that they do not have."""
 
 
 def fault_of_status(
@@ -72,113 +61,100 @@ def fault_of_status(
     text = body.decode("utf-8", "replace")
     if len(text) > _BODY_CHARS:  # what is quoted of it is redacted long before this end
         text = " ".join(text.split())[:_BODY_CHARS]
-    message, codes = _error_fields(text)
+    said = words_of(text)
     if 300 <= status < 400:
         return CallFault("redirect", _printable_location(headers), status=status)
-    kind, local = _kind(status, message.lower(), codes.lower(), model.lower())
-    passing = kind in ("rate_limited", "overloaded") or (kind == "bad_request" and not local)
-    return CallFault(
+    kind, local = kind_of(status, said, model)
+    passing = kind in ("rate_limited", "overloaded") or (kind == "bad_request" and status < 500)
+    in_doubt = kind == "overloaded" and status == 500 and leaves_key_in_doubt(said, keyless=keyless)
+    fault = CallFault(
         kind,
-        message,
+        said.message,
         status=status,
         retried=passing and policy.retries_status(status, headers),
         retry_after_s=parse_retry_after(headers) if passing else None,
         local=local,
-        reason=DOUBTED_KEY
-        if status == 500 and _leaves_key_in_doubt(message, codes, keyless)
-        else "",
+        reason=DOUBTED_KEY if in_doubt else "",
     )
+    return _explained(fault, said, model)
 
 
 def fault_of_error_object(error: object, *, model: str, policy: RetryPolicy) -> CallFault:
     """Return the fault of an `error` object inside a reply whose status says success."""
     code = error.get("code") if isinstance(error, dict) else None
     status = int(code) if isinstance(code, (int, str)) and _is_status(code) else 0
-    message, codes = _error_fields(json.dumps({"error": error}))
-    status = status or _status_named(codes.lower())
-    kind, local = _kind(status, message.lower(), codes.lower(), model.lower())
-    return CallFault(
+    said = words_of(json.dumps({"error": error}))
+    status = status or status_named(said.codes)
+    kind, local = kind_of(status, said, model)
+    fault = CallFault(
         kind,
-        message,
+        said.message,
         summary="an error inside a 200",
         status=200,
         retried=kind in ("rate_limited", "overloaded") and policy.retries_status(status, {}),
         local=local,
     )
+    return _explained(fault, said, model)
 
 
-def _kind(status: int, message: str, codes: str, model: str) -> tuple[ErrorKind, bool]:
-    """Kind of a status with the lower-case words of its body; and whether it may be local."""
-    if status == 402 or _QUOTA.search(codes):
-        return "quota", False
-    if status == 401 or (status in (400, 403) and _WRONG_KEY.search(f"{codes} {message}")):
-        return "auth", False
-    if status == 403:
-        return "auth", True
-    if status == 404:
-        said = bool(_NO_MODEL_CODE.search(codes) or _NO_MODEL_404.search(message))
-        return "model_not_found", not said
-    if status in (400, 422) and _names_no_model(message, codes, model):
-        return "model_not_found", False
-    if status == 429:
-        return "rate_limited", False
-    if status >= 500 or status in (408, 409, 425):
-        return "overloaded", False
-    return "bad_request", False
+def _explained(fault: CallFault, said: ErrorWords, model: str) -> CallFault:
+    """Return the fault with what its words say of key, model and fields of the request."""
+    if is_about_key(said):
+        fault.named = "key"
+    elif names_no_model(said, model):
+        fault.named = "model"
+    if fault.kind == "bad_request":
+        fault.param = refused_param(said)
+        fault.instead = ("", "stream") if wants_stream(said) else other_name(said)
+    return fault
 
 
-def _leaves_key_in_doubt(message: str, codes: str, keyless: bool) -> bool:
-    """Return whether a 500 may be about the key."""
-    said = f"{codes} {message}".lower().strip()
-    if keyless and said == _UNEXPLAINED:
-        return True
-    return bool(_WRONG_KEY.search(said) or _KEY_IN_A_500.search(said))
+def failure_in(
+    data: Mapping[str, Any], *, model: str = "", policy: RetryPolicy | None = None
+) -> CallFault | None:
+    """Return the failure that a completion tells although its status says success.
+
+    `data` is the whole JSON of a reply, or of one event of a streamed one: of chat completions,
+    Anthropic's messages or OpenAI's responses. It fails by a top-level `error`, by the `error` of a
+    choice or of its message, or by a finish reason that is none of an answer (`error`, `abort`,
+    `cancelled`, ...). None: it is an answer, also with a finish reason that nobody knows, or a part
+    of one.
+    """
+    policy = policy or RetryPolicy()
+    inner = data.get("response")  # of an event of the Responses API
+    choices = data.get("choices")
+    parts = [data, inner, *(choices if isinstance(choices, list) else ())]
+    parts = [part for part in parts if isinstance(part, dict)]
+    parts += [part["message"] for part in parts if isinstance(part.get("message"), dict)]
+    for part in parts:
+        error = part.get("error")
+        if any(error.values()) if isinstance(error, dict) else error:
+            return fault_of_error_object(error, model=model, policy=policy)
+    if data.get("object") == "error" or data.get("type") == "error":
+        return fault_of_error_object(dict(data), model=model, policy=policy)
+    for part in parts:
+        named = (part.get(name) for name in ("finish_reason", "stop_reason", "status"))
+        for reason in (_word(each) for each in named):
+            if reason in FAILED_REASONS:
+                summary = f"an answer that ended in {reason!r}"
+                return CallFault("overloaded", summary=summary, status=200, retried=True)
+    return None
 
 
-def _status_named(codes: str) -> int:
-    """The status that a provider would have sent with these lower-case codes."""
-    if "rate_limit" in codes or "too_many_requests" in codes:
-        return 429
-    if _WRONG_KEY.search(codes):
-        return 401
-    if _NO_MODEL_CODE.search(codes):
-        return 404
-    return 400 if "invalid_request" in codes else 500
+FAILED_REASONS = frozenset(
+    {
+        *("error", "abort", "aborted", "cancelled", "canceled", "failed"),
+        "insufficient_system_resource",  # DeepSeek's
+    }
+)
+"""Finish reasons of a completion that the endpoint did not finish."""
 
 
-def _names_no_model(message: str, codes: str, model: str) -> bool:
-    if _NO_MODEL_CODE.search(codes):
-        return True
-    found = _NO_MODEL_400.search(message)
-    return found is not None and (model in message or found.start() == 0)
-
-
-def _error_fields(text: str) -> tuple[str, str]:
-    """(message, codes and types joined) of an error body in any of the usual shapes."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return text, ""
-    if isinstance(data, list) and data:
-        data = data[0]  # Gemini wraps its errors in a list
-    if not isinstance(data, dict):
-        return text, ""
-    error: Any = data.get("error", data)
-    if isinstance(error, str):
-        error = {**data, "message": data.get("message", error)}
-    elif not isinstance(error, dict):
-        error = data
-    message = next((error[key] for key in ("message", "detail", "msg") if error.get(key)), None)
-    codes = [error.get(key) for key in ("code", "type", "status", "reason")]
-    codes += [part.get("reason") for part in _dicts(error.get("details"))]
-    named = " ".join(str(code) for code in codes if isinstance(code, (str, int)))
-    if isinstance(message, str):
-        return message, named
-    return (json.dumps(message) if message is not None else text), named
-
-
-def _dicts(value: object) -> list[dict[str, Any]]:
-    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+def _word(reason: object) -> str:
+    """Return a finish reason; SGLang has them as objects too."""
+    if isinstance(reason, dict):
+        reason = reason.get("type")
+    return reason.lower() if isinstance(reason, str) else ""
 
 
 def _is_status(code: int | str) -> bool:
@@ -247,22 +223,34 @@ class Wording:
                 return f"{asked}: {self._why_refused(fault)}{quoted}"
             case "quota":
                 return f"{said}: the account has no quota left{quoted}"
-            case "model_not_found" if fault.local and self.address is not None:
-                hint = "" if self.address.path else f"; did you mean {self.address}/v1?"
-                url = f"{self.address}/chat/completions"
-                return f"{said}: nothing is served at {url}{hint}{quoted}"
             case "model_not_found":
-                at = f"{self.address or self.where} ({fault.status})"
-                return f"model {self.model!r} is not known at {at}{self._whole_name()}{quoted}"
+                return f"{self._what_is_missing(fault, detail, said)}{quoted}"
         if fault.retry_after_s is not None and fault.retry_after_s > RETRY_AFTER_LIMIT_S:
             after += f": asked to wait {in_words(fault.retry_after_s)}"
         return f"{said}{after}{quoted}"
 
-    def _why_refused(self, fault: CallFault) -> str:
-        if self.key_name is not None:
-            return f"the key{self.key_name and f' in {self.key_name}'} was refused"
+    def _what_is_missing(self, fault: CallFault, detail: str, said: str) -> str:
+        """Return which model or address is not there, as far as the words say it."""
         address = self.address
-        may = "no request has succeeded: it may want" if fault.status == 500 else "it wants"
+        if fault.named == "model" and fault.status != 403:
+            at = f"{address or self.where} ({fault.status})"
+            return f"model {self.model!r} is not known at {at}{self._whole_name()}"
+        if not fault.local:
+            return f"{said}: model {self.model!r} was refused"
+        if address is None or not _NO_ROUTE.search(detail.lower()):
+            return said
+        hint = "" if address.path else f"; did you mean {address.printable('/v1')}?"
+        return f"{said}: nothing is served at {address.printable('/chat/completions')}{hint}"
+
+    def _why_refused(self, fault: CallFault) -> str:
+        is_plain = fault.status != 403 or fault.named == "key"
+        if self.key_name is not None:
+            named = f"the key{self.key_name and f' in {self.key_name}'}"
+            return f"{named} was refused" if is_plain else f"refused; {named} may lack access"
+        address = self.address
+        may = "it wants" if is_plain else "refused; it may want"
+        if fault.status == 500:
+            may = "no request has succeeded: it may want"
         if address is not None and address.scheme == "http" and not address.is_loopback:
             return (
                 f"{may} an API key, and none was sent: over plain http it is sent only from a "
@@ -302,4 +290,5 @@ class Wording:
             elapsed_s=failed.elapsed_s,
             fatal=fatal or fault.reason == UNSUPPORTED,
             detail=detail,
+            param=fault.param,
         )

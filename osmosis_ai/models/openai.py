@@ -53,7 +53,7 @@ class OpenAIModel:
         self.name = model
         self.endpoint = address.netloc
         self._address = address
-        self._url = URL(f"{address}/chat/completions", encoded=True)
+        self._url = URL(address.url("/chat/completions"), encoded=True)
         self._policy = retry or RetryPolicy()
         self._retrier = Retrier(
             self._policy,

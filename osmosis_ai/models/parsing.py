@@ -7,12 +7,12 @@ surrogates become U+FFFD. A body that cannot be an answer raises `CallFault`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .base import ChatCompletion, Usage
 from .errors import CallFault
-from .faults import fault_of_error_object
+from .faults import failure_in
 from .retry import RetryPolicy
 from .transport.exchange import Reply
 
@@ -30,9 +30,9 @@ _decode = json.JSONDecoder(parse_constant=_no_number).decode
 def parse_completion(reply: Reply, *, model: str, policy: RetryPolicy) -> ChatCompletion:
     """Return the completion in `reply`; raise CallFault where there is none."""
     data = load_object(reply)
-    error = data.get("error")
-    if error:
-        raise fault_of_error_object(error, model=model, policy=policy)
+    failure = failure_in(data, model=model, policy=policy)
+    if failure is not None:
+        raise failure
     choice = _first_choice(data)
     message = _message(choice)
     usage, cost = read_usage(data.get("usage"))
@@ -117,21 +117,52 @@ def _are_calls(calls: object) -> bool:
 
 
 def read_usage(usage: object) -> tuple[Usage, float | None]:
-    """Return the counts in a reply's `usage`, and the price that some endpoints put there."""
+    """Return the counts in a reply's `usage`, and the price that some endpoints put there.
+
+    Read as chat completions, responses and Anthropic's messages have them. Prompt tokens include
+    those of caches, completion tokens all that `total_tokens` has beyond the prompt: thoughts that
+    an endpoint counts apart are billed.
+    """
     if not isinstance(usage, dict):
         return _UNKNOWN, None
-    prompt = _count(usage.get("prompt_tokens"))
-    completion = _count(usage.get("completion_tokens"))
-    total = _count(usage.get("total_tokens"))
-    if total is None and prompt is not None and completion is not None:
-        total = prompt + completion
     details = {name: usage[name] for name in _DETAILS if isinstance(usage.get(name), dict)}
+    cached = _first(usage, _CACHED, "prompt_tokens_details", "input_tokens_details")
+    reasoning = _first(
+        usage, ("reasoning_tokens",), "completion_tokens_details", "output_tokens_details"
+    )
+    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    if "input_tokens" in usage and prompt is None:
+        prompt = _count(usage["input_tokens"])
+        if prompt is not None and "input_tokens_details" not in usage:  # Anthropic's
+            prompt += sum(_count(usage.get(name)) or 0 for name in _BESIDE_INPUT)
+    if completion is None:
+        completion = _count(usage.get("output_tokens"))
+    total = _count(usage.get("total_tokens"))
+    if prompt is not None and completion is not None:
+        total = max(total or 0, prompt + completion)
+        completion = total - prompt
     cost = usage.get("cost")
-    return Usage(prompt, completion, total, details), None if cost is None else _price(cost)
+    found = Usage(prompt, completion, total, cached, reasoning, details)
+    return found, None if cost is None else _price(cost)
 
 
 _UNKNOWN = Usage()
-_DETAILS = ("prompt_tokens_details", "completion_tokens_details")
+_DETAILS = (
+    *("prompt_tokens_details", "completion_tokens_details"),
+    *("input_tokens_details", "output_tokens_details"),
+)
+_CACHED = (
+    *("cached_tokens", "cache_read_input_tokens"),
+    "prompt_cache_hit_tokens",  # DeepSeek's
+)
+_BESIDE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+def _first(usage: Mapping[str, Any], names: Sequence[str], *places: str) -> int | None:
+    """Return the first count of these names, in the details or beside them."""
+    parts = [part for place in places if isinstance(part := usage.get(place), dict)]
+    counts = (_count(part.get(name)) for part in (*parts, usage) for name in names)
+    return next((count for count in counts if count is not None), None)
 
 
 def _count(value: object) -> int | None:

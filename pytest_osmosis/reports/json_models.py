@@ -241,6 +241,10 @@ class Summary(_Model):
     incomplete_rows: Whole = 0
     errors: dict[str, Whole] = Field(default_factory=dict)
     finish_reasons: dict[str, Whole] = Field(default_factory=dict)
+    answer_kinds: dict[str, Whole] = Field(default_factory=dict)
+    notes: dict[str, Whole] = Field(default_factory=dict)
+    cached_tokens: Whole | None = None
+    reasoning_tokens: Whole | None = None
     unknown_tokens: Whole = 0
     retries: Whole = 0
     cost_usd: float | None = None

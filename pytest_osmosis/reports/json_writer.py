@@ -156,6 +156,10 @@ def _summary(suite: SuiteResult, result: EvalResult) -> Fields:
         "incomplete_rows": suite.short_rows,
         "errors": dict(suite.errors),
         "finish_reasons": dict(suite.finish_reasons),
+        "answer_kinds": suite.answer_kinds,
+        "notes": suite.notes,
+        "cached_tokens": suite.total_of("cached_tokens"),
+        "reasoning_tokens": suite.total_of("reasoning_tokens"),
         "unknown_tokens": suite.used.unknown_tokens,
         "retries": suite.retries,
         "cost_usd": suite.used.cost_usd,
@@ -214,9 +218,12 @@ def _merged_config(suites: list[Fields]) -> Fields:
 
 _COUNTS = (
     "total_rows", "total_runs", "total_tokens", "selected", "total", "incomplete_rows",
-    "unknown_tokens", "retries", "cost_usd", "unknown_cost", "cached",
+    "unknown_tokens", "retries", "cost_usd", "unknown_cost", "cached", "cached_tokens",
+    "reasoning_tokens",
 )  # fmt: skip
 """Fields of a summary that are added up."""
+_COUNTED = ("finish_reasons", "answer_kinds", "notes")
+"""Fields of a summary that count runs by a word."""
 
 
 def _merged_summary(suites: list[Fields], result: EvalResult) -> Fields:
@@ -234,7 +241,7 @@ def _merged_summary(suites: list[Fields], result: EvalResult) -> Fields:
         },
         "complete": all(summary["complete"] for summary in summaries),
         "errors": _added(summary["errors"] for summary in summaries),
-        "finish_reasons": _added(summary["finish_reasons"] for summary in summaries),
+        **{name: _added(summary[name] for summary in summaries) for name in _COUNTED},
         "repeated": asdict(sum((suite.repeated for suite in result.suites), Usage())),
     }
 

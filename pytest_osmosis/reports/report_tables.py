@@ -74,6 +74,8 @@ class CallRecord(BaseModel):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
     finish_reason: str | None = None
     latency_ms: int | None = None
     retries: int | None = None

@@ -30,6 +30,7 @@ from .view import (
     against,
     not_needed,
     short_rows,
+    unusual_answers,
     usages,
     what_is_missing,
 )
@@ -216,8 +217,8 @@ def _notes(suite: SuiteResult, width: int, *, counts: bool) -> Iterator[str]:
 
 def _remarks(suite: SuiteResult, *, counts: bool) -> Iterator[str]:
     """What the figures leave out, a sentence each."""
-    if cut := suite.finish_reasons.get("length"):
-        yield f"{cut} {'answer was' if cut == 1 else 'answers were'} cut by length"
+    yield from unusual_answers(suite)
+    yield from (f"{note} ({counted(runs, 'run')})" for note, runs in suite.notes.items())
     if suite.selected < suite.info.total_runs:
         yield f"partial: {suite.selected} of {suite.info.total_runs} runs selected"
     if counts and suite.finished < suite.selected:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
+from osmosis_ai.models.answers import KNOWN_REASONS
+
 from ..analysis.metrics import is_repeated
 from ..escaping import counted, dollars, p_value
 from ..rollouts.failure_text import below_threshold
@@ -229,7 +231,30 @@ def facts(suite: SuiteResult) -> list[str]:
         found.append(f"{runs} without a score: {listed}; {what_is_missing(suite)}")
     if suite.finished < suite.info.total_runs:
         found.append(f"{suite.finished} of {suite.info.total_runs} runs of the evaluation are here")
-    return [*found, *short_rows(suite)]
+    return [*found, *unusual_answers(suite), *suite.notes, *short_rows(suite)]
+
+
+_ANSWERS = {
+    "empty": ("was empty", "were empty"),
+    "cut": ("was cut by length", "were cut by length"),
+    "refused": ("was a refusal", "were refusals"),
+    "filtered": ("was withheld by a content filter", "were withheld by a content filter"),
+    "no tool call": (
+        "ended for a tool call and has none",
+        "ended for a tool call and have none",
+    ),
+}
+"""What one, and what several answers of a kind were."""
+
+
+def unusual_answers(suite: SuiteResult) -> Iterator[str]:
+    """Yield a sentence for each kind of last answers that are no usual ones."""
+    for kind, number in suite.answer_kinds.items():
+        one, several = _ANSWERS.get(kind, (f"was {kind}", f"were {kind}"))
+        yield f"{counted(number, 'answer')} {one if number == 1 else several}"
+    for reason, number in suite.finish_reasons.items():
+        if reason.lower() not in KNOWN_REASONS:
+            yield f"{counted(number, 'answer')} ended in {reason!r}, an unknown finish reason"
 
 
 def what_is_missing(suite: SuiteResult) -> str:
@@ -257,9 +282,19 @@ def usages(suite: SuiteResult) -> Iterator[str]:
 def _usage(suite: SuiteResult) -> str:
     kept = f" ({suite.cached} from the journal)" if suite.cached else ""
     parts = [counted(suite.finished, "rollout") + kept, *_used(suite.used, suite.info)]
+    parts[1] += _parts_of_tokens(suite)
     if suite.retries:
         parts.append("1 retry" if suite.retries == 1 else f"{suite.retries} retries")
     return ", ".join(parts) + _before_repeated(suite)
+
+
+def _parts_of_tokens(suite: SuiteResult) -> str:
+    kinds = {
+        "cached": suite.total_of("cached_tokens"),
+        "reasoning": suite.total_of("reasoning_tokens"),
+    }
+    told = ", ".join(f"{tokens:,} {kind}" for kind, tokens in kinds.items() if tokens)
+    return f" (of them {told})" if told else ""
 
 
 def _before_repeated(suite: SuiteResult) -> str:

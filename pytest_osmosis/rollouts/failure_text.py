@@ -67,8 +67,9 @@ def headline(result: RunResult, threshold: float) -> str:
 
 def below_threshold(result: RunResult, threshold: float) -> list[str]:
     """A sentence for each score that does not pass."""
+    kind = f" ({result.answer_kind})" if result.answer_kind else ""
     return [
-        f"{name} scored {score:g}, below the threshold {least:g}"
+        f"{name} scored {score:g}, below the threshold {least:g}{kind}"
         for name, score, least in _low(result, threshold)
     ]
 
@@ -83,10 +84,11 @@ def shortfall(result: RunResult, threshold: float) -> str | None:
     if result.error_type is not None or result.passed:
         return None
     is_one = len(result.scores) == 1
-    return "; ".join(
+    said = "; ".join(
         f"{'' if is_one else f'{name}: '}score {score} < {least}"
         for name, score, least in _low(result, threshold)
     )
+    return f"{said} ({result.answer_kind})" if result.answer_kind else said
 
 
 def conversation(messages: Sequence[Mapping[str, Any]], limit: int | None = MESSAGES_SHOWN) -> str:
@@ -147,8 +149,11 @@ def _without_middle(text: str, limit: int) -> str:
 def _message_lines(message: Mapping[str, Any]) -> Iterator[str]:
     text = text_of(message.get("content"))
     calls = message.get("tool_calls") or []
-    if text or not calls:
+    refusal = message.get("refusal")
+    if text or not (calls or refusal):
         yield text
+    if isinstance(refusal, str) and refusal:
+        yield f"(refusal) {refusal}"
     for call in calls if isinstance(calls, list) else []:
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict):

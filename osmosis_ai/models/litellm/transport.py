@@ -22,7 +22,7 @@ from yarl import URL
 from ...secret import Redactor, Secret
 from ..base import ChatCompletion
 from ..errors import UNSUPPORTED, CallFault
-from ..faults import fault_of_error_object, fault_of_status
+from ..faults import failure_in, fault_of_status
 from ..parsing import load_object, parse_completion
 from ..retry import RetryPolicy
 from ..transport.base_url import BaseURL
@@ -107,8 +107,8 @@ async def _exchange(exchange: Exchange, request: httpx.Request) -> httpx.Respons
     found = exchange.reply = load_object(reply)
     if "choices" in found:
         exchange.completion = parse_completion(reply, model=exchange.model, policy=exchange.policy)
-    elif found.get("error"):
-        raise fault_of_error_object(found["error"], model=exchange.model, policy=exchange.policy)
+    elif failure := failure_in(found, model=exchange.model, policy=exchange.policy):
+        raise failure
     return _response(request, reply)
 
 

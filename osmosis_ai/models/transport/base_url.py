@@ -11,19 +11,22 @@ import ipaddress
 import re
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
-from urllib.parse import quote, urlsplit
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from ...providers import address_from_environment, host_of
+from ...secret import Secret
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
+_HARMLESS = re.compile(r"version|region|deployment|preview|beta")
+"""Names in a query whose values are no keys."""
 _EXAMPLE = "for example http://localhost:8000/v1"
 
 
 @dataclass(frozen=True, slots=True)
 class BaseURL:
-    """An endpoint's address; every part of it is printable."""
+    """An endpoint's address; every part of it but the query is printable."""
 
     scheme: str
     host: str
@@ -31,6 +34,8 @@ class BaseURL:
     port: int
     path: str
     """Starts with a slash or is empty; never ends with one."""
+    query: str = field(default="", repr=False)
+    """Goes with each request, such as `api-version=2024-06-01`; may hold a key."""
 
     @property
     def netloc(self) -> str:
@@ -49,11 +54,29 @@ class BaseURL:
         return is_loopback(self.host)
 
     def __str__(self) -> str:
-        return self.origin + self.path
+        return self.printable()
+
+    def url(self, route: str = "") -> str:
+        """Return the address of a route below, with the query; not to be shown."""
+        return f"{self.origin}{self.path}{route}{self.query and '?'}{self.query}"
+
+    def printable(self, route: str = "") -> str:
+        """Return the same, with the values of the query masked that may be keys."""
+        shown = "&".join(_shown(*part) for part in parse_qsl(self.query, keep_blank_values=True))
+        return f"{self.origin}{self.path}{route}{shown and '?'}{shown}"
+
+    @property
+    def secrets(self) -> list[Secret]:
+        """The values of the query that no output may show."""
+        parts = parse_qsl(self.query, keep_blank_values=True)
+        values = [value for name, value in parts if value and not _HARMLESS.search(name.lower())]
+        return [Secret(value, "the query of the base URL") for value in values]
 
 
 def normalise_base_url(text: str) -> BaseURL:
     """Return the address: `/v1/`, `/v1/v1` and a pasted `/chat/completions` are all `/v1`.
+
+    A query stays, for each request.
 
     Raise ValueError with a sentence for the user.
     """
@@ -70,11 +93,8 @@ def normalise_base_url(text: str) -> BaseURL:
             "the base URL holds a user name or a password: leave out everything up to '@' "
             "and put the key into an environment variable"
         )
-    if "?" in stripped or "#" in stripped:
-        raise ValueError(
-            "the base URL holds a query or a fragment: leave out everything from '?' or '#' on, "
-            "and put a key into an environment variable"
-        )
+    if "#" in stripped:
+        raise ValueError("the base URL holds a fragment: leave out everything from '#' on")
     return _parsed(stripped)
 
 
@@ -115,26 +135,34 @@ def check_usual_key(provider: str, variable: str, *, naming: str) -> None:
 
 def _parsed(text: str) -> BaseURL:
     scheme, separator, rest = text.partition("://")
+    shown = text.partition("?")[0]
     if not separator:
-        suggestion = f"http://{text.rstrip(':/')}"
-        raise ValueError(f"the base URL {text!r} has no scheme: write {suggestion}")
+        suggestion = f"http://{shown.rstrip(':/')}"
+        raise ValueError(f"the base URL {shown!r} has no scheme: write {suggestion}")
     scheme = scheme.lower()
     if scheme not in DEFAULT_PORTS:
-        raise ValueError(f"the base URL {text!r} is neither http:// nor https://")
+        raise ValueError(f"the base URL {shown!r} is neither http:// nor https://")
     try:
         parts = urlsplit(f"{scheme}://{rest}")
         port = parts.port
         host = _host(parts.hostname or "")
     except ValueError as error:
-        raise ValueError(f"the base URL {text!r} cannot be read: {error}") from None
+        raise ValueError(f"the base URL {shown!r} cannot be read: {error}") from None
     if port == 0:
-        raise ValueError(f"the base URL {text!r} has port 0: give the port the endpoint listens on")
+        raise ValueError(
+            f"the base URL {shown!r} has port 0: give the port the endpoint listens on"
+        )
     return BaseURL(
         scheme=scheme,
         host=host,
         port=port or DEFAULT_PORTS[scheme],
         path=_path(parts.path),
+        query=parts.query,
     )
+
+
+def _shown(name: str, value: str) -> str:
+    return f"{name}={value if _HARMLESS.search(name.lower()) else '***'}"
 
 
 def _host(name: str) -> str:

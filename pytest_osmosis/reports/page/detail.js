@@ -285,6 +285,8 @@ function factsOf(suite, row, run) {
         ? null
         : `${number(run.tokens)} (${number(run.prompt_tokens)} in, ${number(run.completion_tokens)} out)`,
     ],
+    ["cached", run.cached_tokens == null ? null : number(run.cached_tokens)],
+    ["reasoning", run.reasoning_tokens == null ? null : number(run.reasoning_tokens)],
     ["cost", run.cost_usd == null ? null : `$${run.cost_usd.toFixed(6)}`],
     [
       "model calls",
@@ -292,6 +294,8 @@ function factsOf(suite, row, run) {
     ],
     ["calls of tools", run.tool_calls || null],
     ["ended with", run.finish_reason],
+    ["answer", run.answer_kind],
+    ["note", run.notes],
     ["model", run.model],
     ["started", run.started_at ? when(run.started_at) : null],
     ["from", run.cached ? "an earlier session" : null],

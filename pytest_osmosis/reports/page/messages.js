@@ -30,6 +30,7 @@ function messageOf(message, usage, turn, isRaw) {
   if (usage) head.append(el("span", "soft usage", usageOf(usage)));
   head.append(copyButton(`Copy this message of ${role}`, () => copyOf(message)));
   const parts = contentOf(message.content, role, isRaw);
+  if (message.refusal) parts.push(textOf(`(refusal) ${message.refusal}`, role, isRaw));
   if (message.reasoning_content)
     parts.unshift(folded("reasoning", String(message.reasoning_content)));
   for (const call of Array.isArray(message.tool_calls) ? message.tool_calls : [])

@@ -559,8 +559,9 @@ FAILURES = [
         "not-http", "broken-chunk", "big-headers", "endless-headers",
     )),
     *((model, "auth", 1, "the key in MY_KEY was refused") for model in (
-        "403", "gemini-wrong-key", "litellm-wrong-key",
+        "gemini-wrong-key", "litellm-wrong-key",
     )),
+    ("403", "auth", 1, "403 from {host}: refused; the key in MY_KEY may lack access ("),
     *((f"model-not-found{dialect}", "model_not_found", 1, UNKNOWN) for dialect in (
         "", "-vllm", "-ollama", "-sglang", "-deepseek", "-openrouter",
     )),

@@ -68,8 +68,9 @@ def test_the_printable_endpoint_leaves_out_the_schemes_own_port() -> None:
         ("http://host/v1\r\nX-Evil: 1", "another character"),
         ("http://user:sk-secret@host/v1", "a user name or a password"),
         ("user:sk-secret@host/v1", "a user name or a password"),
-        ("http://host/v1?key=sk-secret", "a query or a fragment"),
-        ("http://host/v1#sk-secret", "a query or a fragment"),
+        ("host/v1?key=sk-secret", "has no scheme: write http://host/v1"),
+        ("http://host:0/v1?key=sk-secret", "port 0"),
+        ("http://host/v1#sk-secret", "a fragment"),
     ],
 )
 def test_what_is_no_address_is_refused_in_one_sentence(text: str, words: str) -> None:
@@ -116,3 +117,17 @@ def test_this_machine_is_known_in_any_spelling(host: str) -> None:
 def test_other_machines_are_not_taken_for_this_one(host: str) -> None:
     assert not is_loopback(host)
     assert not BaseURL(scheme="http", host=host, port=80, path="").is_loopback
+
+
+def test_a_query_goes_with_each_route_and_is_shown_without_its_keys() -> None:
+    address = normalise_base_url(
+        "https://host/openai/deployments/d/chat/completions?api-version=2024-06-01&code=sk-1&x="
+    )
+    assert address.url("/chat/completions") == (
+        "https://host/openai/deployments/d/chat/completions?api-version=2024-06-01&code=sk-1&x="
+    )
+    assert str(address) == (
+        "https://host/openai/deployments/d?api-version=2024-06-01&code=***&x=***"
+    )
+    assert [secret.reveal() for secret in address.secrets] == ["sk-1"]
+    assert "sk-1" not in repr(address)
