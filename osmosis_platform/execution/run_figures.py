@@ -61,7 +61,7 @@ class Progress:
         """Take the line of a session, or of a run."""
         if "session" in record:
             self._read_workers()  # of the session before
-            self._session += 1
+            self._session = record["session"]["number"]
             self._planned = _planned(record["session"]) or self._planned
             self._earlier = dict(self._runs)
             self._began = None

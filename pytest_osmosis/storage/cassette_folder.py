@@ -87,18 +87,21 @@ def _read_file(path: Path, calls: Calls) -> None:
         return
     except OSError as error:
         raise ConfigurationError(f"{shown_path(path)}: cannot be read: {error.strerror}") from None
+    damaged = 0
     for number, line in enumerate(lines, start=1):
         try:
             if not line.endswith(b"\n"):
                 raise ValueError
             calls.take(json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            if path.name != FILE and number == len(lines):
-                return
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+            damaged = damaged or number
+            if path.name != FILE:
+                continue
+        if damaged:
             raise ConfigurationError(
-                f"{shown_path(path)}, line {number}, is no recorded call: restore the file from "
+                f"{shown_path(path)}, line {damaged}, is no recorded call: restore the file from "
                 "version control, or remove it and record again"
-            ) from None
+            )
 
 
 def join(folder: Path) -> None:

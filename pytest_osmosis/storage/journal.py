@@ -6,9 +6,10 @@
     workers/0001-gw0.jsonl    the runs of a worker of the first session
 
 Each file has one process that appends to it (`run_log`; the lines of a run are in `run_lines`). Of
-several results of one run the last one counts. A torn line at the end is what an interrupted write
-leaves, and is cut; a damaged one before the end is refused. What makes an evaluation the same is in
-`fingerprint`.
+several results of one run the last one counts. A torn line at the end of a file is what an
+interrupted write leaves, and is cut; a damaged one before the end is refused. Without its head, the
+header and the first session with its plan, a journal says nothing of its runs. What makes an
+evaluation the same is in `fingerprint`.
 """
 
 from __future__ import annotations
@@ -38,17 +39,25 @@ class JournalError(Exception):
     """A journal that cannot be used; `str()` is the sentence for the user.
 
     Exception
-      JournalError      it is damaged, or no journal
-        OtherFormat     another version of this project wrote it
+      JournalError      a line before the end is damaged
+        UnknownRuns     nothing says what its runs are of
+          OtherFormat   another version of this project wrote it
     """
 
 
-class OtherFormat(JournalError):
-    """A journal that another version wrote; `reason` says so without its place."""
+class UnknownRuns(JournalError):
+    """A journal that does not say what its runs are of; `reason` says why without its place."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"{path}: {reason}")
+
+
+class OtherFormat(UnknownRuns):
+    """A journal that another version wrote."""
 
     def __init__(self, path: Path, version: str) -> None:
-        self.reason = f"{version} version of pytest-osmosis wrote the journal"
-        super().__init__(f"{path}: {self.reason}")
+        super().__init__(path, f"{version} version of pytest-osmosis wrote the journal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +97,12 @@ class Replay:
     runs: dict[RowRun, KeptRun] = field(default_factory=dict)
     repeated: list[tuple[RowRun, KeptRun]] = field(default_factory=list)
     """Runs as they had ended before a later session repeated them."""
-    size: int = 0
-    """Bytes of the reporting process's file up to the end of the last whole line."""
+    last_session: int = 0
+    """The number of the last session, also of one whose line is lost and whose workers ran."""
+    torn: dict[Path, int] = field(default_factory=dict)
+    """Bytes up to the end of the last whole line, of each file that has more."""
     dropped: int = 0
-    """Torn lines at its end."""
+    """Torn lines at the ends of files."""
     gates: Sequence[Mapping[str, Any]] = ()
     """The results of the gates that decided on these runs, as `verdict_line` has them."""
     verdict: EvalVerdict | None = None
@@ -168,8 +179,9 @@ def worker_file(folder: Path, session: int, worker: str) -> Path:
 
 def worker_files(folder: Path, session: int | None = None) -> list[Path]:
     """Return the files of workers, in the order in which these were started."""
-    pattern = "*.jsonl" if session is None else f"{session:04}-*.jsonl"
-    return sorted((folder / WORKERS).glob(pattern), key=lambda path: (len(path.name), path.name))
+    pattern = "[0-9]*" if session is None else f"{session:04}"
+    paths = (folder / WORKERS).glob(f"{pattern}-*.jsonl")
+    return sorted(paths, key=lambda path: (len(path.name), path.name))
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -181,19 +193,17 @@ def replay(folder: Path) -> Replay:
     """Read a journal from end to end.
 
     Raises:
-        JournalError: when a line before the last one is damaged.
+        JournalError: when a line before the last one is damaged, or the head is.
         OSError: when it cannot be read.
     """
     found = Replay(read_header(folder))
-    lines = _Lines(folder / FILE)
-    for place, told in lines:
+    by_session: dict[int, list[Path]] = {}
+    for path in worker_files(folder):
+        by_session.setdefault(int(path.name.partition("-")[0]), []).append(path)
+    for place, told in _lines(folder / FILE, found):
         if "session" in told:
             found.sessions.append(told["session"])
-            found.ended = False
-            found.reopen()
-            for path in worker_files(folder, len(found.sessions)):
-                for run_place, run in _Lines(path):
-                    _take(found, run_place, run)
+            _begin_session(found, told["session"]["number"], by_session)
         elif "gates" in told:
             found.gates, found.verdict = told["gates"], told["verdict"]
             found.git = told.get("git") or {}
@@ -201,69 +211,79 @@ def replay(folder: Path) -> Replay:
             found.ended = True
         elif "run" in told:
             _take(found, place, told)
-    found.size, found.dropped = lines.size, lines.dropped
+    if by_session:
+        _begin_session(found, max(by_session), by_session)
     return found
+
+
+def _begin_session(found: Replay, number: int, by_session: dict[int, list[Path]]) -> None:
+    """Take the runs of a session's workers, and before them those of sessions without a line."""
+    found.ended = False
+    found.reopen()
+    for found.last_session in sorted(each for each in by_session if each <= number):
+        for path in by_session.pop(found.last_session):
+            for place, told in _lines(path, found):
+                _take(found, place, told)
+    found.last_session = number
 
 
 def _take(found: Replay, place: Place, told: Mapping[str, Any]) -> None:
     result = result_of(told, found.header["info"]["name"])
-    run = KeptRun(result, len(found.sessions), place, whole=told["whole"])
+    run = KeptRun(result, found.last_session, place, whole=told["whole"])
     found.take(run, alone=not told["said"])
 
 
-class _Lines:
-    """The objects of a file's lines, with their places; what was said in runs is passed over."""
+def _lines(path: Path, found: Replay) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """Yield the objects of a file's lines, with their places; note how its end is torn.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.size = 0
-        """Up to the end of the last whole line, once all are read."""
-        self.dropped = 0
-        """Lines behind it."""
-
-    def __iter__(self) -> Iterator[tuple[Place, dict[str, Any]]]:
-        number = damaged = 0
-        with self._path.open("rb") as file:
-            written = os.fstat(file.fileno()).st_size
-            for line in iter(file.readline, b""):
-                number += 1
-                told = verify_checksum(line)
-                if told is None:
-                    damaged = damaged or number
-                    self.dropped += 1
-                    continue
-                if damaged:
-                    where = f"{self._path}:{damaged}"
-                    raise JournalError(f"{where}: this line is damaged, and others follow it")
-                said = told.get("said", 0)
-                begin, end = self.size, self.size + len(line) + said
-                if end > written:
-                    self.dropped += 1
-                    return
-                number += bool(said)
-                file.seek(said, os.SEEK_CUR)
-                self.size = end
-                yield Place(self._path, begin, end - begin), told
+    What was said in runs is passed over.
+    """
+    number = damaged = dropped = whole = 0
+    with path.open("rb") as file:
+        written = os.fstat(file.fileno()).st_size
+        for line in iter(file.readline, b""):
+            number += 1
+            told = verify_checksum(line)
+            if told is None:
+                damaged = damaged or number
+                dropped += 1
+                continue
+            if damaged:
+                where = f"{path}:{damaged}"
+                raise JournalError(f"{where}: this line is damaged, and others follow it")
+            said = told.get("said", 0)
+            begin, end = whole, whole + len(line) + said
+            if end > written:
+                dropped += 1
+                break
+            number += bool(said)
+            file.seek(said, os.SEEK_CUR)
+            whole = end
+            yield Place(path, begin, end - begin), told
+    if dropped:
+        found.torn[path] = whole
+        found.dropped += dropped
 
 
 def read_header(folder: Path) -> Mapping[str, Any]:
     """The first line alone; raises like `replay`."""
     path = folder / FILE
     with path.open("rb") as file:
-        header = verify_checksum(file.readline())
-    if header is None or "osmosis_journal" not in header:
-        raise JournalError(f"{path}:1: this is not the first line of a journal")
-    if (written := header["osmosis_journal"]) != FORMAT:
+        header, first = (verify_checksum(file.readline()) for _ in range(2))
+    if header is not None and (written := header.get("osmosis_journal", FORMAT)) != FORMAT:
         version = "a newer" if written > FORMAT else "an earlier"
         raise OtherFormat(path, version)
+    if header is None or "osmosis_journal" not in header or "session" not in (first or ()):
+        raise UnknownRuns(path, "the first lines of the journal are lost")
     return header
 
 
-def cut(folder: Path, size: int) -> None:
-    """Take off what a torn write left behind `size`."""
-    descriptor = os.open(folder / FILE, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.ftruncate(descriptor, size)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def cut_torn(kept: Replay) -> None:
+    """Take off what torn writes left behind the last whole lines."""
+    for path, size in kept.torn.items():
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.ftruncate(descriptor, size)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -19,7 +19,7 @@ from ..run_result import NO_JUDGEMENT, RunResult
 from ..spec import Keeping
 from . import journal, run_directory
 from .fingerprint import EvalFingerprint, RunPlan
-from .journal import FILE, JournalError, KeptRun, OtherFormat, Replay
+from .journal import FILE, JournalError, KeptRun, Replay, UnknownRuns
 from .run_lines import RowRun
 
 FRESH = "--osmosis-fresh:"
@@ -66,10 +66,12 @@ def open_folder(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> Op
             raise ConfigurationError(
                 f"--osmosis-resume: nothing to resume: there is no {folder.name}"
             )
+        if journal.worker_files(folder):
+            return _archive(folder, identity, "the journal is lost")
         return _new(folder, identity, [])
     try:
         kept = journal.replay(folder)
-    except OtherFormat as error:
+    except UnknownRuns as error:
         if keeping.reuse_option:
             raise _refused(folder, keeping, error.reason) from None
         return _archive(folder, identity, error.reason)
@@ -139,8 +141,8 @@ def _stamp(folder: Path) -> str:
     """When the evaluation was begun, for its name."""
     try:
         begun = journal.read_header(folder)["created_at"]
-    except (JournalError, KeyError):
-        begun = (folder / FILE).stat().st_mtime
+    except (JournalError, FileNotFoundError, KeyError):
+        begun = folder.stat().st_mtime
     return time.strftime("%Y%m%d-%H%M%S", time.gmtime(begun))
 
 
@@ -164,12 +166,12 @@ def _session(number: int, plan: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _go_on(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Replay) -> Opened:
-    number = len(kept.sessions) + 1
+    number = kept.last_session + 1
     notes = []
     if kept.dropped:
         lines = "1 unfinished line" if kept.dropped == 1 else f"{kept.dropped} unfinished lines"
         notes.append(f"{lines} dropped from the end of the journal")
-        journal.cut(folder, kept.size)
+        journal.cut_torn(kept)
     cached = {key: run for key, run in kept.runs.items() if _stays(run, keeping)}
     again = {key: run for key, run in kept.runs.items() if key not in cached}
     unscored = _unscored(identity, again)

@@ -142,7 +142,7 @@ def holder_of(folder: Path) -> int | None:
         pid = _holder(_lock_path(folder))
         if pid is not None:
             os.kill(pid, 0)
-    except (FileNotFoundError, ProcessLookupError):
+    except (FileNotFoundError, OverflowError, ProcessLookupError):
         return None
     except PermissionError:
         pass  # it is another user's
@@ -208,4 +208,4 @@ def take_lock(path: Path) -> FileLock:
 
 def _holder(path: Path) -> int | None:
     text = path.read_text("ascii", "replace")
-    return int(text) if text.isdigit() else None
+    return int(text) if re.fullmatch("[1-9][0-9]{0,9}", text) else None

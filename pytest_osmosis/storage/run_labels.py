@@ -104,6 +104,6 @@ def _read(file: Path) -> Labels:
         return Labels(str(data["note"]), tuple(map(str, data["tags"])), runs)
     except FileNotFoundError:
         return Labels()
-    except (ValueError, LookupError, TypeError) as error:
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         why = f"{file}: is no file of labels ({error}); correct or delete it"
         raise UnreadableLabels(why) from None

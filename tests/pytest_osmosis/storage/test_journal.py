@@ -19,7 +19,7 @@ from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage import journal
 from pytest_osmosis.storage.fingerprint import RunPlan
 from pytest_osmosis.storage.group_sync import AppendFile, GroupSync
-from pytest_osmosis.storage.journal import FILE, JournalError, OtherFormat, encode
+from pytest_osmosis.storage.journal import FILE, JournalError, OtherFormat, UnknownRuns, encode
 from pytest_osmosis.storage.run_directory import InUse, NoLocks, take_lock, user_of
 from pytest_osmosis.storage.run_lines import (
     add_checksum,
@@ -143,7 +143,29 @@ def test_the_runs_of_workers_belong_to_their_session(path):
     assert [(key, run.session) for key, run in kept.repeated] == [((2, 0), 1)]
     assert kept.runs[1, 0].is_done  # it had ended before its worker was lost
     assert not kept.runs[5, 0].is_done
-    assert kept.dropped == 0
+    assert kept.dropped == 4
+    assert sorted(path.name for path in kept.torn) == [
+        "0001-gw0.jsonl", "0001-gw10.jsonl", "0001-gw9.jsonl", "0002-gw0.jsonl",
+    ]  # fmt: skip
+    journal.cut_torn(kept)
+    assert not journal.replay(path.parent).dropped
+
+
+def test_a_session_whose_line_is_lost_keeps_the_runs_of_its_workers_and_its_number(path):
+    for session, tokens in ((1, 1), (2, 2), (3, 3)):
+        file = journal.worker_file(path.parent, session, "gw0")
+        file.parent.mkdir(exist_ok=True)
+        add(file, line(session, tokens=tokens))
+    add(path, journal.end_line(), journal.session_line({"number": 2, "plan": None})[:-7], b"\xff??")
+    kept = journal.replay(path.parent)
+    assert {key[0]: run.session for key, run in kept.runs.items()} == {1: 1, 2: 2, 3: 3}
+    assert (kept.last_session, kept.ended, kept.dropped) == (3, False, 1)
+    journal.cut_torn(kept)
+    journal.begin_session(path.parent, {"number": 4, "plan": None})
+    add(journal.worker_file(path.parent, 4, "gw0"), line(4))
+    kept = journal.replay(path.parent)
+    assert {key[0]: run.session for key, run in kept.runs.items()} == {1: 1, 2: 2, 3: 3, 4: 4}
+    assert len(kept.sessions) == 2
 
 
 @given(cut=st.integers(1, 900))
@@ -158,8 +180,9 @@ def test_a_torn_end_is_dropped_wherever_it_was_torn(tmp_path_factory, cut):
     ends = [start + len(b"".join(runs[:count])) for count in range(6)]
     kept = journal.replay(path.parent)
     assert len(kept.runs) == sum(end <= len(torn) for end in ends[1:])
-    assert (kept.dropped, kept.size) == (len(torn) not in ends, ends[len(kept.runs)])
-    journal.cut(path.parent, kept.size)
+    is_torn = len(torn) not in ends
+    assert (kept.dropped, kept.torn) == (is_torn, {path: ends[len(kept.runs)]} if is_torn else {})
+    journal.cut_torn(kept)
     add(path, line(7))
     assert list(journal.replay(path.parent).runs) == [*kept.runs, (7, 0)]
 
@@ -181,10 +204,21 @@ def test_a_damaged_line_before_the_end_is_refused_by_its_number(path, damage, wi
 
 
 @pytest.mark.parametrize("first", [b"", b"{}\n", b"not json\n", b'{"osmosis_journal":1}\n'])
-def test_what_is_no_journal_is_refused(tmp_path, first):
+def test_what_has_no_head_of_a_journal_is_told_apart(tmp_path, first):
     (tmp_path / FILE).write_bytes(first)
-    with pytest.raises(JournalError, match="not the first line of a journal"):
+    with pytest.raises(UnknownRuns, match="the first lines of the journal are lost"):
         journal.replay(tmp_path)
+
+
+@pytest.mark.parametrize("left", ["nothing", "half a header", "the header", "half a session"])
+@pytest.mark.parametrize("after", [b"", b"\xff\x00\n?", line(1)])
+def test_a_journal_without_its_first_session_has_no_head(path, left, after):
+    whole = path.read_bytes()
+    header = whole.index(b"\n") + 1
+    ends = {"nothing": 0, "half a header": header - 5, "the header": header}
+    path.write_bytes(whole[: ends.get(left, len(whole) - 7)] + after)
+    with pytest.raises(UnknownRuns, match="the first lines of the journal are lost"):
+        journal.replay(path.parent)
 
 
 @pytest.mark.fault("the journal is that of another dataset, agent or model, or of another version")

@@ -150,6 +150,33 @@ def test_damage_before_the_end_is_refused_unless_a_new_start_is_asked_for(tmp_pa
     assert len(siblings(folder)) == 2
 
 
+@pytest.mark.fault("the head of the journal is lost")
+@pytest.mark.parametrize("left", [None, 0, 9, -7])
+def test_where_the_head_is_lost_a_new_evaluation_starts_beside_what_is_left(
+    tmp_path: Path, left: int | None
+) -> None:
+    folder = keep(tmp_path)  # its runs are those of workers
+    worker_keeps(folder, ended(0, 0))
+    path = folder / FILE
+    if left is None:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:left] + b"\xff?\n")
+    if path.exists():
+        with pytest.raises(ConfigurationError, match="--osmosis-extend: .* are lost; without"):
+            opened(folder, Keeping(extend=True))
+    found = opened(folder)
+    assert not found.cached
+    [note] = found.notes
+    reason = "the journal is" if left is None else "the first lines of the journal are"
+    assert note.startswith(
+        f"starting anew: {reason} lost; the one before is kept as {folder.name}@"
+    )
+    found.begin()
+    assert journal.replay(folder).runs == {}
+    assert len(siblings(folder)) == 2
+
+
 def worker_keeps(folder: Path, *runs: RunResult) -> None:
     """Keep runs as a worker of the first session that is killed after them."""
     log = RunLog("gw0", root=folder, on_failure=pytest.fail)
