@@ -21,8 +21,27 @@ from typing import Any, Literal, NamedTuple
 
 from osmosis_ai.models.errors import FINAL_KINDS
 
-Outcome = Literal["passed", "failed", "error"]
+Outcome = Literal["passed", "below", "raised", "timeout", "error", "not run"]
 ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "internal"]
+
+
+class OutcomeStyle(NamedTuple):
+    """How an outcome is shown, in every place."""
+
+    sign: str
+    color: str
+    """In a terminal, as pytest's writer names it; pages have a CSS class of the outcome's name."""
+
+
+OUTCOMES: Mapping[Outcome, OutcomeStyle] = {
+    "passed": OutcomeStyle("✓", "green"),
+    "below": OutcomeStyle("-", "yellow"),
+    "raised": OutcomeStyle("✕", "purple"),
+    "timeout": OutcomeStyle("~", "cyan"),
+    "error": OutcomeStyle("!", "red"),
+    "not run": OutcomeStyle("·", "light"),
+}
+"""What a run may come to, the best first."""
 
 OWN_ACCOUNT: frozenset[str] = frozenset({"agent", "timeout", "eval_fn"})
 """Error types that the agent or an eval function caused; the others are infrastructure's."""
@@ -31,6 +50,8 @@ NO_REWARD = "no_reward"
 """The kind of error of a run that nothing scores: no eval function, no grader, no reward."""
 NO_JUDGE = "no_judge"
 """The kind of error of a run whose judge has no key, or is refused for every run alike."""
+SKIPPED = "skipped"
+"""The kind of error of a run whose test was skipped: nothing has judged it."""
 JUDGE_FAILED = "judge_failed"
 """The kind of error of a run whose judge could not be reached, was overloaded, timed out, ..."""
 NO_JUDGEMENT = frozenset({NO_JUDGE, JUDGE_FAILED})
@@ -172,12 +193,14 @@ class RunResult:
 
     @property
     def outcome(self) -> Outcome:
-        """The pytest outcome of the run's item."""
-        if self.error_type in ("agent", "timeout"):
-            return "failed"
-        if self.error_type is not None:
-            return "error"
-        return "passed" if self.passed else "failed"
+        """What the run came to, whatever gates there are."""
+        if self.error_type is None:
+            return "passed" if self.passed else "below"
+        if self.error_type == "agent":
+            return "raised"
+        if self.error_kind == SKIPPED:
+            return "not run"
+        return "timeout" if self.error_type == "timeout" else "error"
 
     def to_json(self) -> str:
         """Return one line of ASCII JSON, without the fields that hold their default."""

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from pytest_osmosis.analysis.statistics.kappa import Agreement, cohens_kappa
-from pytest_osmosis.reports.highlights import figure_text, outcome_shown, run_name
+from pytest_osmosis.reports.highlights import figure_text, run_name
 from pytest_osmosis.reports.tables import span
 from pytest_osmosis.run_result import RunResult, passes
 from pytest_osmosis.storage.run_labels import Labels, UnreadableLabels
@@ -169,7 +169,7 @@ def _next(suite: SuiteResult, labels: Labels) -> Iterator[RunToRead]:
                     )
                     yield RunToRead(name, f"{function} {said}{note}")
         elif verdicts:
-            rank, why = _doubt(run, verdicts, outcome_shown(run, suite))
+            rank, why = _doubt(run, verdicts, run.outcome)
             unmarked[run.passed].append((rank, run.run_index, name, why))
     marked = Counter(run.passed for run in suite.runs if run.run_id in labels.runs)
     first = marked[True] <= marked[False]

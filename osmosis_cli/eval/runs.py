@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import click
 
 from pytest_osmosis.escaping import counted
-from pytest_osmosis.reports.highlights import figure_text, outcome_shown
+from pytest_osmosis.reports.highlights import figure_text, outcome_counts
 from pytest_osmosis.reports.summary import suite_lines
 from pytest_osmosis.reports.text_table import columns, wrapped
 from pytest_osmosis.storage import run_directory
@@ -102,12 +101,10 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
             say(line)
         return
     suite = kept.suite
-    shown_as = ((outcome_shown(each, suite), each.error_type) for each in suite.runs)
-    outcomes = Counter(kind if word == "error" else word for word, kind in shown_as)
     document = {
         **{key: value for key, value in asdict(run).items() if key != "problem"},
         "sessions": len(kept.journal.sessions),
-        "outcomes": dict(sorted(outcomes.items())),
+        "outcomes": dict(outcome_counts(suite)),
         "asked": dict(kept.identity.asked),
         "eval_fns": list(kept.identity.info.eval_fns),
         "sources": dict(kept.identity.sources),

@@ -55,7 +55,7 @@ class RowView:
 
     row: RowResult
     outcomes: Sequence[str]
-    """Of its runs: passed, below, failed, …"""
+    """Of its runs: passed, below, raised, …"""
     asked: RowData | None
 
     @property
@@ -92,11 +92,9 @@ def list_rows(context: PageContext, run: Run) -> dict[str, Any]:
 
 
 def _rows(context: PageContext, run: Run) -> list[RowView]:
-    from pytest_osmosis.reports.highlights import outcome_shown
-
     suite, asked = read_suite(run, figures=False), read_questions(context, run)
     rows = (
-        RowView(row, [outcome_shown(each, suite) for each in row.runs], asked.get(row.row_index))
+        RowView(row, [each.outcome for each in row.runs], asked.get(row.row_index))
         for row in suite.rows
     )
     return sorted(rows, key=lambda row: row.rank)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from .. import compat
-from ..items.protocol import properties
+from ..items.protocol import observe, properties
 from ..run_result import DECIDED, REPORT_FIELD, SINGLE_FIELD, RunId, RunResult, SuiteInfo
 from ..session.header import plan
 from ..session.preflight import is_quiet, usage_errors, warn
@@ -164,6 +164,8 @@ class ControllerEvaluation(ReportingEvaluation):
         report.location = (path, None, name)
         report.longrepr = f"worker lost: {result.error}"
         report.user_properties = properties(result)
+        if self.gates.is_gated(found.suite):
+            observe(report, result, 0.0)
         compat.properties_in_junit(self.config, report)
         setattr(report, REPORT_FIELD, result)
         self.store.log.report(found, result)

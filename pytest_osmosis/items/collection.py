@@ -130,7 +130,7 @@ class RunItem(pytest.Item):
 
     def runtest(self) -> None:
         """Fail for a run that did not pass; its rollout has ended before."""
-        if self.finished is not None and self.finished.result.outcome == "failed":
+        if self.finished is not None and self.finished.result.outcome != "passed":
             self._fail(self.finished.result)
 
     def _fail(self, result: RunResult) -> None:

@@ -30,7 +30,7 @@ from ..rollouts.failure_text import OURS, rollout_section
 from ..rollouts.prepare import prepare
 from ..rollouts.scoring import TEST
 from ..rollouts.suite import Suite
-from ..run_result import REPORT_FIELD, ROLLOUT, RolloutRecord, RunId, RunResult
+from ..run_result import REPORT_FIELD, ROLLOUT, SKIPPED, RolloutRecord, RunId, RunResult
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..storage.atomic_write import write_whole
 from ..storage.run_directory import OSMOSIS, make_private
@@ -38,7 +38,7 @@ from ..user_code.import_object import user_traceback
 from ..user_code.load_agent import name_of_object
 from .collection import RunItem
 from .nodeids import parameter_id
-from .protocol import set_below, warn_of_code
+from .protocol import observe, warn_of_code
 from .rollout import Rollout
 from .runner import ItemRunner, run_id_of
 
@@ -295,12 +295,13 @@ class MarkerPlugin:
             if runner is not None:
                 runner.on_report(result.run_id, result)
             setattr(report, REPORT_FIELD, result)
+            suite = self._evaluation.suites[result.suite]
             if report.failed and result.success:
-                suite = self._evaluation.suites[result.suite]
                 said = rollout_section(made.record, suite.spec.max_turns)
                 report.sections.insert(0, (ROLLOUT, said))
-            if report.failed and result.success and self._evaluation.suites[result.suite].gated:
-                set_below(report, str(call.excinfo.exconly()) if call.excinfo else "failed")
+            if report.failed and suite.gated:
+                reason = call.excinfo.exconly() if call.excinfo and result.success else None
+                observe(report, result, suite.spec.pass_threshold, reason)
         if decides or report.when == "teardown":  # where JUnit looks for the output of all phases
             report.sections.extend(made.record.sections)
         return report
@@ -372,7 +373,13 @@ def _decided(made: Rollout, report: pytest.TestReport) -> RunResult:
         return result
     scores = dict(made.scores)
     if report.skipped and not hasattr(report, "wasxfail"):
-        return replace(result, scores=scores, error="the test was skipped", error_type="eval_fn")
+        return replace(
+            result,
+            scores=scores,
+            error="the test was skipped",
+            error_type="eval_fn",
+            error_kind=SKIPPED,
+        )
     scores[TEST] = 1.0 if report.passed else 0.0
     return replace(
         result,

@@ -20,7 +20,7 @@ from osmosis_ai.running.engine import EngineClosed
 
 from .. import compat
 from ..escaping import encodable
-from ..rollouts.failure_text import shortfall
+from ..rollouts.failure_text import headline
 from ..run_result import (
     DECIDED,
     REPORT_FIELD,
@@ -36,8 +36,8 @@ from .report_contents import FailureSections
 if TYPE_CHECKING:
     from .runner import Rollouts
 
-BELOW = "osmosis_below"
-"""The attribute of a report of a run below the threshold, where gates decide."""
+OBSERVED = "osmosis_observed"
+"""The attribute of a report of a run that did not pass, where gates decide: its outcome."""
 
 _RERUNNERS = ("rerunfailures",)
 """Names of plugins that run items again: a rollout is paid for, and not repeated."""
@@ -206,7 +206,7 @@ def _report_once(
         sections=finished.sections,
         **timing(finished.result),
     )
-    if item.suite.gated:
+    if item.suite.gated and outcome != "passed":
         observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.result)
     if relays:
@@ -216,18 +216,17 @@ def _report_once(
     item.finished = None
 
 
-def observe(report: pytest.TestReport, result: RunResult, threshold: float) -> None:
-    """Report a run below the threshold as that, where gates decide: it fails nothing."""
-    reason = shortfall(result, threshold)
-    if reason is not None:
-        set_below(report, reason)
+def observe(
+    report: pytest.TestReport, result: RunResult, threshold: float, reason: str | None = None
+) -> None:
+    """Report a run that did not pass as what it is, where gates decide: it fails nothing.
 
-
-def set_below(report: pytest.TestReport, reason: str) -> None:
-    """Make the report one of a run below the threshold: for pytest it is skipped."""
+    For pytest it is skipped; `reason` stands in the place of the run's own.
+    """
     report.outcome = "skipped"
-    report.wasxfail = reason  # for JUnit, and for plugins that know no other reason
-    setattr(report, BELOW, True)
+    # for JUnit, and for plugins that know no other reason
+    report.wasxfail = reason or headline(result, threshold)
+    setattr(report, OBSERVED, result.outcome)
 
 
 def complete_report(item: RunItem, report: pytest.TestReport, sections: FailureSections) -> None:
@@ -247,7 +246,7 @@ def complete_report(item: RunItem, report: pytest.TestReport, sections: FailureS
     report.sections.extend(finished.sections)
     if report.failed:
         report.longrepr = sections.of(finished.result, item.nodeid)
-    if item.suite.gated:
+    if item.suite.gated and report.failed:
         observe(report, finished.result, item.suite.spec.pass_threshold)
     setattr(report, REPORT_FIELD, finished.result)
 

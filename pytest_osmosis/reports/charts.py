@@ -115,9 +115,8 @@ def _charts(function: FunctionResult, suite: SuiteResult) -> Charts:
     threshold = suite.threshold_of(function)
     scores = [run.scores[function.name] for run in suite.runs if function.name in run.scores]
     has_values = any(score not in (0.0, 1.0) for score in scores)
-    low = "below" if suite.verdicts else "failed"  # where gates decide, it has failed nothing
-    distribution = _distribution(function.name, scores, threshold, low) if has_values else None
-    rows = _rows(function.name, suite, threshold, low) if suite.info.n > 1 else None
+    distribution = _distribution(function.name, scores, threshold) if has_values else None
+    rows = _rows(function.name, suite, threshold) if suite.info.n > 1 else None
     return Charts(function.name, distribution, rows, _curve(function))
 
 
@@ -125,22 +124,21 @@ _Group = tuple[str, int, str, float, float]
 """Label, count, state, and the lowest and highest value of what is counted."""
 
 
-def _distribution(name: str, scores: Sequence[float], threshold: float | None, low: str) -> Bars:
+def _distribution(name: str, scores: Sequence[float], threshold: float | None) -> Bars:
     """Return how many runs have which score."""
     counts = Counter(scores)
     if len(counts) <= BARS:
         values = sorted(counts)
         groups: list[_Group] = [
-            (f"{each:.4g}", counts[each], _state([each], threshold, low), each, each)
-            for each in values
+            (f"{each:.4g}", counts[each], _state([each], threshold), each, each) for each in values
         ]
     else:
-        groups = list(_binned(scores, threshold, low))
+        groups = list(_binned(scores, threshold))
     summary = ", ".join(f"{counted(count, 'run')} at {label}" for label, count, *_ in groups)
     return Bars("Scores", summary, _bars(groups, "run", f"score:{name}"))
 
 
-def _binned(given: Sequence[float], threshold: float | None, below: str) -> Iterable[_Group]:
+def _binned(given: Sequence[float], threshold: float | None) -> Iterable[_Group]:
     scores = given
     low, high = min(scores), max(scores)
     span = high - low
@@ -155,18 +153,18 @@ def _binned(given: Sequence[float], threshold: float | None, below: str) -> Iter
         yield (
             label,
             len(found),
-            _state(found, threshold, below),
+            _state(found, threshold),
             min(found, default=0),
             max(found, default=0),
         )
 
 
-def _state(scores: Iterable[float], threshold: float | None, below: str) -> str:
+def _state(scores: Iterable[float], threshold: float | None) -> str:
     passed = {threshold is None or passes(score, threshold) for score in scores}
-    return "partly" if len(passed) > 1 else below if passed == {False} else "passed"
+    return "partly" if len(passed) > 1 else "below" if passed == {False} else "passed"
 
 
-def _rows(name: str, suite: SuiteResult, threshold: float | None, below: str) -> Bars | None:
+def _rows(name: str, suite: SuiteResult, threshold: float | None) -> Bars | None:
     """Return how many rows passed in how many of their runs."""
     n = suite.info.n
     if threshold is None:
@@ -175,7 +173,7 @@ def _rows(name: str, suite: SuiteResult, threshold: float | None, below: str) ->
         sum(passes(run.scores.get(name), threshold) for run in row.runs) for row in suite.rows
     )
     step = -(-n // ROW_BARS)  # 0 and n have a bar of their own
-    groups: list[_Group] = [("0", counts[0], below, 0, 0)]
+    groups: list[_Group] = [("0", counts[0], "below", 0, 0)]
     groups += [
         (
             str(low) if step == 1 else f"{low} .. {min(low + step, n) - 1}",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..escaping import counted, without_rounding_error
 from ..rollouts.failure_text import below_threshold
-from ..run_result import OWN_ACCOUNT, UNSCORABLE, RunResult
+from ..run_result import OUTCOMES, OWN_ACCOUNT, UNSCORABLE, Outcome, RunResult
 
 if TYPE_CHECKING:
     from ..suite_results import EvalResult, RowResult, SuiteResult
@@ -26,8 +26,6 @@ CHANGED_IN_TERMINAL = 10
 """Rows that differ from the baseline which the terminal names."""
 ERROR_KINDS_SHOWN = 5
 """Kinds of errors that every report names; it counts the others together."""
-OUTCOMES_SHOWN = ("passed", "below", "failed", "raised", "timeout", "error")
-_AGENTS_OWN = {"agent": "raised", "timeout": "timeout"}
 HUGE = 1e6
 _EXCEPTION = re.compile(r"(?:^|` raised )(\w+(?:Error|Exception))\b")
 
@@ -64,17 +62,11 @@ def figure_text(figure: float | None, sign: str = "") -> str:
     return f"{number:{sign}.3f}" if abs(number) < HUGE else f"{number:{sign}.3g}"
 
 
-def outcome_shown(run: RunResult, suite: SuiteResult) -> str:
-    """Return which of `OUTCOMES_SHOWN` a run came to.
-
-    An agent that raised, or that ran out of time, has given no wrong answer. Where gates decide, a
-    low score is `below` and fails nothing.
-    """
-    if run.error_type in _AGENTS_OWN:
-        return _AGENTS_OWN[run.error_type]
-    if suite.verdicts and run.outcome == "failed":
-        return "below"
-    return run.outcome
+def outcome_counts(suite: SuiteResult) -> list[tuple[Outcome, int]]:
+    """Return how many runs came to which outcome, the best first; those not run come last."""
+    counts = Counter[Outcome](run.outcome for run in suite.runs)
+    counts["not run"] += max(0, suite.selected - suite.finished)
+    return [(outcome, counts[outcome]) for outcome in OUTCOMES if counts[outcome]]
 
 
 def refusal(result: EvalResult) -> RunResult | None:
@@ -151,7 +143,7 @@ def error_kind(run: RunResult) -> str:
     """What kind of error a run ended in; for an error of the user's code, the exception's name."""
     kind = run.error_type or ""
     detail = run.error_kind or (_exception(run.error) if kind in ("agent", "eval_fn") else None)
-    shown = _AGENTS_OWN.get(kind, kind)
+    shown = "raised" if kind == "agent" else kind
     return f"{shown} {detail}" if detail else shown
 
 

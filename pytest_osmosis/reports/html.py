@@ -7,7 +7,6 @@ escaped, and its policy lets nothing run but its own script.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,13 @@ from statistics import median
 
 from ..analysis.breakdown import written
 from ..escaping import dollars, escape_control_chars
+from ..run_result import OUTCOMES, Outcome
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, Figure, SuiteResult
 from ..verdicts import EvalVerdict
 from .charts import Charts, charts_of
 from .formats import Conversations, Sections, no_sections
-from .highlights import OUTCOMES_SHOWN, figure_text, outcome_shown
+from .highlights import figure_text, outcome_counts
 from .page_assets import FOLDER, script, style
 from .page_data import Packed, columns_of, compressed, packed, places_json, suites_json, value_text
 from .tables import ColumnTable, span
@@ -31,7 +31,7 @@ PAGE_SIZE = 14_500_000
 CHANGES_SHOWN = 100
 CHANGES_OPEN = 5
 """Rows that changed against a baseline and stand there at once; further ones are folded."""
-_WORST_FIRST = {"error": 0, "failed": 1, "passed": 2}
+_WORST_FIRST: Sequence[Outcome] = [*OUTCOMES][::-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _island(result: EvalResult, conversations: Conversations | None, sections: S
     runs = compressed(suites_json(result))
     if conversations is None:
         return _Island(runs, Packed(0))
-    every = sorted(result.runs, key=lambda run: _WORST_FIRST[run.outcome])
+    every = sorted(result.runs, key=lambda run: _WORST_FIRST.index(run.outcome))
     room = PAGE_SIZE - len(runs) - 16 * len(every)
     return _Island(runs, packed(every, conversations, sections, room=max(0, room)))
 
@@ -207,10 +207,9 @@ def _around(figure: Figure) -> str:
 
 
 def _outcomes(suite: SuiteResult) -> Iterator[tuple[str, int, float, float]]:
-    counts = Counter(outcome_shown(run, suite) for run in suite.runs)
+    counts = outcome_counts(suite)
     start = 0.0
-    for outcome in OUTCOMES_SHOWN:
-        width = 100.0 * counts[outcome] / max(1, counts.total())
-        if counts[outcome]:
-            yield outcome, counts[outcome], round(start, 3), round(width, 3)
+    for outcome, runs in counts:
+        width = 100.0 * runs / sum(each for _, each in counts)
+        yield outcome, runs, round(start, 3), round(width, 3)
         start += width

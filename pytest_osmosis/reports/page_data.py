@@ -19,7 +19,6 @@ from ..storage.excerpt import encode, excerpt
 from ..suite_results import EvalResult, RowResult, SuiteResult
 from ..verdicts import ROW_VERDICTS, Change, RowVerdict
 from .formats import Conversations, Sections
-from .highlights import outcome_shown
 
 TEXT_LIMIT = 2_000
 """Characters of a question or a ground truth in the table of rows."""
@@ -91,7 +90,6 @@ def _suite(suite: SuiteResult) -> str:
     rows = ",".join(
         _row(
             row,
-            suite,
             columns,
             others.get(row.row_index),
             before.get(row.row_index),
@@ -135,7 +133,6 @@ def _from_here(data: str) -> str:
 
 def _row(
     row: RowResult,
-    suite: SuiteResult,
     columns: list[str],
     other: RowResult | None,
     change: Change | None,
@@ -152,27 +149,22 @@ def _row(
         fields["truth"] = None if data.ground_truth is None else _cut(data.ground_truth, TEXT_LIMIT)
         if columns:
             fields["values"] = [value_text(data.columns.get(name)) for name in columns]
-    runs = ",".join(_run(run, suite) for run in row.runs)
-    before = (
-        ",".join(_run(run, suite) for run in other.runs)
-        if other is not None
-        else _before(change, suite)
-    )
+    runs = ",".join(_run(run) for run in row.runs)
+    before = ",".join(_run(run) for run in other.runs) if other is not None else _before(change)
     baseline = f',"baseline":[{before}]' if before else ""
     return f'{encode(fields)[:-1]},"runs":[{runs}]{baseline}}}'
 
 
-def _before(change: Change | None, suite: SuiteResult) -> str:
+def _before(change: Change | None) -> str:
     """Return the one run of a baseline that a change tells of."""
     if change is None or change.baseline_answer is None:
         return ""
-    low = "below" if suite.verdicts else "failed"
-    outcome = "passed" if change.baseline.is_pass else low
+    outcome = "passed" if change.baseline.is_pass else "below"
     return encode({"answer": change.baseline_answer, "outcome": outcome})
 
 
-def _run(run: RunResult, suite: SuiteResult) -> str:
-    return f'{run.to_json()[:-1]},"outcome":"{outcome_shown(run, suite)}"}}'
+def _run(run: RunResult) -> str:
+    return f'{run.to_json()[:-1]},"outcome":"{run.outcome}"}}'
 
 
 def value_text(value: str | float | bool | None) -> str:

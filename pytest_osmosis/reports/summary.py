@@ -29,6 +29,7 @@ from .view import (
     Against,
     against,
     not_needed,
+    outcomes,
     short_rows,
     unusual_answers,
     usages,
@@ -205,7 +206,7 @@ def _gates(verdicts: Sequence[GateResult], width: int) -> Iterator[str]:
 def _notes(suite: SuiteResult, width: int, *, counts: bool) -> Iterator[str]:
     if lowest := _lowest(suite):
         yield from _named("lowest rows", lowest, width)
-    for each in usages(suite):
+    for each in [*outcomes(suite), *usages(suite)]:
         yield from _wrapped(each, width)
     if suite.errors:
         runs = counted(sum(suite.errors.values()), "run")

@@ -24,6 +24,7 @@ from .highlights import (
     error_kinds,
     figure_text,
     lowest_rows,
+    outcome_counts,
     row_name,
     run_name,
     some_error_kinds,
@@ -224,7 +225,7 @@ def _subject(suite: SuiteResult) -> str:
 
 def facts(suite: SuiteResult) -> list[str]:
     """What the session used and what is missing, a sentence each."""
-    found = list(usages(suite))
+    found = [*outcomes(suite), *usages(suite)]
     if kinds := error_kinds(suite):
         listed = ", ".join(some_error_kinds(suite))
         runs = counted(sum(count for _, count in kinds), "run")
@@ -255,6 +256,16 @@ def unusual_answers(suite: SuiteResult) -> Iterator[str]:
     for reason, number in suite.finish_reasons.items():
         if reason.lower() not in KNOWN_REASONS:
             yield f"{counted(number, 'answer')} ended in {reason!r}, an unknown finish reason"
+
+
+def outcomes(suite: SuiteResult) -> Iterator[str]:
+    """Yield how many runs came to which outcome, unless all passed."""
+    counts = outcome_counts(suite)
+    if [outcome for outcome, _ in counts] != ["passed"] and suite.finished:
+        yield "runs: " + ", ".join(
+            counted(runs, outcome) if outcome == "error" else f"{runs} {outcome}"
+            for outcome, runs in counts
+        )
 
 
 def what_is_missing(suite: SuiteResult) -> str:

@@ -55,8 +55,12 @@ def classify_exception(error: Exception, run: AgentRun) -> Failure:
 
 
 def classify_provider_error(error: ProviderError) -> Failure:
-    """Return the failure for an error of the endpoint."""
-    return Failure("provider", str(error), fatal=error.fatal, kind=error.kind)
+    """Return the failure for an error of a model call.
+
+    A request that the endpoint refuses as such is the agent's: it would be refused anywhere.
+    """
+    whose: ErrorType = "agent" if error.kind == "bad_request" else "provider"
+    return Failure(whose, str(error), fatal=error.fatal, kind=error.kind)
 
 
 def timed_out(limit_s: float, run: AgentRun) -> Failure:

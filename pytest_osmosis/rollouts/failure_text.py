@@ -69,26 +69,20 @@ def below_threshold(result: RunResult, threshold: float) -> list[str]:
     """A sentence for each score that does not pass."""
     kind = f" ({result.answer_kind})" if result.answer_kind else ""
     return [
-        f"{name} scored {score:g}, below the threshold {least:g}{kind}"
+        f"{name} scored {_shorter(score, least)}, below the threshold {least:g}{kind}"
         for name, score, least in _low(result, threshold)
     ]
+
+
+def _shorter(score: float, least: float) -> str:
+    """A score in a few digits, unless it would then read as one that passes."""
+    short = f"{score:g}"
+    return short if float(short) < least else repr(score)
 
 
 def _low(result: RunResult, threshold: float) -> list[tuple[str, float, float]]:
     each = [(n, score, result.thresholds.get(n, threshold)) for n, score in result.scores.items()]
     return [one for one in each if not passes(*one[1:])]
-
-
-def shortfall(result: RunResult, threshold: float) -> str | None:
-    """By what a run that has all its scores did not pass; None for every other run."""
-    if result.error_type is not None or result.passed:
-        return None
-    is_one = len(result.scores) == 1
-    said = "; ".join(
-        f"{'' if is_one else f'{name}: '}score {score} < {least}"
-        for name, score, least in _low(result, threshold)
-    )
-    return f"{said} ({result.answer_kind})" if result.answer_kind else said
 
 
 def conversation(messages: Sequence[Mapping[str, Any]], limit: int | None = MESSAGES_SHOWN) -> str:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from ..suite_results import EvalResult, RowResult
     from .failed_sections import Group
 
-_STATUSES = ("error", "failed")
+_STATUSES = ("error", "failed", "raised", "timeout")
+"""Those of pytest, and those of runs that gates observe, whose sections are shown."""
+_OBSERVED = ("below", "raised", "timeout")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -136,10 +138,12 @@ class FailedRuns:
         return Group(reports[0], runs, ended)
 
 
-def _below(terminal: Any) -> Iterator[str]:
-    """A line for each run below the threshold that fails nothing, as `-rx` has one a xfail."""
-    for report in compat.reports_by_status(terminal).get("below", ()):
-        yield f"BELOW {report.nodeid} - {report.wasxfail}"
+def _observed(terminal: Any) -> Iterator[str]:
+    """A line for each run that did not pass and fails nothing, as `-rx` has one a xfail."""
+    stats = compat.reports_by_status(terminal)
+    for status in _OBSERVED:
+        for report in stats.get(status, ()):
+            yield f"{status.upper()} {report.nodeid} - {report.wasxfail}"
 
 
 class BeforeSummaries:
@@ -166,5 +170,5 @@ class ShortSummary:
         if terminalreporter.hasopt("x"):
             from .screen import Screen
 
-            Screen(terminalreporter).lines(_below(terminalreporter))
+            Screen(terminalreporter).lines(_observed(terminalreporter))
         self._failed.for_short_summary(terminalreporter)

@@ -11,13 +11,14 @@ import pytest
 
 from .. import compat
 from ..escaping import counted
+from ..items.protocol import OBSERVED
 from ..reports.line_markup import hanging, sentence
 from ..run_result import ROLLOUT, RunResult
 from .screen import Screen
 
 SECTIONS_SHOWN = 10
 """Sections of a session; with `-vv` all are shown."""
-_TITLES = {"error": "ERRORS", "failed": "FAILURES"}
+_TITLES = {"error": "ERRORS", "failed": "FAILURES", "raised": "RAISED", "timeout": "TIMEOUT"}
 _KEPT_SHORT = re.compile(r"  (?:user|ground truth|answer|reason)  ")
 _BLOCK = re.compile(r"  (?:[a-z]+ [a-z]+|[a-z]+)  |  \(|  \d")
 
@@ -52,15 +53,18 @@ class FailedSections:
         self._screen = Screen(terminal)
 
     def show(self, groups: Mapping[str, Sequence[Group]]) -> None:
-        """Show the errors, then the failures: ten sections in all, unless `-vv` asks for more."""
+        """Show the errors, then the others: ten sections in all, unless `-vv` asks for more."""
         runs = {
             status: sum(bool(group.runs) for group in found) for status, found in groups.items()
         }
+        others = sum(runs.values()) - runs["error"]
         left = SECTIONS_SHOWN if self._config.get_verbosity() <= 1 else sum(runs.values())
-        errors = min(runs["error"], max(left // 2, left - runs["failed"]))
-        for status, limit in (("error", errors), ("failed", left - errors)):
+        limit = min(runs["error"], max(left // 2, left - others))
+        for status in _TITLES:
             if groups[status]:
                 self._show_status(status, groups[status], limit)
+            left -= min(limit, runs[status])
+            limit = left
 
     def _show_status(self, status: str, groups: Sequence[Group], limit: int) -> None:
         screen = self._screen
@@ -146,7 +150,7 @@ def short(group: Group) -> Any:
     if not group.others:
         return report
     line = f"{group.others.strip(' ()')}: {_message(report)}"
-    return pytest.TestReport(
+    named = pytest.TestReport(
         nodeid=report.nodeid,
         location=report.location,
         keywords={},
@@ -154,3 +158,6 @@ def short(group: Group) -> Any:
         longrepr=compat.failure_section(lambda: line, path=report.location[0], line=line),
         when=report.when,
     )
+    if hasattr(report, OBSERVED):
+        setattr(named, OBSERVED, getattr(report, OBSERVED))
+    return named

@@ -56,7 +56,7 @@ class SessionGates:
             has_baseline=deciding.has_baseline,
             rows_of=self._rows_of,
         )
-        self.letters = OutcomeLetters(self.is_gated)
+        self.letters = OutcomeLetters()
         self.has_gated = bool(deciding.gates) or any(each.baseline_of for each in spec.evals)
         """Whether anything may be decided by gates, or observed only: then `letters` is needed."""
 
@@ -191,8 +191,8 @@ class SessionGates:
         verdicts = [(suite, verdict) for suite in result.suites for verdict in suite.verdicts]
         if not verdicts or session.exitstatus not in _BY_ITSELF:
             return
-        others_failed = session.testsfailed > self.letters.failures
-        named_by_other = session.exitstatus != _BY_ITSELF[bool(session.testsfailed)]
+        others_failed = bool(session.testsfailed)
+        named_by_other = session.exitstatus != _BY_ITSELF[others_failed]
         self.letters.begin_gates(session, [verdict.outcome for _, verdict in verdicts])
         for suite, verdict in verdicts:
             section = explain(verdict, suite) if verdict.outcome == "failed" else ""

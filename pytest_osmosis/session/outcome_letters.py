@@ -1,34 +1,24 @@
-"""The letters and words that pytest prints for gates, and for runs below the threshold."""
+"""The letters and words that pytest prints for gates, and for runs where gates decide."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from ..items.protocol import BELOW
-from ..run_result import REPORT_FIELD
+from ..items.protocol import OBSERVED
+from ..run_result import OUTCOMES
 from .gate_reports import VERDICT
 
 
 class OutcomeLetters:
-    """A pytest plugin where gates decide: letters and words of gates, and of runs below."""
+    """A pytest plugin where gates decide: letters and words of gates, and of what they observe."""
 
-    def __init__(self, is_gated: Callable[[str], bool]) -> None:
-        """`is_gated`: whether gates decide on a suite."""
-        self._is_gated = is_gated
-        self.failures = 0
-        """Errors of gated runs: they do not fail the session."""
+    def __init__(self) -> None:
         self._gates: Counter[str] = Counter()
         """How many gates have which outcome."""
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count the errors of gated runs."""
-        run = getattr(report, REPORT_FIELD, None)
-        if run is not None and report.failed and self._is_gated(run.suite):
-            self.failures += 1
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(
@@ -36,10 +26,10 @@ class OutcomeLetters:
     ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
         """A passed gate counts as a gate; an inconclusive one is neither passed nor failed.
 
-        A run below the threshold that fails nothing is counted as what it is.
+        A run that did not pass and fails nothing is counted as what it is.
         """
-        if hasattr(report, BELOW):
-            return "below", "-", ("BELOW", {"yellow": True})
+        if (observed := getattr(report, OBSERVED, None)) is not None:
+            return observed, "-", (observed.upper(), {OUTCOMES[observed].color: True})
         outcome = getattr(report, VERDICT, None) if report.when == "call" else None
         if outcome is None or outcome == "failed":
             return None

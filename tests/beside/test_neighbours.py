@@ -43,7 +43,7 @@ def scores(session: Session) -> list[tuple[int, int, dict[str, float], str]]:
 
 RIGHT = [
     (0, 0, {"rewards:exact": 1.0}, "passed"),
-    (1, 0, {"rewards:exact": 0.0}, "failed"),
+    (1, 0, {"rewards:exact": 0.0}, "below"),
     (2, 0, {"rewards:exact": 1.0}, "passed"),
 ]
 

@@ -281,10 +281,10 @@ def test_a_comparison_shows_what_regressed_with_both_answers(tmp_path, open_page
     page.click("#body a:text-is('row-0')")
     page.wait_for_selector("#detail-title")
     text = page.inner_text("#detail")
-    assert "Baseline passed 1" in text and "Current failed 0" in text
+    assert "Baseline passed 1" in text and "Current below 0" in text
     assert page.locator("#detail .pair del").last.inner_text() == "0"
-    page.select_option("#detail .with select", label="run-3: failed")
-    assert "run-3 failed 0" in page.inner_text("#detail")
+    page.select_option("#detail .with select", label="run-3: below")
+    assert "run-3 below 0" in page.inner_text("#detail")
     assert violations(page) == []
 
 
@@ -311,7 +311,7 @@ def test_columns_and_eval_functions_are_filters_too(tmp_path, open_page):
     page.select_option("#column", label="level")
     page.select_option("#value", label="1")
     assert names(page) == ["row-4", "row-1", "row-7", "row-10"]
-    page.select_option("#outcome", "failed")
+    page.select_option("#outcome", "below")
     assert names(page) == ["row-4"]
     page.select_option("#suite", label="other.jsonl")
     page.select_option("#outcome", "")
@@ -326,9 +326,9 @@ def test_what_is_chosen_is_in_the_address_and_bars_choose(tmp_path, open_page, v
     suite = replace(suite, info=replace(suite.info, settings=asked))
     path = tmp_path / "page.html"
     html.write(result_of(broken_down(suite, ["level"], confidence=None)), path)
-    page = ready(open_page(f"{path.as_uri()}#runs?outcome=failed&by=level&value=2", viewport=DESK))
+    page = ready(open_page(f"{path.as_uri()}#runs?outcome=below&by=level&value=2", viewport=DESK))
     assert (names(page), count(page)) == (["row-2"], "3 of 9 runs, 1 of 3 rows")
-    assert page.input_value("#outcome") == "failed"
+    assert page.input_value("#outcome") == "below"
     page.goto(f"{path.as_uri()}#more")
     page.reload()
     ready(page).click(".chart a[aria-label='0.1: 3 runs']")
@@ -440,7 +440,7 @@ def test_a_recorded_score_passes_and_fails_where_it_has_a_threshold(tmp_path, op
     page = ready(open_page(path.as_uri(), viewport=DESK))
     for function, found in (("turns", "0000"), ("ok", "0101"), (EXACT, "3000")):
         page.select_option("#function", function)
-        for outcome, runs in zip(("passed", "failed", "error", "not passed"), found, strict=True):
+        for outcome, runs in zip(("passed", "below", "error", "not passed"), found, strict=True):
             page.select_option("#outcome", outcome)
             assert count(page).startswith(f"{runs} of 3 runs"), (function, outcome)
 
@@ -452,7 +452,7 @@ def test_an_agent_that_raised_is_found_apart_from_a_wrong_answer(tmp_path, open_
     path = tmp_path / "page.html"
     html.write(result_of(replace(suite, rows=rows)), path)
     page = ready(open_page(path.as_uri(), viewport=DESK))
-    for outcome, name in (("failed", "row-1"), ("raised", "row-2")):
+    for outcome, name in (("below", "row-1"), ("raised", "row-2")):
         page.select_option("#outcome", outcome)
         assert names(page) == [name]
     assert page.locator("#body .state").inner_text() == "↯ raised"
@@ -649,7 +649,7 @@ def test_a_comparison_and_the_list_are_read_by_all(tmp_path, viewer, open_page, 
     assert heading in page.inner_text("h1") and page.title().startswith(heading)
     page.click("#body a")
     page.wait_for_selector(".judgement")
-    assert "Baseline failed 0" in page.inner_text("#detail")
+    assert "Baseline below 0" in page.inner_text("#detail")
     assert flaws(page, violations) == [0, 0]
 
 

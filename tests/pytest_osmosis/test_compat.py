@@ -44,7 +44,7 @@ def test_an_evaluation_ends_right_without_a_private_name(
     assert session.ret == 0, session.out
     assert [(run["outcome"], run["scores"]) for run in session.runs] == [
         ("passed", {"rewards:exact": 1.0}),
-        ("failed", {"rewards:exact": 0.0}),
+        ("below", {"rewards:exact": 0.0}),
         ("passed", {"rewards:exact": 1.0}),
     ]
     assert "rewards:exact" in session.out

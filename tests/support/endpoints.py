@@ -481,6 +481,11 @@ def error_reply(
     )
 
 
+def failure_reply(message: str) -> bytes:
+    """A failure of the endpoint's own, which it asks not to try again."""
+    return error_reply(503, message, headers={"x-should-retry": "false"})
+
+
 class EndpointProcess:
     """The endpoint in a process of its own, for benchmarks: `tally()` asks it for its counts."""
 

@@ -294,12 +294,10 @@ function judgedOf(runs) {
   return found;
 }
 
-const MARKS = { passed: "✓", below: "-", failed: "✕", raised: "↯", timeout: "↯", error: "!" };
-
 function passesOf(item) {
   if (item.counted.length === 1) {
     const { outcome } = item.counted[0];
-    return [el("span", `state ${outcome}`, `${MARKS[outcome]} ${outcome}`)];
+    return [el("span", `state ${outcome}`, `${OUTCOMES[outcome]} ${outcome}`)];
   }
   const passed = item.row.runs.filter((run) => run.passed).length;
   const all = item.row.runs.length;
@@ -316,7 +314,7 @@ function dotsOf(runs) {
   const many = runs.length > DOTS;
   const found = el("span", many ? "dots shares" : "dots");
   found.setAttribute("aria-hidden", "true");
-  for (const outcome of many ? OUTCOMES : runs.map((run) => run.outcome)) {
+  for (const outcome of many ? Object.keys(OUTCOMES) : runs.map((run) => run.outcome)) {
     const part = el("i", outcome);
     if (many) part.style.flexGrow = runs.filter((run) => run.outcome === outcome).length;
     found.append(part);

@@ -116,11 +116,11 @@ def test_one_that_is_worked_on_names_the_process(runs):
 def test_show_tells_what_was_asked_and_what_became_of_it(runs):
     lines = ran("show", "e-m").stdout.splitlines()
     assert lines[0] == "e-m: complete, failed, 2/2 runs"
-    assert lines[1].split(maxsplit=1) == ["runs", "1 failed, 1 passed"]
+    assert lines[1].split(maxsplit=1) == ["runs", "1 passed, 1 below"]
     assert any(re.fullmatch(r"  seed +3", line) for line in lines)
-    assert document("show", "e-m")["outcomes"] == {"failed": 1, "passed": 1}
+    assert document("show", "e-m")["outcomes"] == {"passed": 1, "below": 1}
     add(runs / "e-m", RunResult("d.jsonl", 0, 1), RunResult("d.jsonl", 7, 0))  # not asked for last
-    assert document("show", "e-m")["outcomes"] == {"failed": 1, "passed": 1}
+    assert document("show", "e-m")["outcomes"] == {"passed": 1, "below": 1}
 
 
 def test_a_wrong_name_is_answered_with_the_nearest(runs):
@@ -223,7 +223,7 @@ def test_show_of_a_row_has_its_scores_and_the_conversation_that_failed(conversat
     lines = ran("show", "d-m", asked).stdout.splitlines()
     assert lines[:2] == [
         "row-1[run-0]  passed  r:f 1  1 turn, 9 tokens, 0.00 s",
-        "row-1[run-1]  failed  r:f 0.5  1 turn, 9 tokens, 0.00 s",
+        "row-1[run-1]  below   r:f 0.5  1 turn, 9 tokens, 0.00 s",
     ]
     assert lines[3:6] == [
         "row-1[run-1]", "  user       row 1\\x1b[2J", "  assistant  run 1",

@@ -137,7 +137,7 @@ def test_a_report_is_shown_as_the_page_that_is_written_of_it(
     visitor: Visitor, tmp_path: Path
 ) -> None:
     page = ReportPage(visitor.get(f"reports/{key_of(tmp_path / 'after.json')}"))
-    assert [run["outcome"] for run in page.runs] == ["passed", "failed"]
+    assert [run["outcome"] for run in page.runs] == ["passed", "below"]
     assert "1 of 2 runs passed" in page.text
 
 
@@ -160,7 +160,7 @@ def test_two_stand_beside_each_other_with_what_changed(visitor: Visitor, tmp_pat
     [suite] = page.suites
     assert (suite["regressed"], suite["improved"]) == ([], [])
     assert (suite["changed"], suite["baseline"]) == ([0, 1], "before.json")
-    assert suite["rows"][0]["baseline"][0]["outcome"] == "failed"
+    assert suite["rows"][0]["baseline"][0]["outcome"] == "below"
 
 
 @pytest.mark.parametrize("others", [(), ("other.jsonl",)])

@@ -226,7 +226,7 @@ def test_the_rows_of_a_run_are_in_its_page_the_worst_first(
     assert rows_of("") == [2, 1, 0, *range(3, 50)]
     assert rows_of("?from=50") == [*range(50, 63)]
     assert rows_of("?rows=error") == rows_of("?find=OVERLOADED") == [2]
-    assert rows_of("?rows=failed") == rows_of("?find=7UP") == [1]
+    assert rows_of("?rows=below") == rows_of("?find=7UP") == [1]
     assert rows_of("?find=nothing+like+it") == []
     page = browser.get("runs/rows-run").text
     assert "1 of 2 runs passed" in page
@@ -392,7 +392,7 @@ def test_the_verdict_is_that_of_the_gates(
     page = browser.get("runs/gated-run").text
     assert '<span class="badge good">passed</span>\n</span></h1>' in page
     assert "2 of 2 gates passed" in page
-    assert "<dt>Passed · below</dt>" in page
+    assert "<dt>Passed · not passed</dt>" in page
     assert '<span class="below">1</span>' in page and '<rect class="below"' in page
     assert "<code>mean &gt;= 0.5</code> <span>0.6667" in page
     finished(platform_server, browser.account, "plain-run", 1.0, 0.0)

@@ -318,7 +318,7 @@ def test_odd_values_and_errors_of_an_agent_cost_no_other_run(
     session = project.run("--batch-size=2", agent="odd:agent", eval_fn=None, workers=workers)
     assert session.ret == 1
     assert [run["outcome"] for run in session.runs] == [
-        *["passed"] * 3, *["failed"] * 3, "error", *["failed"] * 2, "error", "passed"
+        *["passed"] * 3, *["raised"] * 3, "error", *["raised"] * 2, "error", "passed"
     ]  # fmt: skip
     assert session.runs[2]["tool_calls"] == 3
     returned = "OsmosisValidationError: agent returned metrics.num_tool_calls"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.endpoints import Ask, error_reply
+from tests.support.endpoints import Ask, failure_reply
 from tests.support.modes import each_mode
 from tests.support.project import Project, Session
 
@@ -23,7 +23,7 @@ class Model:
 
     def __call__(self, ask: Ask) -> str | bytes:
         if ask.row in self.down:
-            return error_reply(400, "come back later")
+            return failure_reply("come back later")
         return "no" if ask.row in self.wrong.get(ask.model, ()) else ask.row
 
 

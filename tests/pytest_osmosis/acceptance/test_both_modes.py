@@ -17,7 +17,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from tests.support import report_page
-from tests.support.endpoints import Ask, Endpoint, error_reply
+from tests.support.endpoints import Ask, Endpoint, failure_reply
 from tests.support.project import AGENT, NO_NEIGHBOURS, Folder, Session
 
 KEY = "sk-a-key-that-may-be-seen-nowhere"
@@ -100,7 +100,7 @@ ABOUT_THIS_SESSION = ("duration_ms", "total_duration_ms", "started_at", "llm_ms"
 
 def answer(ask: Ask) -> Any:
     if ask.row == "refused":
-        return error_reply(400, f"no, {ask.headers['authorization']}")
+        return failure_reply(f"no, {ask.headers['authorization']}")
     return "not so" if ask.row == "wrong" else ask.row
 
 
@@ -215,14 +215,14 @@ def test_pytest_counts_every_outcome_and_fails(session: Session) -> None:
     counts = session.outcomes
     assert 1 <= counts.pop("warnings") <= 2  # Python shows it once a process
     assert counts == {
-        "failed": 9, "passed": 9, "below": 2, "errors": 6, "gate": 1,
+        "failed": 3, "passed": 9, "below": 2, "raised": 4, "timeout": 2, "errors": 6, "gate": 1,
     }  # fmt: skip
     assert "1 gate passed" in session.lines[-1]
     assert "1 gate inconclusive" in session.lines[-1]
 
 
 def test_every_item_is_shown_once_by_its_node_id(session: Session) -> None:
-    labels = ("PASSED", "FAILED", "BELOW", "ERROR")
+    labels = ("PASSED", "FAILED", "BELOW", "RAISED", "TIMEOUT", "ERROR")
     shown = [
         word
         for line in session.lines

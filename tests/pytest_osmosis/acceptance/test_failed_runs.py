@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import report_page
-from tests.support.endpoints import Endpoint, error_reply, refusing_address
+from tests.support.endpoints import Endpoint, failure_reply, refusing_address
 from tests.support.modes import each_mode
 from tests.support.project import KEPT, Project, Session
 
@@ -84,7 +84,7 @@ def test_runs_with_one_and_the_same_error_have_one_section(project: Project) -> 
 
 def test_ten_sections_are_shown_of_errors_and_failures_together(wrong: Project) -> None:
     wrong.endpoint.answers = lambda ask: (
-        error_reply(400, f"no {ask.row}") if ask.row in "abcdefg" else "wrong"
+        failure_reply(f"no {ask.row}") if ask.row in "abcdefg" else "wrong"
     )
     session = wrong.run()
     assert titles(session) == [f"row-{row}[run-0]" for row in (*range(5), *range(7, 12))]

@@ -11,9 +11,8 @@ from click.testing import CliRunner
 from osmosis_cli.eval.viewer.library import Library
 from osmosis_cli.main import cli
 from pytest_osmosis.reports.charts import charts_of
-from pytest_osmosis.reports.highlights import outcome_shown
 from pytest_osmosis.reports.view import view_of
-from tests.support.endpoints import Ask, error_reply
+from tests.support.endpoints import Ask, failure_reply
 from tests.support.modes import each_mode
 from tests.support.project import Project, Session
 
@@ -28,7 +27,7 @@ def partly_known(project: Project) -> Project:
 
     def answer(ask: Ask) -> str | bytes:
         if ask.row == "refused":
-            return error_reply(400, "come back later")
+            return failure_reply("come back later")
         return "no" if ask.row == "wrong" else ask.row
 
     project.endpoint.answers = answer
@@ -87,18 +86,18 @@ class TestRuns:
         )  # fmt: skip
         reasons = [line for line in session.lines if line.startswith("BELOW")]
         assert reasons == [
-            "BELOW data.jsonl::row-0[run-0] - rewards:length: score 0.1 < 1.0",
-            "BELOW data.jsonl::row-1[run-0] - rewards:length: score 0.1 < 1.0",
-            "BELOW data.jsonl::row-2[run-0] - rewards:exact: score 0.0 < 1.0; "
-            "rewards:length: score 0.2 < 1.0",
+            "BELOW data.jsonl::row-0[run-0] - rewards:length scored 0.1, below the threshold 1",
+            "BELOW data.jsonl::row-1[run-0] - rewards:length scored 0.1, below the threshold 1",
+            "BELOW data.jsonl::row-2[run-0] - rewards:exact scored 0, below the threshold 1; "
+            "rewards:length scored 0.2, below the threshold 1",
         ]
         skipped = session.junit.find(".//testcase[@name='row-0[run-0]']/skipped").attrib["message"]
-        assert skipped == "rewards:length: score 0.1 < 1.0"
+        assert skipped == "rewards:length scored 0.1, below the threshold 1"
 
     def test_what_has_an_error_keeps_it(self, project: Project) -> None:
         project.rows("raise", "give up", "a")
         session = gated(project, "mean >= 0.3", "errors == 2", "scored <= 0.34")
-        assert session.outcomes["failed"] == 2
+        assert session.outcomes["raised"] == 2
         assert "LookupError: no such drawer" in session.out
         # The agent is to blame: nothing is unknown, what it broke has no score and counts as 0.0.
         assert session.ret == 0
@@ -148,7 +147,7 @@ class TestAsTests:
         shown = cases(session)
         assert (session.ret, list(shown)) == (1, gates)
         if not workers:  # one is below, one has an error
-            assert any(line.startswith("data.jsonl ..-E") for line in session.lines)
+            assert any(line.startswith("data.jsonl ..--") for line in session.lines)
         assert [child.tag for child in shown[PASSES]] == ["properties"]
         assert shown[FAILS].find("failure").attrib["message"].startswith("failed: mean is 0.5")
         assert shown[BETWEEN].find("failure").attrib["message"].startswith("inconclusive: ")
@@ -289,7 +288,7 @@ def test_it_is_that_of_the_exit_status(
     assert "2 passed, 2 below" in shown.replace("2 below, 2 passed", "2 passed, 2 below")
     library = Library(project.path)
     suite = library.view(library.entries()[0]).result.suites[0]
-    assert [outcome_shown(run, suite) for run in suite.runs] == ["passed"] * 2 + ["below"] * 2
+    assert [run.outcome for run in suite.runs] == ["passed"] * 2 + ["below"] * 2
     [chart] = charts_of(suite)
     assert chart.scores is not None
     assert [bar.state for bar in chart.scores.bars] == ["below", "passed"]

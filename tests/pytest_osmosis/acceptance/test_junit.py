@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from tests.support.endpoints import completion, error_reply
+from tests.support.endpoints import completion, failure_reply
 from tests.support.modes import each_mode
 from tests.support.project import AGENT, Project
 
@@ -23,7 +23,7 @@ def cases(junit: Element) -> dict[str, Element]:
 
 def test_each_case_and_the_suite_have_their_figures(project: Project) -> None:
     project.endpoint.answers = lambda ask: (
-        error_reply(400, "no") if ask.row == "refused" else completion(ask.row)
+        failure_reply("no") if ask.row == "refused" else completion(ask.row)
     )
     project.rows("a", {"user_prompt": "b", "ground_truth": "x"}, "raise", "refused")
     session = project.run(
@@ -69,7 +69,7 @@ def test_each_case_and_the_suite_have_their_figures(project: Project) -> None:
     assert failure is not None and error is not None
     assert failure.attrib["message"] == "rewards:exact scored 0, below the threshold 0.1"
     assert "  ground truth  x" in (failure.text or "").splitlines()
-    assert f'400 from {project.endpoint.netloc} ("no")' in error.attrib["message"]
+    assert f'503 from {project.endpoint.netloc} ("no")' in error.attrib["message"]
 
 
 def test_so_it_is_for_a_marked_test(project: Project) -> None:

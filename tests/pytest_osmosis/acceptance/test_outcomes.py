@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from osmosis_cli.main import cli
 from tests.support.endpoints import Ask, error_reply
-from tests.support.project import AGENT, Project, Session
+from tests.support.modes import each_mode
+from tests.support.project import AGENT, KEPT, Project, Session
 
 KEY = "sk-a-key-that-nobody-may-see"
 
@@ -38,7 +43,7 @@ FATES = [
     Fate("right", "passed", True, {"exact": 1.0, "judge": 1.0}),
     Fate(
         "half",
-        "failed",
+        "below",
         True,
         {"exact": 1.0, "judge": 0.5},
         message=(
@@ -50,7 +55,7 @@ FATES = [
     ),
     Fate(
         "raise",
-        "failed",
+        "raised",
         False,
         error_type="agent",
         error="LookupError: no such drawer at {{'depth': 1}}",
@@ -58,7 +63,7 @@ FATES = [
     ),
     Fate(
         "give up",
-        "failed",
+        "raised",
         False,
         error_type="agent",
         error="there was no way to answer",
@@ -74,11 +79,11 @@ FATES = [
     ),
     Fate(
         "too long",
-        "error",
+        "raised",
         False,
-        error_type="provider",
+        error_type="agent",
         error='400 from {at} ("8192 tokens at most")',
-        message=('provider: 400 from {at} ("8192 tokens at most")',),
+        message=('400 from {at} ("8192 tokens at most")',),
     ),
     Fate(
         "boom",
@@ -170,9 +175,9 @@ def test_each_run_becomes_what_happened_to_it(fated: Project) -> None:
     told = [{name: run[name] for name in entry(FATES[0], at)} for run in session.runs]
     assert told == [entry(fate, at) for fate in FATES]
 
-    counts = {"passed": 1, "failed": 3, "errors": 6}
+    counts = {"passed": 1, "failed": 4, "errors": 5}
     assert session.outcomes == counts
-    labels = {"passed": "PASSED", "failed": "FAILED", "error": "ERROR"}
+    labels = {"passed": "PASSED", "below": "FAILED", "raised": "FAILED", "error": "ERROR"}
     names = [f"data.jsonl::row-{index}[run-0]" for index in range(len(FATES))]
     for name, fate in zip(names, FATES, strict=True):
         assert any(line.startswith(f"{labels[fate.outcome]} {name}") for line in session.lines)
@@ -188,8 +193,8 @@ def test_each_run_becomes_what_happened_to_it(fated: Project) -> None:
     assert (figures["mean"], figures["scored"], figures["missing"]) == (0.15, 2, 8)
     said = "8 runs without a score; a missing score counts as 0.0 in every figure"
     assert session.lines[session.lines.index(said) + 1 :][:2] == [
-        "  eval_fn 3, eval_fn KeyError 1, provider bad_request 1, provider overloaded 1,",
-        "  raised 1, others 1",
+        "  eval_fn 3, eval_fn KeyError 1, provider overloaded 1, raised 1, raised",
+        "  LookupError 1, others 1",
     ]
 
     written = [(fated.path / name).read_text() for name in ("out.json", "out.xml")]
@@ -263,3 +268,38 @@ agent_loop = Agent()
     session = fated.run()
     assert [run["error_type"] for run in session.runs] == ["provider", "provider"]
     assert session.outcomes == {"errors": 2}
+
+
+@each_mode
+@pytest.mark.parametrize("gates", [(), ("errors <= 9",)], ids=["plain", "gated"])
+def test_a_runs_outcome_is_the_same_everywhere_whatever_gates_there_are(
+    fated: Project, workers: int, gates: tuple[str, ...]
+) -> None:
+    wanted = ["passed", "below", "raised", "timeout", "error", "error"]
+    fated.rows("right", "half", "raise", "sleep", "overloaded", "boom")
+    session = fated.run(
+        "--eval-fn=rewards:judge", "--osmosis-agent-timeout=2", "--osmosis-runs-table=out.csv",
+        "-v", *(f"--osmosis-gate={gate}" for gate in gates), workers=workers,
+    )  # fmt: skip
+    with (fated.path / "out.csv").open(newline="") as file:
+        tabled = [row["outcome"] for row in csv.DictReader(file)]
+    lines = (fated.path / "out.trajectories.jsonl").read_text().splitlines()
+    told = {(each := json.loads(line))["row_index"]: each["outcome"] for line in lines}
+    shown = []
+    for row in range(len(wanted)):
+        show = ["show", "--json", KEPT, f"row-{row}"]
+        done = CliRunner().invoke(
+            cli, ["eval", "runs", "--run-dir", str(fated.path / ".osmosis/runs"), *show]
+        )
+        shown += [run["outcome"] for run in json.loads(done.stdout)["runs"]]
+    assert [run["outcome"] for run in session.runs] == tabled == shown == wanted
+    assert [told[row] for row in sorted(told)] == [wanted[row] for row in sorted(told)]
+    assert "runs: 1 passed, 1 below, 1 raised, 1 timeout, 2 errors" in session.lines
+    if gates:
+        assert session.outcomes == {
+            "passed": 1, "below": 1, "raised": 1, "timeout": 1, "errors": 2, "gate": 1,
+        }  # fmt: skip
+        assert {"RAISED", "TIMEOUT", "ERRORS"} <= {line.strip("= ") for line in session.lines}
+    else:
+        assert session.outcomes == {"passed": 1, "failed": 3, "errors": 2}
+    assert session.ret == (0 if gates else 1)

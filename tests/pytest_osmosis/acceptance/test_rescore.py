@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from pytest_osmosis.storage import run_lines
-from tests.support.endpoints import Ask, Endpoint, error_reply
+from tests.support.endpoints import Ask, Endpoint, failure_reply
 from tests.support.modes import each_mode
 from tests.support.project import KEPT, Project
 
@@ -25,7 +25,7 @@ def turns(messages, ground_truth, metadata):
 @pytest.fixture
 def recorded(project: Project, endpoint: Endpoint) -> Project:
     """A project with an evaluation of four rows: passed, failed, an agent's error, a provider's."""
-    down = {"down": error_reply(400, "no")}
+    down = {"down": failure_reply("no")}
     endpoint.answers = lambda ask: down.get(ask.row, "right" if ask.row == "wrong" else ask.row)
     project.write("other.py", OTHER)
     project.rows(

@@ -59,7 +59,7 @@ def test_a_session_writes_every_conversation_beside_the_report(project: Project,
     assert [message["role"] for message in found[4]["messages"]] == ["system", "user"]
     assert [m["content"] for m in found[1]["messages"]] == ["Answer.", "two", "two"]
     assert found[3]["ground_truth"] == "vier"
-    assert found[3]["outcome"] == "failed"
+    assert found[3]["outcome"] == "below"
     assert found[2]["error"].startswith("LookupError")
     [call] = found[0]["calls"]
     assert call["finish_reason"] == "stop"
@@ -163,7 +163,7 @@ def test_what_was_said_is_copied_as_it_was_written(tmp_path):
     export(tmp_path / "t.jsonl", [changed], log.read_conversation)
     [found] = read(tmp_path / "t.jsonl")
     assert found == {
-        "suite": "data.jsonl", "row_index": 3, "row_id": None, "run_index": 1, "outcome": "failed",
+        "suite": "data.jsonl", "row_index": 3, "row_id": None, "run_index": 1, "outcome": "below",
         "scores": {"exact": 0.0}, "error": None, "error_type": None, "started_at": 0.0,
         "duration_ms": 0, "model": None, "ground_truth": "truth", "messages": said.messages,
         "calls": [{"tokens": 3}], "reward": 0.5, "reasons": {"exact": ["so"]}, "frames": "frames",

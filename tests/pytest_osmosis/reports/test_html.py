@@ -94,19 +94,19 @@ def test_rows_have_their_question_truth_columns_and_runs():
     assert (first["question"], first["truth"], first["values"]) == (
         "What is 17 * 23?", "391", ["3", ""],
     )  # fmt: skip
-    assert [run["outcome"] for run in first["runs"]] == ["passed", "failed"]
+    assert [run["outcome"] for run in first["runs"]] == ["passed", "below"]
     assert [run["error"] for run in second["runs"]] == ["503 from there"]
     assert "question" not in second
 
 
 def test_the_summary_can_be_read_without_a_script():
     page = rendered(result_of(suite_of([[1.0], [0.0], ["503 from there"]])))
-    for part in ("1 of 3 runs passed", "1 passed", "1 failed", "1 error", "mean", EXACT,
+    for part in ("1 of 3 runs passed", "1 passed", "1 below", "1 error", "mean", EXACT,
                  "1 run without a score", "row-1"):  # fmt: skip
         assert part in page.text
 
 
-def test_a_low_score_is_below_where_gates_decide_and_an_agents_error_is_its_own_outcome():
+def test_a_low_score_is_below_and_an_agents_error_is_its_own_outcome():
     suite = suite_of([[1.0], [0.0], [0.0], [0.0]])
     crashed = [
         replace(row.runs[0], success=False, scores={}, error="boom", error_type=error_type)
@@ -210,7 +210,7 @@ def test_charts_say_in_words_what_they_show():
     [chart] = charts_of(suite_of([[1.0, 0.5, 1.0], [1.0, 1.0, 1.0]]))
     assert chart.scores is not None and chart.rows is not None and chart.curve is not None
     assert chart.scores.summary == "1 run at 0.5, 5 runs at 1"
-    assert [bar.state for bar in chart.scores.bars] == ["failed", "passed"]
+    assert [bar.state for bar in chart.scores.bars] == ["below", "passed"]
     assert chart.rows.summary == "1 row passed 2 of 3 times, 1 row passed 3 of 3 times"
     assert [line.name for line in chart.curve.lines] == ["pass@k", "pass^k"]
     assert chart.curve.summary.startswith("pass@1 0.833")

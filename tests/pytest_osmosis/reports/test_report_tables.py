@@ -44,8 +44,8 @@ def test_a_report_has_rows_runs_scores_and_calls(project: Project) -> None:
         ("one", "a", "a", 2, 2), ("two", "b", "b", 2, 0), ("three", "c", "c", 2, 0),
     ]  # fmt: skip
     assert [(run.row_index, run.run_index, run.outcome, run.tokens) for run in read.runs] == [
-        (0, 0, "passed", 15), (0, 1, "passed", 15), (1, 0, "failed", 15), (1, 1, "failed", 15),
-        (2, 0, "error", 0), (2, 1, "error", 0),
+        (0, 0, "passed", 15), (0, 1, "passed", 15), (1, 0, "below", 15), (1, 1, "below", 15),
+        (2, 0, "raised", 0), (2, 1, "raised", 0),
     ]  # fmt: skip
     found = [
         (each.row_index, each.run_index, each.eval_fn, each.score, each.passed, each.reason)

@@ -23,7 +23,7 @@ def test_csv_has_a_line_a_run_whatever_the_answers_hold(tmp_path):
     with (tmp_path / "runs.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row[f"score[{EXACT}]"] for row in rows] == ["1.0", "0.25", ""]
-    assert [row["outcome"] for row in rows] == ["passed", "failed", "error"]
+    assert [row["outcome"] for row in rows] == ["passed", "below", "error"]
     assert rows[0]["answer"] == NASTY
     assert rows[2]["error"] == "503, overloaded"
 
