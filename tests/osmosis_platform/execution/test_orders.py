@@ -123,7 +123,7 @@ def line(run: int, **fields: Any) -> bytes:
 def test_progress_counts_the_last_line_of_each_run_of_the_journal(tmp_path: Path) -> None:
     plan = {"n": 2, "rows": [[0, 3]], "digests": ""}
     lines = [
-        session_line({"plan": plan}),
+        session_line({"number": 1, "plan": plan}),
         line(0),
         line(0, passed=True, scores={"a": 1.0}, tokens=7),
         b'{"torn',
@@ -146,7 +146,7 @@ def test_progress_has_the_rows_so_far_and_the_pace_of_this_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("osmosis_platform.execution.run_figures.time.time", lambda: 1010.0)
-    session = session_line({"plan": {"n": 2, "rows": [[0, 3]], "digests": ""}})
+    session = session_line({"number": 1, "plan": {"n": 2, "rows": [[0, 3]], "digests": ""}})
     lines = [session, line(0, started_at=10.0, passed=True), session]
     (tmp_path / FILE).write_bytes(b"".join(lines))
     progress = Progress(tmp_path)
@@ -164,7 +164,10 @@ def test_progress_has_the_tokens_that_runs_took_before_they_were_repeated(tmp_pa
         return line(0, tokens=number, started_at=began)
 
     plan = {"n": 1, "rows": [[0, 1]], "digests": ""}
-    session, again = session_line({"plan": plan}), session_line({"plan": None})
+    session, again = (
+        session_line({"number": 1, "plan": plan}),
+        session_line({"number": 2, "plan": None}),
+    )
     lines = [session, tokens(1), tokens(2), again, again, again, tokens(16, 1.5)]
     lines += [again, tokens(16, 1.5)]  # scored again, without a new rollout
     (tmp_path / FILE).write_bytes(b"".join(lines))

@@ -163,7 +163,7 @@ def test_where_the_head_is_lost_a_new_evaluation_starts_beside_what_is_left(
     else:
         path.write_bytes(path.read_bytes()[:left] + b"\xff?\n")
     if path.exists():
-        with pytest.raises(ConfigurationError, match="--osmosis-extend: .* are lost; without"):
+        with pytest.raises(ConfigurationError, match=r"--osmosis-extend: .* are lost; without"):
             opened(folder, Keeping(extend=True))
     found = opened(folder)
     assert not found.cached
