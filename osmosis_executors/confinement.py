@@ -55,6 +55,12 @@ class Confinement:
             os.chown(path, -1, self.user.gid)
             path.chmod(mode)
 
+    def take_back(self, folder: Path) -> None:
+        """Close a folder to the user, who may own what is in it."""
+        if self.user is not None:
+            os.chown(folder, os.geteuid(), os.getegid())
+            folder.chmod(0o700)
+
     def give(self, *folders: Path) -> None:
         """Make the user the owner of folders, with all that is in them.
 

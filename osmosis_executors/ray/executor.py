@@ -21,6 +21,7 @@ _OF_THIS_MACHINE = (
     "HOME",
     "TMPDIR",
     "PYTHONUNBUFFERED",
+    "PYTHONDONTWRITEBYTECODE",
     "LANG",
     "LC_ALL",
     "LC_CTYPE",

@@ -17,7 +17,8 @@ from ..locks import locked, locked_if_free
 from .installed import installed
 from .project import FILE_NAME, EnvironmentProblem, Project, Wanted, read_project, select
 from .recipe import REQUIREMENTS, BuildSettings, Recipe, environment_key
-from .store import FOLDER, EnvironmentStore
+from .sealing import seal
+from .store import FOLDER, VENV, EnvironmentStore
 
 _GRACE_S = 1.0
 _END_BYTES = 64 * 1024
@@ -42,8 +43,10 @@ class BuildPlace:
     """Hold a command that may run code of packages."""
     give: Callable[[Path], None] = lambda folder: None
     """Let such commands write into a folder."""
+    take_back: Callable[[Path], None] = lambda folder: None
+    """Let them write into it no longer."""
     scratch: Path | None = None
-    """A folder that they write into; None: the environment's own."""
+    """Another folder that they write into; None: the environment's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,10 @@ class Environments:
         key = environment_key(place.workspace_id, project, own, self.settings, place.commit)
         built: list[str] = []
 
-        def build(home: Path) -> None:
+        def build(home: Path, was_changed: bool) -> None:
             built.append(key)
+            if was_changed:
+                place.say("the environment was changed since it was built")
             self._build(home, project, wanted, place)
 
         with self.store.used(key, build, place.check) as home:
@@ -101,7 +106,7 @@ class Environments:
                 self.sweep()
             else:
                 place.say(f"the environment was built before: {key}")
-            yield PythonEnvironment(self._recipe(home, place).python, project.file)
+            yield PythonEnvironment(home / VENV / "bin" / "python", project.file)
 
     def _recipe(self, home: Path, place: BuildPlace) -> Recipe:
         downloads = self.store.downloads(place.workspace_id)
@@ -112,15 +117,21 @@ class Environments:
         place.say(f"building the environment {home.name}")
         recipe.downloads.mkdir(mode=0o700, parents=True, exist_ok=True)
         recipe.downloads.parent.chmod(0o711)
-        with locked(_lock_of(recipe.downloads), alone=False, check=place.check):
-            recipe.write_lists(wanted, installed())
-            recipe.venv.mkdir()
-            for folder in (recipe.venv, recipe.downloads):
-                place.give(folder)
-            self._run(recipe.make_venv(), home, recipe, place)
-            self._run(recipe.lay_on(installed()), home, recipe, place)
-            lists = self._lists(recipe, project, place)
-            self._run(recipe.install(lists), project.file.parent, recipe, place)
+        lock = _lock_of(recipe.downloads)
+        try:
+            with locked(lock, alone=False, check=place.check):
+                recipe.write_lists(wanted, installed())
+                shutil.rmtree(recipe.venv, ignore_errors=True)
+                place.give(recipe.downloads)
+                self._run(recipe.make_venv(), home, recipe, place)
+                self._run(recipe.lay_on(installed()), home, recipe, place)
+                lists = self._lists(recipe, project, place)
+                self._run(recipe.install(lists), project.file.parent, recipe, place)
+        finally:
+            with locked_if_free(lock) as is_free:
+                if is_free:  # else the last build that uses them does it
+                    place.take_back(recipe.downloads)
+        seal(recipe.venv, home / VENV)
         place.say("the environment is built")
 
     def _lists(self, recipe: Recipe, project: Project, place: BuildPlace) -> list[Path]:

@@ -14,7 +14,7 @@ from uv import find_uv_bin
 from .installed import OURS, Installed
 from .project import Project, Wanted
 
-_FORMAT = 1
+_FORMAT = 2
 """Of environments: what another one has built is not taken."""
 REQUIREMENTS = "requirements.txt"
 _CONSTRAINTS = "constraints.txt"
@@ -60,7 +60,7 @@ def environment_key(
 ) -> str:
     """Return what names an environment: the digest of everything that it is built from.
 
-    A workspace shares none with another: the code of its runs could change them.
+    A workspace shares none with another: what it is built from may be its own.
     """
     digest = hashlib.sha256()
     material = {
@@ -77,7 +77,7 @@ def environment_key(
 
 
 class Recipe:
-    """How one environment is made, in its home; the commands may write into `scratch`."""
+    """How one environment is made, of lists in its home; the commands write into `scratch`."""
 
     def __init__(
         self, home: Path, uv: str, settings: BuildSettings, downloads: Path, scratch: Path
@@ -86,12 +86,14 @@ class Recipe:
         self.uv = uv
         self.settings = settings
         self.downloads = downloads
-        self.venv = home / "venv"
+        self.venv = scratch / "environment"
+        """Where it is built; it works in another folder too."""
         self.python = self.venv / "bin" / "python"
         self.exported = scratch / "exported.txt"
         """The list of what a lock pins."""
         self.variables = {
             "UV_CACHE_DIR": str(downloads / "uv"),
+            "UV_LINK_MODE": "copy",  # no file of it is another environment's too
             "UV_PYTHON_DOWNLOADS": "never",
             "NO_COLOR": "1",
         }
@@ -100,7 +102,7 @@ class Recipe:
     def make_venv(self) -> list[str]:
         """Return the command that makes the virtual environment."""
         return [
-            *(self.uv, "venv", "--quiet", "--no-project", "--no-config"),
+            *(self.uv, "venv", "--quiet", "--no-project", "--no-config", "--relocatable"),
             *("--python", sys.executable, str(self.venv)),
         ]
 
@@ -116,7 +118,8 @@ class Recipe:
     def install(self, lists: Sequence[Path]) -> list[str]:
         """Return the command that installs what is in these files."""
         return [
-            *(self.uv, "pip", "install", "--no-progress", "--python", str(self.python)),
+            *(self.uv, "pip", "install", "--no-progress", "--compile-bytecode"),
+            *("--python", str(self.python)),
             *(word for path in lists for word in ("-r", str(path))),
             *("-c", str(self.home / _CONSTRAINTS), "--override", str(self.home / _OVERRIDES)),
             *self.settings.words,

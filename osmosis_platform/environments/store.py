@@ -1,21 +1,23 @@
 """The environments that a platform keeps, each in a folder named by what it was built from.
 
-data/environments/<key>/          an environment; it is whole once `complete` is there
+data/environments/<key>/venv/     an environment, which nothing changes
+data/environments/<key>/complete  is there once it is whole; what it was then, by digest
 data/environments/<key>.lock      held alone to build or remove it, together to use it
 data/environments/downloads/<id>/ what the builds of a workspace have downloaded
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..locks import locked, locked_if_free
+from .sealing import digest_of, remove
 
 COMPLETE = "complete"
+VENV = "venv"
 FOLDER = "environments"
 DOWNLOADS = "downloads"
 
@@ -34,12 +36,13 @@ class EnvironmentStore:
 
     @contextmanager
     def used(
-        self, key: str, build: Callable[[Path], None], check: Callable[[], None]
+        self, key: str, build: Callable[[Path, bool], None], check: Callable[[], None]
     ) -> Iterator[Path]:
         """Have an environment, built first where it is not there; nothing removes it meanwhile.
 
-        Two that want the same one at once build it once. What `build` or `check` raises is passed
-        on, and what it leaves is never taken for an environment.
+        Two that want the same one at once build it once. One that was changed since is built again,
+        and `build` is told. What `build` or `check` raises is passed on, and what it leaves is
+        never taken for an environment.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o711)  # another user may run the programs
@@ -47,25 +50,33 @@ class EnvironmentStore:
         lock = self.folder / f"{key}.lock"
         while True:
             with locked(lock, alone=False, check=check):
-                if (home / COMPLETE).exists():
+                if self._is_whole(home):
                     (home / COMPLETE).touch()
                     yield home
                     return
             with locked(lock, alone=True, check=check):
-                if not (home / COMPLETE).exists():
+                if not self._is_whole(home):
                     self._build(home, build)
 
     @staticmethod
-    def _build(home: Path, build: Callable[[Path], None]) -> None:
-        shutil.rmtree(home, ignore_errors=True)
+    def _is_whole(home: Path) -> bool:
+        try:
+            return (home / COMPLETE).read_text("ascii") == digest_of(home / VENV)
+        except (OSError, ValueError):  # also where a program has made it unreadable
+            return False
+
+    @staticmethod
+    def _build(home: Path, build: Callable[[Path, bool], None]) -> None:
+        was_changed = (home / COMPLETE).exists()
+        remove(home)
         home.mkdir()
         home.chmod(0o755)
         try:
-            build(home)
+            build(home, was_changed)
         except BaseException:
-            shutil.rmtree(home, ignore_errors=True)
+            remove(home)
             raise
-        (home / COMPLETE).touch()
+        (home / COMPLETE).write_text(digest_of(home / VENV), "ascii")
 
     def sweep(self) -> None:
         """Remove what was not built to its end, and what is not in use beyond those kept."""
@@ -77,7 +88,7 @@ class EnvironmentStore:
             lock = self.folder / f"{home.name}.lock"
             with locked_if_free(lock) as is_free:
                 if is_free:
-                    shutil.rmtree(home, ignore_errors=True)
+                    remove(home)
                     lock.unlink()
 
 

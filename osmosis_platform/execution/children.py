@@ -86,6 +86,7 @@ class Children:
             check=check,
             confine=self._held,
             give=self.confinement.give,
+            take_back=self.confinement.take_back,
             scratch=self.run_folder.temporary,
         )
 
@@ -98,6 +99,6 @@ class Children:
         return self.confinement.applied(job, places)
 
     def _home_of(self, python: Path) -> Path:
-        """Return the folder of a built environment; the run's for the platform's own."""
+        """Return the folder of a built environment, else that of the platform's own."""
         environments = self.run_folder.data / "environments"
-        return python.parents[2] if environments in python.parents else self.run_folder.folder
+        return python.parents[2] if environments in python.parents else Path(sys.prefix)

@@ -113,6 +113,7 @@ def child_environment(
         "HOME": str(run_folder.home),
         "TMPDIR": str(run_folder.temporary),
         "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",  # environments are read-only, for root too
         **env,
         **dict(_values(secrets)),
         SECRET_NAMES: " ".join(secret.name for secret in secrets),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from osmosis_executors.job import EvaluationJob, Job
@@ -77,6 +78,8 @@ class Children:
         if job.words[0] == "uv" or "-I" in job.words:
             assert SECRET not in job.environment.values()
             job.output.write_text(self.build[1])
+            if job.words[1] == "venv":
+                Path(job.words[-1]).mkdir()
             return Ended(self.build[0])
         if "osmosis_executors.serve_rollout" in job.words:
             job.output.write_text(self.server[1])

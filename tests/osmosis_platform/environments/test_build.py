@@ -153,8 +153,27 @@ def test_an_environment_is_built_once_and_has_our_own_installation(builds: Build
     assert len(builds.kept) == 2
     for job in builds.executor.jobs:
         assert {*job.environment} <= {
-            "PATH", "HOME", "UV_CACHE_DIR", "UV_PYTHON_DOWNLOADS", "NO_COLOR",
+            "PATH", "HOME", "UV_CACHE_DIR", "UV_LINK_MODE", "UV_PYTHON_DOWNLOADS", "NO_COLOR",
         }  # fmt: skip
+
+
+@pytest.mark.fault("a run writes into the environment that it shares with others")
+def test_what_one_run_writes_into_an_environment_reaches_no_other(builds: Builds) -> None:
+    builds.wants("tinylib<2")
+    with builds.built() as environment:
+        found = environment.python.parents[1].rglob("tinylib.py")
+        site = next(found).parent
+        for path in (site, *site.rglob("*")):
+            assert not path.stat().st_mode & 0o222
+            assert path.is_dir() or path.stat().st_nlink == 1  # no file of the cache
+        site.chmod(0o755)  # as its owner can, where runs are not isolated
+        (site / "evil.pth").write_text("import os; print('evil')\n")
+    assert builds.python(IMPORTS).startswith("1.5 ")
+    assert "the environment was changed since it was built" in builds.said
+    assert not (site / "evil.pth").exists()
+    count = len(builds.executor.jobs)
+    assert builds.python(IMPORTS).startswith("1.5 ")
+    assert len(builds.executor.jobs) == count
 
 
 @pytest.mark.fault(
@@ -257,7 +276,7 @@ def test_what_a_kill_has_left_is_not_taken_for_an_environment(builds: Builds) ->
     home = store.folder / "key"
     home.mkdir(parents=True)
     (home / "half").touch()
-    with store.used(home.name, lambda home: None, lambda: None):
+    with store.used(home.name, lambda home, changed: None, lambda: None):
         assert [each.name for each in home.iterdir()] == [COMPLETE]
 
 
@@ -280,11 +299,11 @@ def test_a_lock_pins_what_is_installed(builds: Builds) -> None:
 def test_environments_that_no_run_uses_are_removed_beyond_some(builds: Builds) -> None:
     store = replace(builds.environments.store, kept=1)
     for number, key in enumerate(("a", "b", "c", "d")):
-        with store.used(key, lambda home: None, lambda: None):
+        with store.used(key, lambda home, changed: None, lambda: None):
             pass
         os.utime(store.folder / key / COMPLETE, (number, number))
     (store.folder / "d" / COMPLETE).unlink()
-    with store.used("a", lambda home: None, lambda: None):
+    with store.used("a", lambda home, changed: None, lambda: None):
         os.utime(store.folder / "a" / COMPLETE, (0, 0))
         store.sweep()
         assert sorted(each.name for each in store.folder.glob("?")) == ["a", "c"]

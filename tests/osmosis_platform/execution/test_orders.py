@@ -41,6 +41,7 @@ def test_the_environment_of_a_child_has_nothing_of_the_platforms_own(tmp_path: P
         "HOME": str(tmp_path / "home"),
         "TMPDIR": "/x",
         "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
         "OSMOSIS_SECRET_NAMES": "KEY OTHER",
         "LEVEL": "INFO",
         "KEY": "sk-1",
