@@ -90,7 +90,6 @@ def create_app(
     app.state.database = database
     app.state.vault = vault
     app.state.scheduler = scheduler
-    app.state.failed_logins = Throttle(settings.limits.failed_logins)
     app.state.device_logins = Throttle(settings.limits.device_logins)
     app.state.checks = DatasetChecks()
     app.state.rendered = Recent[str](most=16 * MIB)

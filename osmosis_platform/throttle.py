@@ -12,7 +12,7 @@ from .errors import Refused
 WINDOW_S = 600.0
 _NAMES = 10_000
 _LENGTH = 64
-"""No user has a longer name."""
+"""No address is longer."""
 
 
 class Throttle:
@@ -27,12 +27,7 @@ class Throttle:
     def check(self, name: str, message: str) -> None:
         """Refuse a name that is blocked, with a sentence that says why."""
         if wait_s := self.wait_s(name):
-            raise Refused(
-                429,
-                "too_many",
-                f"{message}; try again in {math.ceil(wait_s / 60)} min",
-                headers={"Retry-After": str(math.ceil(wait_s))},
-            )
+            raise too_many(message, wait_s)
 
     def wait_s(self, name: str) -> float:
         """Return for how long the name is blocked."""
@@ -53,7 +48,12 @@ class Throttle:
                 del self._counted[next(iter(self._counted))]
             self._counted[name] = (since, count + 1)
 
-    def forget(self, name: str) -> None:
-        """Count a name from 0 again."""
-        with self._lock:
-            self._counted.pop(name[:_LENGTH], None)
+
+def too_many(message: str, wait_s: float) -> Refused:
+    """Return the refusal of what may be done again later."""
+    return Refused(
+        429,
+        "too_many",
+        f"{message}; try again in {math.ceil(wait_s / 60)} min",
+        headers={"Retry-After": str(math.ceil(wait_s))},
+    )

@@ -230,8 +230,13 @@ def is_repository(text: str) -> bool:
     return bool(_REPOSITORY.fullmatch(text)) and text.partition("/")[2] not in (".", "..")
 
 
+def is_name(text: str) -> bool:
+    """Return whether a user or a workspace can have this name."""
+    return bool(_NAME.fullmatch(text))
+
+
 def _check_name(name: str, whose: str) -> None:
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise WrongValue(
             f"the name of {whose} has up to 63 letters, digits, dots, dashes and underscores, "
             f"and starts with a letter or a digit"

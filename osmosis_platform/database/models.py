@@ -164,6 +164,16 @@ class BrowserSession(Base):
     user: Mapped[User] = relationship()
 
 
+class LoginAttempts(Base):
+    """How often a login was tried under names of one digest."""
+
+    __tablename__ = "login_attempts"
+
+    key: Mapped[str] = mapped_column(String(16), primary_key=True)
+    since: Mapped[datetime]
+    count: Mapped[int]
+
+
 class Dataset(Base):
     """A file of rows that runs use."""
 

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, String, column, func, inspect, select, table
 
 from .connection import Database
 
-NEWEST = "0006"
+NEWEST = "0007"
 """The revision of the tables that this version uses."""
 _SCRIPTS = "osmosis_platform.database:migrations"
 _LOCK = 0x05105150

@@ -12,12 +12,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..accounts import browsers, registry
+from ..accounts import attempts, browsers, registry
 from ..accounts.passwords import MAX_BYTES, matches
+from ..accounts.registry import is_name
 from ..database.connection import Database
 from ..database.models import User
 from ..identifiers import new_token
-from ..throttle import Throttle
 from .context import PageContext, database_of, logged_in_user
 from .forms import LOGIN_COOKIE, SESSION_COOKIE, form_token, read_form, session_cookie
 from .rendering import go_to, render, set_cookie
@@ -40,23 +40,16 @@ async def log_in(request: Request) -> Response:
     fields = await read_form(request, LOGIN_COOKIE)
     name, password = fields.get("name", ""), fields.get("password", "")
     code, onward = fields.get("code", ""), fields.get("next", "")
-    throttle: Throttle = request.app.state.failed_logins
-    throttle.check(name, "too many logins of this user have failed")
-    database = database_of(request)
-    user = await run_in_threadpool(_find, database, name)
-    stored = None if user is None else user.password_hash
-    is_right = len(password.encode("utf-8", "replace")) <= MAX_BYTES and (
-        await anyio.to_thread.run_sync(
-            partial(matches, password, stored), limiter=_limiter(request)
-        )
-    )
+    user, is_right = None, False
+    if is_name(name) and len(password.encode("utf-8", "replace")) <= MAX_BYTES:
+        user = await run_in_threadpool(_begin, request, name)
+        check = partial(matches, password, None if user is None else user.password_hash)
+        is_right = await anyio.to_thread.run_sync(check, limiter=_limiter(request))
     if not is_right or user is None:
-        throttle.count(name)
         message = "The name or the password is wrong."
         return _form(request, code=code, onward=onward, name=name, message=message, status=403)
-    throttle.forget(name)
     age_s = request.app.state.settings.limits.session_expires_s
-    cookie = await run_in_threadpool(_start, database, user, age_s)
+    cookie = await run_in_threadpool(_start, request, user)
     response = go_to(_page_after(code, onward))
     set_cookie(request, response, SESSION_COOKIE, cookie, age_s)
     response.delete_cookie(LOGIN_COOKIE, path="/", httponly=True, samesite="strict")
@@ -110,14 +103,20 @@ def _page_after(code: str, onward: str) -> str:
     return onward if _IS_OURS.fullmatch(onward) else "/"
 
 
-def _find(database: Database, name: str) -> User | None:
-    with database.reading() as session:
+def _begin(request: Request, name: str) -> User | None:
+    """Count an attempt, and return whose it is."""
+    state = request.app.state
+    with database_of(request).writing() as session:
+        key = attempts.key_of(name, state.vault.sign)
+        attempts.count(session, key, state.settings.limits.failed_logins)
         return session.scalar(select(User).where(User.name == name))
 
 
-def _start(database: Database, user: User, age_s: int) -> str:
-    with database.writing() as session:
-        return browsers.start(session, user, age_s)
+def _start(request: Request, user: User) -> str:
+    state = request.app.state
+    with database_of(request).writing() as session:
+        attempts.take_back(session, attempts.key_of(user.name, state.vault.sign))
+        return browsers.start(session, user, state.settings.limits.session_expires_s)
 
 
 def _end(database: Database, cookie: str) -> None:

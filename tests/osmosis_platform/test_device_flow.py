@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
+from starlette.testclient import TestClient
 
-from osmosis_platform.accounts import passwords
-from osmosis_platform.database.models import DeviceGrant, now
+from osmosis_platform.accounts import attempts, passwords
+from osmosis_platform.app import create_app
+from osmosis_platform.database.connection import Database
+from osmosis_platform.database.models import DeviceGrant, LoginAttempts, now
+from osmosis_platform.identifiers import new_id
 from osmosis_platform.settings import ServerLimits
 from osmosis_platform.throttle import WINDOW_S, Throttle
 from tests.support.platform_server import Account, PlatformServer
@@ -173,8 +178,75 @@ def test_the_login_lets_nothing_in_and_answers_a_wrong_name_as_a_wrong_password(
     assert browser.get("/static/page.css").headers["content-type"].startswith("text/css")
 
 
+@pytest.fixture
+def guess(platform_server: PlatformServer) -> Callable[..., int]:
+    """What logs in as a new user, or as another one, and returns the status."""
+    user = new_id()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "_COST", 2)
+        platform_server.add_user(user, workspace=user, repository=f"{user}/x", password=PASSWORD)
+
+    def guess(password: str, name: str = user, on: httpx.Client | None = None) -> int:
+        with on or httpx.Client(base_url=platform_server.url, timeout=60.0) as browser:
+            page = browser.get("/login")
+            return log_in(browser, page, name=name, password=password).status_code
+
+    return guess
+
+
+def keys(platform_server: PlatformServer) -> set[str]:
+    with platform_server.database.reading() as session:
+        return {*session.scalars(select(LoginAttempts.key))}
+
+
 @pytest.mark.fault("passwords are guessed")
-def test_a_name_is_blocked_for_a_while_after_too_many_failures() -> None:
+def test_guesses_at_once_are_counted_before_they_are_checked_and_in_all_processes(
+    platform_server: PlatformServer, guess: Callable[..., int]
+) -> None:
+    most = ServerLimits().failed_logins
+    tried = [f"wrong {number}" for number in range(60)]
+    with ThreadPoolExecutor(61) as threads:
+        found = [*threads.map(guess, [*tried[:30], PASSWORD, *tried[30:]])]
+    assert {*found} <= {303, 403, 429}
+    assert found.count(403) <= most <= found.count(403) + 1
+    assert guess(PASSWORD) == 429
+    other = create_app(
+        platform_server.settings,
+        Database(platform_server.database.engine.url),
+        platform_server.vault,
+    )
+    client = TestClient(other, base_url="http://127.0.0.1", follow_redirects=False)
+    assert guess(PASSWORD, on=client) == 429
+    other.state.database.close()
+
+
+@pytest.mark.fault("passwords are guessed")
+def test_a_login_that_succeeds_counts_for_nothing_and_others_end_no_block(
+    platform_server: PlatformServer, guess: Callable[..., int]
+) -> None:
+    most = ServerLimits().failed_logins
+    for _ in range(most + 1):
+        assert guess(PASSWORD) == 303
+    for _ in range(most):
+        assert guess("wrong") == 403
+    assert guess("wrong") == 429
+    with platform_server.database.writing() as session:
+        for number in range(300):
+            key = attempts.key_of(f"stranger-{number}", platform_server.vault.sign)
+            attempts.count(session, key, 10**6)
+    known = keys(platform_server)
+    assert {*map(len, known)} == {4}  # so many there can be
+    for name in ("a" * 64, "x" * 5000, "no name", "\0", "", "ann (removed)"):
+        assert guess("wrong", name) == 403
+    assert guess("x" * (passwords.MAX_BYTES + 1), "someone") == 403
+    assert keys(platform_server) == known
+    assert guess(PASSWORD) == 429
+    with platform_server.database.writing() as session:
+        session.execute(update(LoginAttempts).values(since=now() - timedelta(seconds=WINDOW_S)))
+    assert guess(PASSWORD) == 303
+
+
+def test_what_was_done_under_a_name_too_often_is_blocked_for_a_while() -> None:
     time = [0.0]
     throttle = Throttle(3, clock=lambda: time[0])
     for _ in range(3):
@@ -186,7 +258,6 @@ def test_a_name_is_blocked_for_a_while_after_too_many_failures() -> None:
     assert throttle.wait_s("a") == 0
     throttle.count("a")
     assert throttle.wait_s("a") == 0
-    throttle.forget("a")
 
 
 def test_a_client_that_begins_too_many_logins_keeps_no_other_from_beginning_one(
