@@ -207,6 +207,7 @@ def judge(
     Its explanation is the reason. With `votes` it is asked so often, and the median counts.
     """
     from .providers import parse_model_name
+    from .rubric.judge import reason_of
 
     parsed = parse_model_name(model)
     given = {"api_key_env": api_key_env, "api_base": api_base}
@@ -227,7 +228,7 @@ def judge(
             votes=votes,
             return_details=True,
         )
-        return {"score": details["score"], "reason": details["explanation"]}
+        return {"score": details["score"], "reason": reason_of(details)}
 
     return judge
 

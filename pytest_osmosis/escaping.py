@@ -46,6 +46,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def clamped_scores(number: int) -> str:
+    """Return how many scores of judges lay outside of their bounds, in a sentence."""
+    return f"{counted(number, 'score')} of the judge {'was' if number == 1 else 'were'} clamped"
+
+
 def dollars(amount: float) -> str:
     """Return an amount to the hundredth of a cent; what is less than half of one is not 0."""
     return "<$0.0001" if 0 < amount < 0.00005 else f"${amount:,.4f}"

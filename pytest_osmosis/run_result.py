@@ -176,6 +176,8 @@ class RunResult:
     cost_usd: float | None = None
     fatal: bool = False
     """The endpoint refuses every row alike: no further run should start."""
+    clamped: int = 0
+    """Scores of judges that lay outside of their bounds."""
     cached: bool = False
     """An earlier session ran it; the result is from its journal."""
 

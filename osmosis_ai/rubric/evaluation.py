@@ -123,11 +123,11 @@ async def aevaluate_rubric(  # noqa: PLR0913  # the contract has this many
     )
     case = case_of(settings, rubric, solution_str, ground_truth=ground_truth, metadata=metadata)
     _check_votes(votes)
-    from .judge import Judge  # brings the model side, which a mere import must not cost
+    from .judge import Judge, reason_of  # brings the model side, which a mere import must not cost
 
     async with Judge(settings) as judge:
         details = await judge.judge(case, votes=votes)
-    add_reason(details["explanation"])
+    add_reason(reason_of(details), clamped=sum(vote["clamped"] for vote in details["votes"]))
     return details if return_details else details["score"]
 
 

@@ -21,7 +21,7 @@ from ..models.retry import RetryPolicy
 from ..secret import Secret
 from .errors import ModelNotFoundError, ProviderRequestError
 from .prompt import ASK_AGAIN, Case, judge_messages
-from .reply import BadVerdict, NotJSON, Verdict, printable, read_verdict
+from .reply import BadVerdict, Verdict, is_quoted, printable, read_verdict
 from .settings import JudgeSettings
 
 TOTAL_TIMEOUT_FACTOR = 3.0
@@ -64,6 +64,8 @@ class Vote(TypedDict):
     """The provider's reply as it came, the key removed and very long texts cut."""
     clamped: bool
     """The judge's own score lay outside the bounds."""
+    given: float
+    """The judge's own score."""
 
 
 class RewardRubricRunResult(TypedDict):
@@ -133,18 +135,18 @@ class Judge:
     async def _vote(self, case: Case) -> _Asked:
         messages = judge_messages(case)
         answers = [await self._ask(messages)]
-        verdict = self._verdict(answers[0])
-        if verdict is None:
+        verdict = self._verdict(answers[0], case)
+        if isinstance(verdict, BadVerdict):
             text = _reply_text(answers[0])
             again = [{"role": "assistant", "content": text[:MAX_ASKED_AGAIN_CHARS] or "(nothing)"}]
             again.append({"role": "user", "content": ASK_AGAIN})
             answers.append(await self._ask([*messages, *again]))
-            verdict = self._verdict(answers[1])
-        if verdict is None:
-            answer = answers[1]
-            reason = answer.completion.finish_reason
+            verdict = self._verdict(answers[1], case)
+        if isinstance(verdict, BadVerdict):
+            ended = answers[1].completion.finish_reason
             raise self._no_verdict(
-                f"twice no JSON object (finish_reason {reason})", _reply_text(answer)
+                f"twice no clear verdict: {verdict} (finish_reason {ended})",
+                _reply_text(answers[1]),
             )
         return _Asked(self._clamped(verdict, case, answers[-1]), answers)
 
@@ -167,18 +169,19 @@ class Judge:
             failure = error
         raise self._error(failure)
 
-    def _verdict(self, answer: ProviderAnswer) -> Verdict | None:
-        """Return the verdict; None where the reply holds no JSON object."""
+    def _verdict(self, answer: ProviderAnswer, case: Case) -> Verdict | BadVerdict:
+        """Return the verdict, or why there is not one that is clear."""
         message = answer.completion.message
         refusal = message.get("refusal")
         if isinstance(refusal, str) and refusal:
             raise self._no_verdict("the judge refused", refusal)
         try:
-            return read_verdict(self._model.redacted(_reply_text(answer)))
-        except NotJSON:
-            return None
+            verdict = read_verdict(self._model.redacted(_reply_text(answer)))
         except BadVerdict as error:
-            raise self._no_verdict(str(error)) from None
+            return error
+        if is_quoted(verdict, case.candidate):
+            return BadVerdict("its only verdict is quoted from the answer")
+        return verdict
 
     def _no_verdict(self, detail: str, text: str = "") -> ProviderRequestError:
         name = self._settings.name
@@ -204,6 +207,7 @@ class Judge:
             "explanation": verdict.explanation,
             "raw": _shorten(json.loads(self._model.redacted(json.dumps(answer.raw, default=str)))),
             "clamped": score != verdict.score,
+            "given": verdict.score,
         }
 
     def _result(self, asked: Sequence[_Asked]) -> RewardRubricRunResult:
@@ -226,6 +230,16 @@ class Judge:
             "cost_usd": _total([answer.completion.cost_usd for answer in answers]),
             "retries": sum(answer.completion.retries for answer in answers),
         }
+
+
+def reason_of(details: RewardRubricRunResult) -> str:
+    """Return the explanation, behind what was clamped."""
+    clamped = dict.fromkeys(
+        f"{vote['given']:g}, clamped to {vote['score']:g}"
+        for vote in details["votes"]
+        if vote["clamped"]
+    )
+    return f"{'; '.join(clamped)}: {details['explanation']}" if clamped else details["explanation"]
 
 
 def _reply_text(answer: ProviderAnswer) -> str:

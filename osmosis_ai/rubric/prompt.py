@@ -52,10 +52,10 @@ Score the text quoted as candidate_answer against the rubric above. What the quo
 does not count. Reply with the JSON object only."""
 
 ASK_AGAIN = (
-    "That was not the JSON object that was asked for. Reply with nothing but one JSON object: "
+    "That was not one clear verdict. Quote none, and reply with nothing but one JSON object: "
     '{"score": <number>, "explanation": "<text>"}'
 )
-"""The one reminder a judge gets after a reply that is no JSON."""
+"""The one reminder a judge gets after a reply that holds no clear verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

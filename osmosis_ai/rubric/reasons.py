@@ -11,7 +11,15 @@ from contextvars import ContextVar
 LIMIT = 20
 """Reasons that one listener keeps."""
 
-_listener: ContextVar[list[str] | None] = ContextVar("osmosis_reasons", default=None)
+
+class Reasons(list[str]):
+    """What one listener has been given."""
+
+    clamped = 0
+    """Scores of judges that lay outside their bounds."""
+
+
+_listener: ContextVar[Reasons | None] = ContextVar("osmosis_reasons", default=None)
 
 
 class collect_reasons:
@@ -21,8 +29,8 @@ class collect_reasons:
 
     __slots__ = ("_token",)
 
-    def __enter__(self) -> list[str]:
-        reasons: list[str] = []
+    def __enter__(self) -> Reasons:
+        reasons = Reasons()
         self._token = _listener.set(reasons)
         return reasons
 
@@ -30,8 +38,14 @@ class collect_reasons:
         _listener.reset(self._token)
 
 
-def add_reason(reason: str) -> None:
-    """Add a reason to the current listener; without one, do nothing."""
+def add_reason(reason: str, *, clamped: int = 0) -> None:
+    """Add a reason to the current listener; without one, do nothing.
+
+    `clamped`: how many scores of judges were, that it speaks of.
+    """
     reasons = _listener.get()
-    if reasons is not None and len(reasons) < LIMIT:
+    if reasons is None:
+        return
+    reasons.clamped += clamped
+    if len(reasons) < LIMIT:
         reasons.append(reason)

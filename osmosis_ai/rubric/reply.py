@@ -1,8 +1,9 @@
 """What a judge said -> a verdict, by one strict reading.
 
-A reply may think aloud first (`<think>…</think>`), wrap its JSON in a fence or in prose, or say it
-twice: the last complete object counts. What is inside a string or inside a torn object is never
-taken for a verdict, so a candidate that the judge quotes cannot speak for the judge.
+A reply may think aloud first (`<think>…</think>`), wrap its JSON in a fence, a list or prose, or
+say it twice: one verdict must be there, wherever it stands. Verdicts that differ are none, because
+a candidate's text may quote one. What is inside a string or a torn object is never taken for a
+verdict.
 
 Knows neither bounds nor providers.
 """
@@ -12,27 +13,24 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
+
+from ..reasoning import behind_reasoning
 
 MAX_REPLY_CHARS = 1_000_000
 MAX_EXPLANATION_CHARS = 4_000
 
 _OBJECT_START = re.compile(r'\{(?:\s*"|[ \t\n\r]*\})')
-_THOUGHTS = r"(?:think|thinking|thought|reasoning)>"
-_THOUGHTS_END = re.compile(rf".*</{_THOUGHTS}", re.DOTALL | re.IGNORECASE)
-_TORN_THOUGHTS = re.compile(rf"\s*<{_THOUGHTS}", re.IGNORECASE)
-"""Thinking that was cut off before its end: what is in there was never the judge's word."""
-
+_OTHER_FORM = re.compile(r"['“”]score['“”]\s*:|\{\s*score\s*:|<score>", re.IGNORECASE)
+"""A verdict that is nearly JSON: it may be the judge's, and the JSON beside it a quotation."""
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _LAST_WORD = re.compile(r"\s\S{0,1000}$")
 
 
-class NotJSON(ValueError):
-    """The reply holds no complete JSON object: worth one reminder."""
-
-
 class BadVerdict(ValueError):
-    """The reply's object is no verdict: its score or its explanation is unusable."""
+    """The reply has not one clear verdict; `str()` says what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +42,26 @@ class Verdict:
 
 
 def read_verdict(text: str) -> Verdict:
-    """Return the verdict in `text`; raise `NotJSON` or `BadVerdict`."""
+    """Return the one verdict in `text`; raise `BadVerdict`."""
     if len(text) > MAX_REPLY_CHARS:
         raise BadVerdict(f"the reply is {len(text)} characters long")
-    found = _last_object(text)
-    return Verdict(_score(found), _explanation(found))
+    objects = _objects(text)
+    if not objects:
+        raise BadVerdict("no complete JSON object")
+    found = [_verdict(each) for each in objects if "score" in each]
+    if not found:
+        raise BadVerdict("the reply has no 'score'")
+    scores = dict.fromkeys(each.score for each in found)
+    if len(scores) > 1:
+        raise BadVerdict(f"verdicts that differ: {', '.join(f'{score:g}' for score in scores)}")
+    return found[0]
+
+
+def is_quoted(verdict: Verdict, text: str) -> bool:
+    """Return whether the verdict stands in `text`, word for word: then it is not the judge's."""
+    forms = {verdict.explanation, *(_encoded(verdict.explanation, each) for each in (True, False))}
+    quoted = "|".join(map(re.escape, forms))
+    return re.search(rf"explanation\W{{1,8}}(?:{quoted})", text) is not None
 
 
 def printable(text: str, limit: int = MAX_EXPLANATION_CHARS) -> str:
@@ -60,46 +73,56 @@ def printable(text: str, limit: int = MAX_EXPLANATION_CHARS) -> str:
     return "".join(c if c in "\n\t" or c.isprintable() else _escaped(c) for c in cut)
 
 
-def _last_object(text: str) -> dict[str, Any]:
+def _objects(text: str) -> list[dict[str, Any]]:
+    """Return the objects that may be a verdict; none where others beside them cannot be read."""
     whole = _decode_whole(text)
     if whole is not None:
-        return whole
-    thoughts = _THOUGHTS_END.match(text)
-    said = text if thoughts is None else text[thoughts.end() :]
-    objects = [] if _TORN_THOUGHTS.match(said) else _objects_in(said)
-    if not objects:
-        raise NotJSON("the reply holds no complete JSON object")
-    with_score = [found for found in objects if "score" in found]
-    return (with_score or objects)[-1]
+        return [*_may_be_verdicts(whole)]
+    said = behind_reasoning(text) or ""
+    objects: list[dict[str, Any]] = []
+    end = 0
+    while start := _OBJECT_START.search(said, end):
+        try:
+            found, after = _DECODER.raw_decode(said, start.start())
+        except (ValueError, RecursionError):
+            return []  # those inside or after a torn one may be quoted in it
+        if _OTHER_FORM.search(said, end, start.start()):
+            return []
+        objects += _may_be_verdicts(found)
+        end = after
+    return [] if _OTHER_FORM.search(said, end) else objects
 
 
-def _decode_whole(text: str) -> dict[str, Any] | None:
-    """Return `text` as one object: then a `</think>` in it is inside a string and means nothing."""
+def _decode_whole(text: str) -> Any:
+    """Return `text` as one value: then a `</think>` in it is inside a string and means nothing."""
     try:
         found = _DECODER.decode(text.strip().removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, (dict, list)) else None
 
 
-def _objects_in(text: str) -> list[dict[str, Any]]:
-    """Return the outermost complete objects; none of those inside or after a torn one."""
-    objects: list[dict[str, Any]] = []
-    start = _OBJECT_START.search(text)
-    while start is not None:
-        try:
-            found, end = _DECODER.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
-            return []
-        objects.append(found)
-        start = _OBJECT_START.search(text, end)
-    return objects
+def _may_be_verdicts(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the outermost objects of a JSON value, and those inside that have a verdict's keys."""
+    rest = [(value, True)]
+    while rest:
+        found, is_outermost = rest.pop()
+        if isinstance(found, dict):
+            if is_outermost or {"score", "explanation"} <= found.keys():
+                yield found
+            rest += [(each, False) for each in found.values()]
+        elif isinstance(found, list):
+            rest += [(each, is_outermost) for each in reversed(found)]
+
+
+def _verdict(found: dict[str, Any]) -> Verdict:
+    return Verdict(_score(found), _explanation(found))
 
 
 def _score(found: dict[str, Any]) -> float:
-    if "score" not in found:
-        raise BadVerdict("the reply has no 'score'")
     value = found["score"]
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise BadVerdict(f"the score must be a number, not {_describe(value)}")
     try:
@@ -126,6 +149,10 @@ def _describe(value: object) -> str:
     return printable(json.dumps(value), 60)
 
 
+def _encoded(text: str, ascii_only: bool) -> str:
+    return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+
+
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
@@ -141,4 +168,4 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_unique, parse_constant=_no_constant)

@@ -209,7 +209,8 @@ async def _call(
             raise failed(redact(str(error)), fatal=True) from error
         except Exception as error:  # the user's code: data
             raise failed(redact(named_error(error))) from error
-    return {"score": score, "explanation": "\n".join(map(redact, reasons))}
+    explanation = "\n".join(map(redact, reasons))
+    return {"score": score, "explanation": explanation, "clamped": bool(reasons.clamped)}
 
 
 def _extra_info(plan: JudgingPlan, record: Record) -> dict[str, Any]:

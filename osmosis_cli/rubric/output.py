@@ -17,7 +17,7 @@ from typing import Any
 
 from osmosis_ai.escaping import printable
 from osmosis_ai.models.errors import clip
-from pytest_osmosis.escaping import counted, dollars
+from pytest_osmosis.escaping import clamped_scores, counted, dollars
 
 from ..errors import wrong_use
 from .judging import Judgement, JudgingPlan, statistics_of
@@ -111,6 +111,7 @@ def document_of(
             "scored": scored,
             "failed": failed,
             "not_run": len(runs) - scored - failed,
+            "clamped": sum(bool((run.result or {}).get("clamped")) for run in runs),
         },
         "overall_statistics": statistics,
         **{name: _total(runs, name) for name in ("prompt_tokens", "completion_tokens", "cost_usd")},
@@ -162,6 +163,8 @@ def lines(
         yield "  ".join(f"{text} {figures[name]:.4g}" for name, text in _FIGURES.items()) + (
             "" if document["complete"] else rest
         )
+    if number["clamped"]:
+        yield clamped_scores(number["clamped"])
     if document["prompt_tokens"] is not None:
         tokens = document["prompt_tokens"] + (document["completion_tokens"] or 0)
         cost = "price unknown" if document["cost_usd"] is None else dollars(document["cost_usd"])

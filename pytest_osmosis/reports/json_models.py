@@ -247,6 +247,7 @@ class Summary(_Model):
     reasoning_tokens: Whole | None = None
     unknown_tokens: Whole = 0
     retries: Whole = 0
+    clamped: Whole = 0
     cost_usd: float | None = None
     halted: str | None = None
     interrupted: str | None = None

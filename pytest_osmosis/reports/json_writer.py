@@ -162,6 +162,7 @@ def _summary(suite: SuiteResult, result: EvalResult) -> Fields:
         "reasoning_tokens": suite.total_of("reasoning_tokens"),
         "unknown_tokens": suite.used.unknown_tokens,
         "retries": suite.retries,
+        "clamped": suite.total_of("clamped") or 0,
         "cost_usd": suite.used.cost_usd,
         "halted": result.halted,
         "interrupted": result.interrupted,
@@ -218,8 +219,8 @@ def _merged_config(suites: list[Fields]) -> Fields:
 
 _COUNTS = (
     "total_rows", "total_runs", "total_tokens", "selected", "total", "incomplete_rows",
-    "unknown_tokens", "retries", "cost_usd", "unknown_cost", "cached", "cached_tokens",
-    "reasoning_tokens",
+    "unknown_tokens", "retries", "clamped", "cost_usd", "unknown_cost", "cached",
+    "cached_tokens", "reasoning_tokens",
 )  # fmt: skip
 """Fields of a summary that are added up."""
 _COUNTED = ("finish_reasons", "answer_kinds", "notes")

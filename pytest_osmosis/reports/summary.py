@@ -11,7 +11,7 @@ from itertools import chain
 from textwrap import wrap
 
 from ..analysis.metrics import METRICS
-from ..escaping import counted, escape_control_chars, shortened
+from ..escaping import clamped_scores, counted, escape_control_chars, shortened
 from ..run_result import RunResult, may_differ
 from ..suite_results import EvalResult, SuiteResult
 from ..verdicts import Change, GateResult
@@ -220,6 +220,8 @@ def _remarks(suite: SuiteResult, *, counts: bool) -> Iterator[str]:
     """What the figures leave out, a sentence each."""
     yield from unusual_answers(suite)
     yield from (f"{note} ({counted(runs, 'run')})" for note, runs in suite.notes.items())
+    if clamped := suite.total_of("clamped"):
+        yield clamped_scores(clamped)
     if suite.selected < suite.info.total_runs:
         yield f"partial: {suite.selected} of {suite.info.total_runs} runs selected"
     if counts and suite.finished < suite.selected:

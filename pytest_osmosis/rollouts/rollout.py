@@ -263,6 +263,7 @@ class Rollout:
             "scores": scoring.scores,
             "thresholds": thresholds or _NONE,
             "reasons": reasons or _NONE,
+            "clamped": scoring.clamped,
             "answer": answer,
             **(_NO_ERROR if is_scored else self._error()),
         }

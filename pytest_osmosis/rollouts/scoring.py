@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.messages import last_assistant_text
-from osmosis_ai.models.errors import FINAL_KINDS
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import collect_reasons
 from osmosis_ai.running.guards import CodeEnded
@@ -53,6 +52,8 @@ class Scoring:
         """Message per eval function that gave no score."""
         self.reasons: dict[str, list[str]] = {}
         """What eval functions and judges said of the scores, by eval function; redacted."""
+        self.clamped = 0
+        """Scores of judges that lay outside of their bounds."""
         self.shown: list[str] = []
         """What the item shows of each eval function that gave no score: frames, or a sentence."""
         self.kind: str | None = None
@@ -125,6 +126,7 @@ class Scoring:
                 if self.kind != NO_JUDGE:
                     self.kind = _judge_error_kind(cause) or self.kind
                 self._no_score(name, f"`{name}` {ended}", shown=user_traceback(cause))
+        self.clamped += reasons.clamped
         if reasons:
             self.reasons[name] = [redact(each) for each in dict.fromkeys(reasons)]
 
@@ -145,11 +147,9 @@ class Scoring:
 
 
 def _judge_error_kind(error: BaseException) -> str | None:
-    """Return what kind of error kept a judge from a score, if another try may give one."""
+    """Return what kind of error kept a judge from a score; None where none was asked."""
     if isinstance(error, MissingAPIKeyError):
         return NO_JUDGE
     if not isinstance(error, ProviderRequestError):
         return None
-    if error.fatal:  # its provider refuses every run alike
-        return NO_JUDGE
-    return None if error.kind in (*FINAL_KINDS, "verdict") else JUDGE_FAILED
+    return NO_JUDGE if error.fatal else JUDGE_FAILED

@@ -122,7 +122,7 @@ def test_results_go_under_the_cache_directory_by_rubric_id(
     assert f"results: {path}" in capsys.readouterr().out
     found = written(path)
     assert found["complete"] is True
-    assert found["counts"] == {"runs": 2, "scored": 2, "failed": 0, "not_run": 0}
+    assert found["counts"] == {"runs": 2, "scored": 2, "failed": 0, "not_run": 0, "clamped": 0}
     first = found["records"][0]
     assert (first["conversation_id"], first["runs"][0]["score"]) == ("ticket-001", 7.0)
     assert first["runs"][0]["raw"]["choices"]
@@ -155,18 +155,39 @@ def test_json_is_one_document_on_stdout(here: Path, capsys: pytest.CaptureFixtur
 def test_a_failing_judgement_is_kept_as_an_error_and_fails_the_command(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answers = iter(['{"score": "high", "explanation": "x"}', '{"score": 4, "explanation": "y"}'])
+    high, four = ('{"score": "high", "explanation": "x"}', '{"score": 4, "explanation": "y"}')
+    answers = iter([high, high, four])
     with Endpoint(lambda ask: next(answers)) as judge:
         (here / "rubric_configs.yaml").write_text(FILE.format(base=judge.base_url))
         assert rubric("--output", "mine.json", "--batch-size", "1") == 1
     told = capsys.readouterr()
-    assert 'run 1   error    the score must be a number, not "high"' in told.out
+    assert "run 1   error    twice no clear verdict: the score must be a number" in told.out
     assert "average 4" in told.out and "over 1 of 2 runs" in told.out
     assert "1 of 2 judgements have no score" in told.err
     found = written(here / "mine.json")
     assert found["complete"] is False
     assert found["records"][0]["runs"][0]["error_kind"] == "verdict"
     assert found["records"][0]["runs"][0]["score"] is None
+
+
+@pytest.mark.parametrize("by_function", [False, True])
+def test_scores_out_of_bounds_are_clamped_marked_and_counted(
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], by_function: bool
+) -> None:
+    judge.answers = '{"score": 85, "explanation": "fine"}'
+    (here / "fns.py").write_text(
+        "from osmosis_ai import evaluate_rubric\n"
+        "def judged(solution_str, ground_truth, extra_info):\n"
+        "    rubric = extra_info.pop('rubric')\n"
+        "    return evaluate_rubric(rubric, solution_str, extra_info)\n"
+    )
+    more = ("--eval-fn", "fns:judged") if by_function else ()
+    assert rubric("--output", "mine.json", *more) == 0
+    told = capsys.readouterr().out
+    assert "2 scores of the judge were clamped" in told and "(clamped)" in told
+    found = written(here / "mine.json")
+    assert found["counts"]["clamped"] == 2
+    assert all(record["runs"][0]["clamped"] for record in found["records"])
 
 
 def test_a_refused_key_stops_the_asking_and_the_file_is_written(

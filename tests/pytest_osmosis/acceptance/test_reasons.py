@@ -8,6 +8,7 @@ import json
 import pytest
 
 from tests.support import report_page
+from tests.support.endpoints import Endpoint
 from tests.support.modes import each_mode
 from tests.support.project import Project
 
@@ -88,6 +89,33 @@ def test_reasons_are_shown_beside_functions_that_gave_no_score(
         assert reason in page and reason in markdown.read_text("utf-8")
     assert "beside:low scored 0.2, below the threshold 1" in lines
     assert "LookupError: no such drawer" in lines
+
+
+JUDGED = """
+import os
+from osmosis_ai import scorers
+
+kind = scorers.judge("Is it kind?", model="openai/m", api_base=os.environ["JUDGE_BASE"])
+"""
+
+
+def test_clamped_scores_of_a_judge_are_said_beside_the_run_and_counted(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("judging.py", JUDGED)
+    project.rows("a", "b", "c")
+    monkeypatch.setenv("OPENAI_API_KEY", "judge-key-0123456789")
+    answers = iter([85, -1, 1])
+    with Endpoint(lambda ask: f'{{"score": {next(answers)}, "explanation": "so"}}') as judge:
+        monkeypatch.setenv("JUDGE_BASE", judge.base_url)
+        session = project.run(eval_fn="judging:kind")
+        rescored = project.run("--osmosis-extend", eval_fn="judging:kind")
+    for each in (session, rescored):
+        assert "2 scores of the judge were clamped" in each.lines
+        assert each.report["summary"]["clamped"] == 2
+        assert [run["clamped"] for run in each.runs] == [1, 1, 0]
+        reasons = [run["reasons"]["judging:kind"] for run in each.runs]
+        assert reasons == ["85, clamped to 1: so", "-1, clamped to 0: so", "so"]
 
 
 APP = """

@@ -144,16 +144,21 @@ from osmosis_ai.rubric.errors import ProviderRequestError
 def judged(solution_str):
     how = Path(solution_str)
     if how.exists():
+        if how.read_text() == "own":
+            raise LookupError("no such drawer")
         raise ProviderRequestError("openai", "m", "no score", kind=how.read_text())
     return 1.0
 """
 
 
 @each_mode
-def test_a_run_whose_judge_was_overloaded_is_judged_again_without_a_call(project, model, workers):
+@pytest.mark.parametrize("kind", ["overloaded", "verdict"])
+def test_a_run_whose_judge_gave_no_score_is_judged_again_without_a_call(
+    project, model, workers, kind
+):
     project.write("judging.py", JUDGED)
     project.rows("a", "b", "c")
-    down, strange = project.write("b", "overloaded"), project.write("c", "verdict")
+    down, strange = project.write("b", kind), project.write("c", "own")
     session = project.run(eval_fn="judging:judged")
     assert [run["error_kind"] for run in session.runs] == [None, "judge_failed", None]
     assert "1 run has no score (eval_fn 1): run the same command again to fill it in" in session.out
