@@ -268,6 +268,9 @@ class CoreRun(_Model):
     reasons: dict[str, str] = Field(
         default_factory=dict, description="what was said of a score, by eval function"
     )
+    eval_errors: dict[str, str] = Field(
+        default_factory=dict, description="why there is no score, by eval function that gave none"
+    )
     duration_ms: Milliseconds
     tokens: Whole | None
     passed: bool = False

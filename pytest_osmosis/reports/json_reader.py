@@ -269,6 +269,7 @@ def _run(info: SuiteInfo, row: Row, run: Run, thresholds: Mapping[str, float]) -
         scores=scores,
         thresholds=thresholds,
         reasons=run.reasons,
+        eval_errors=run.eval_errors,
         model=getattr(run, "model", None) or info.model,
         started_at=run.started_at or 0.0,
         **saved,

@@ -30,7 +30,7 @@ _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
 _RUN = tuple(
     each.name
     for each in fields(RunResult)
-    if each.name not in {"suite", "row_index", "row_id", "fatal", "thresholds", "eval_errors"}
+    if each.name not in {"suite", "row_index", "row_id", "fatal", "thresholds"}
 )
 """Fields of a run that are written as they are."""
 _values = attrgetter(*_RUN)

@@ -248,11 +248,11 @@ class Rollout:
         """Return the fields that scoring decides: of a recorded run they are replaced."""
         suite, scoring = self.suite, self._scoring
         is_scored = self.failure is None and not scoring.errors
-        thresholds = suite.info.thresholds
+        own = {name: at for name, at in suite.info.thresholds.items() if name in scoring.scores}
         passed = min(scoring.scores.values(), default=math.inf) >= suite.spec.pass_threshold
-        if thresholds:
-            own = dict.fromkeys(scoring.scores, suite.spec.pass_threshold) | {**thresholds}
-            passed = all(score >= own[name] for name, score in scoring.scores.items())
+        if own:
+            least = dict.fromkeys(scoring.scores, suite.spec.pass_threshold) | own
+            passed = all(score >= least[name] for name, score in scoring.scores.items())
         answer = None
         if suite.keep_answers and messages:
             said = redact(last_assistant_text(messages))[:ANSWER_LIMIT]
@@ -261,7 +261,7 @@ class Rollout:
         return {
             "passed": is_scored and passed,
             "scores": scoring.scores,
-            "thresholds": thresholds or _NONE,
+            "thresholds": own or _NONE,
             "reasons": reasons or _NONE,
             "clamped": scoring.clamped,
             "answer": answer,
