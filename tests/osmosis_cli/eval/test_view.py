@@ -338,7 +338,7 @@ def test_what_is_damaged_is_said_and_ends_nothing(visitor: Visitor, run: Path) -
     (run / "journal.jsonl").write_text("damaged\n")
     answer = visitor.open(f"{visitor.viewer.base}/runs/{key_of(run)}")
     assert answer.status == 409
-    assert "not the first line of a journal" in answer.body.decode()
+    assert "the first lines of the journal are lost" in answer.body.decode()
     assert "damaged" in ReportPage(visitor.get("")).text
 
 

@@ -201,7 +201,7 @@ def figures(suite: SuiteResult) -> tuple[object, ...]:
 def check(project: Project, *options: str, interrupts_after: int = 0) -> EvalResult:
     """Run a session; return its result, which the report that it saved reads back into."""
     observed = Observed(interrupts_after)
-    project.pytester.runpytest_inprocess("-n0", *options, plugins=[observed])
+    project.pytester.inline_run("-n0", *options, plugins=[observed], no_reraise_ctrlc=True)
     path = project.path / "out.json"
     assert observed.result is not None
     own, saved = (comparable(each) for each in (observed.result, read_saved(path).result))
