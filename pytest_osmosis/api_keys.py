@@ -5,14 +5,21 @@ The environment is only read. Knows neither pytest nor what a key is used for.
 
 from __future__ import annotations
 
+import hashlib
 import os
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from osmosis_ai.secret import Secret, check_api_key
+from osmosis_ai.models.headers import is_secret
+from osmosis_ai.secret import MASK, Secret, check_api_key
 from osmosis_ai.secret_variables import may_name_a_variable, secret_variables
 
 from .errors import ConfigurationError
 from .spec import EMBEDDED, EvalSpec, ModelSpec, SessionSpec
+
+if TYPE_CHECKING:
+    from osmosis_ai.models.transport.base_url import BaseURL
 
 NEED_A_KEY = frozenset({"openai", "anthropic", "gemini", "openrouter", "xai", "cerebras"})
 """Providers that always need a key; others may have credentials of another kind."""
@@ -57,7 +64,44 @@ def secrets_of(*models: ModelSpec) -> list[Secret]:
     """Return what no output may show: the models' keys, and variables named like keys."""
     named = {model.api_key_env for model in models if model.api_key_env}
     given = {id(key): key for model in models if (key := model.api_key) is not None}
-    return [*secret_variables(*sorted(named)), *given.values()]
+    sent = [each for model in models for each in _secrets_sent(model)]
+    return [*secret_variables(*sorted(named)), *given.values(), *sent]
+
+
+def _secrets_sent(model: ModelSpec) -> Iterator[Secret]:
+    """Yield the values of headers, and of the base URL's query, that no output may show."""
+    yield from (value for name, value in model.headers.items() if is_secret(name, value))
+    if model.query is not None:
+        yield from _address(model).secrets
+
+
+def sent_besides(model: ModelSpec) -> dict[str, Any]:
+    """Return what else goes with each call, fit to be shown: fields, headers, query.
+
+    Of a header's value there is the variable, or a digest unless it may be a secret.
+    """
+    found: dict[str, Any] = {}
+    if model.extra_body:
+        found["extra_body"] = dict(model.extra_body)
+    if model.headers:
+        found["headers"] = [f"{name}={_shown(name, model)}" for name in model.headers]
+    if model.query is not None:
+        found["query"] = str(_address(model)).partition("?")[2]
+    return found
+
+
+def _shown(name: str, model: ModelSpec) -> str:
+    value = model.headers[name]
+    if is_secret(name, value):
+        return value.name or MASK
+    return f"{MASK} (sha256 {hashlib.sha256(value.reveal().encode()).hexdigest()[:8]})"
+
+
+def _address(model: ModelSpec) -> BaseURL:
+    from osmosis_ai.models.transport.base_url import normalise_base_url
+
+    query = "" if model.query is None else model.query.reveal()
+    return normalise_base_url(f"{model.base_url}?{query}")
 
 
 def resolved(session: SessionSpec) -> SessionSpec:
@@ -91,6 +135,7 @@ def _holding(model: ModelSpec) -> set[str]:
     if model.persona is not None or not model.model:
         return set()
     names = {name for name in _usual_variables(model) if os.environ.get(name)}
+    names |= {value.name[1:] for value in model.headers.values() if value.name}
     values = {os.environ[name] for name in names}
     if model.api_key is not None:
         values.add(model.api_key.reveal())

@@ -29,6 +29,9 @@ class ModelSpec:
     model: str
     """A name at `base_url`, or LiteLLM's `provider/model` without one."""
     base_url: str | None = None
+    """Without its query."""
+    query: Secret | None = None
+    """What goes behind the `?` of each call, such as `api-version=2024-06-01`."""
     api_key_env: str | None = None
     """The variable that holds the key; None means the provider's usual one."""
     api_key_env_named: bool = False
@@ -41,8 +44,13 @@ class ModelSpec:
     """The sampling options that were given, under their names in a chat request."""
     seed: int | None = None
     """Run i of a row is sent `seed + i`."""
-    price_per_mtok: tuple[float, float] | None = None
-    """Dollars per million tokens of prompts and of completions, where no other price is known."""
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of each request."""
+    headers: Mapping[str, Secret] = field(default_factory=dict)
+    """Further headers of each call; the name of a value is `$VARIABLE` where it was given so."""
+    price_per_mtok: tuple[float, ...] | None = None
+    """Dollars per million tokens of prompts, of completions and maybe of cached prompts, where no
+    other price is known."""
     replay: str | None = None
     """The folder, as given, whose recorded answers stand in for the model's."""
     needs_key: bool = True

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..models.answers import kind_of_answer
 from ..models.errors import ProviderError
+from ..models.headers import header_mistake
 from ..models.progress import CallProgress
 from .errors import OsmosisRolloutError, OsmosisValidationError
 from .results import NO_USAGE, CompletionsResult
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 
 _NOT_ADDED = frozenset({"cost_usd", "finish_reason", "answer_kind", "notes"})
+_NOT_FOR_THE_WIRE = {
+    "extra_query": "put a query into --osmosis-base-url",
+    "timeout": "--osmosis-agent-timeout bounds a run, and asyncio.wait_for a call",
+}
+"""Keywords of SDKs that are no fields of a request."""
 _OF_SOME = frozenset({"cached_tokens", "reasoning_tokens"})
 """Measures that few endpoints tell: the sum is of the calls that do."""
 
@@ -134,11 +140,15 @@ class ModelLLM:
         self.last_error = None
         self.last_asked, self.last_answer = messages, None
         tools = params.pop("tools", self._tools) or None
+        headers = _headers(params.pop("extra_headers", None))
         sent = _merge(self._params, params)
+        tools = sent.pop("tools", tools) or None  # of an extra body
         call = CallProgress(self._model.endpoint, asyncio.current_task())
         self._under_way.append(call)
         try:
-            completion = await self._model.complete(messages, tools=tools, params=sent)
+            completion = await self._model.complete(
+                messages, tools=tools, params=sent, **({"headers": headers} if headers else {})
+            )
         except Exception as exc:
             self._note_error(exc)
             raise
@@ -281,12 +291,38 @@ def _merge(defaults: Mapping[str, Any], params: dict[str, Any]) -> dict[str, Any
     """Return the call's parameters over the defaults, without the name of a model."""
     if params.get("stream"):
         raise OsmosisValidationError("ctx.chat returns whole answers: leave out stream=True")
-    merged = {**defaults, **params}
-    for name in ("model", "rollout_id", "stream"):
+    for name in _NOT_FOR_THE_WIRE.keys() & params.keys():
+        raise OsmosisValidationError(f"ctx.chat takes no {name}: {_NOT_FOR_THE_WIRE[name]}")
+    merged = {**defaults, **params, **_extra_body(params.pop("extra_body", None))}
+    for name in ("model", "rollout_id", "stream", "extra_body", "messages"):
         merged.pop(name, None)
     if None in merged.values():
         merged = {name: value for name, value in merged.items() if value is not None}
     return merged
+
+
+def _extra_body(given: Any) -> Mapping[str, Any]:
+    """Return the fields that an SDK puts into the request itself."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise OsmosisValidationError(f"extra_body must be a dict, not {type(given).__name__}")
+    if given.get("stream") or "messages" in given:
+        raise OsmosisValidationError("extra_body must hold neither stream nor messages")
+    return given
+
+
+def _headers(given: Any) -> dict[str, str]:
+    """Return the headers that a call adds; raise OsmosisValidationError for one that may not be."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise OsmosisValidationError(f"extra_headers must be a dict, not {type(given).__name__}")
+    for name, value in given.items():
+        mistake = header_mistake(str(name), value, of_agent=True)
+        if mistake is not None:
+            raise OsmosisValidationError(f"extra_headers: {mistake}")
+    return dict(given)
 
 
 def _repair_tool_calls(message: dict[str, Any], call_number: int) -> None:
@@ -308,7 +344,9 @@ def _repair_tool_calls(message: dict[str, Any], call_number: int) -> None:
         tool_call.setdefault("type", "function")
         function = tool_call.get("function")
         if isinstance(function, dict) and not isinstance(function.get("arguments"), str):
-            function["arguments"] = json.dumps(function.get("arguments"), ensure_ascii=False)
+            given = function.get("arguments")
+            given = {} if given is None else given  # of a tool without parameters
+            function["arguments"] = json.dumps(given, ensure_ascii=False)
 
 
 def _call_record(completion: ChatCompletion, usage: dict[str, Any]) -> dict[str, Any]:

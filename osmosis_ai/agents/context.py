@@ -91,7 +91,7 @@ class RolloutContext:
         """Makes a synchronous call in a thread, with this context; None: a thread for each."""
         self.rate_limit: RateLimit | None = None
         """The pause that calls of the user's own clients wait for, too."""
-        self.price_per_mtok: tuple[float, float] | None = None
+        self.price_per_mtok: tuple[float, ...] | None = None
         """What the user says that tokens of these calls cost."""
         self.recorded: Any = None
         """The calls of such clients (`osmosis_ai.recording`); None before the first."""

@@ -91,6 +91,7 @@ class ScriptedModel:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> ChatCompletion:
         """Return the next answer."""
         seen = [dict(message) for message in copy.deepcopy(list(messages))]

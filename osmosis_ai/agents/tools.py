@@ -74,7 +74,9 @@ def serialize_tool_result(value: Any) -> str:
 
 
 def parse_tool_arguments(tool_call: Mapping[str, Any] | str) -> dict[str, Any]:
-    """Return the arguments of a tool call, or of its arguments as text or dict; "" means none.
+    """Return the arguments of a tool call, or of its arguments as text or dict.
+
+    Null, and an empty text, are no arguments.
 
     Raises ToolArgumentError, which carries the call's id, unless they are a JSON object.
     """
@@ -84,8 +86,10 @@ def parse_tool_arguments(tool_call: Mapping[str, Any] | str) -> dict[str, Any]:
         arguments = tool_call["function"].get("arguments")
     if isinstance(arguments, str):
         arguments = _loads(arguments, call_id, name)
+    if arguments is None:
+        return {}
     if not isinstance(arguments, Mapping):
-        found = {type(None): "null", list: "a list"}.get(type(arguments), repr(arguments)[:50])
+        found = "a list" if isinstance(arguments, list) else repr(arguments)[:50]
         raise ToolArgumentError(f"arguments must be a JSON object, not {found}", call_id, name)
     return dict(arguments)
 

@@ -13,6 +13,8 @@ CallOutcome = Literal["ok", "rate_limited", "overloaded", "failed"]
 
 NO_PARAMS: Mapping[str, Any] = {}
 """The sampling options of a call that names none."""
+NO_HEADERS: Mapping[str, str] = {}
+"""The further headers of a call that names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class ChatModel(Protocol):
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] = NO_PARAMS,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> ChatCompletion:
         """Return the answer after as many tries as the policy allows; raise `ProviderError`."""
 

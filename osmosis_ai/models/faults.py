@@ -117,7 +117,7 @@ def failure_in(
     `data` is the whole JSON of a reply, or of one event of a streamed one: of chat completions,
     Anthropic's messages or OpenAI's responses. It fails by a top-level `error`, by the `error` of a
     choice or of its message, or by a finish reason that is none of an answer (`error`, `abort`,
-    `cancelled`, ...). None: it is an answer, also with a finish reason that nobody knows, or a part
+    `cancelled`, ...). None: it is an answer, also with an unknown finish reason, or a part
     of one.
     """
     policy = policy or RetryPolicy()

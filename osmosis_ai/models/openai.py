@@ -15,14 +15,16 @@ from typing import Any
 from yarl import URL
 
 from ..secret import Redactor, Secret
-from .base import NO_PARAMS, ChatCompletion, RateLimit
+from .adaptation import MOST, Adaptation
+from .base import NO_HEADERS, NO_PARAMS, ChatCompletion, RateLimit
 from .errors import CallFault
 from .faults import Wording, fault_of_status
+from .headers import NO_SECRETS, merged_headers
 from .parsing import parse_completion
 from .rate_limiter import RateLimiter
 from .retry import CallFailed, Retrier, RetryPolicy
 from .transport.base_url import BaseURL, normalise_base_url
-from .transport.exchange import JSON_HEADERS, MAX_BODY_BYTES, ClientClosed, Reply
+from .transport.exchange import EVENT_STREAM, JSON_HEADERS, MAX_BODY_BYTES, ClientClosed, Reply
 from .transport.model_client import model_client
 from .transport.proxy import find_proxy, unreachable
 
@@ -32,17 +34,19 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 class OpenAIModel:
     """`ChatModel` at `base_url`, for the running event loop; opens no connection yet.
 
-    `request_timeout_s` bounds each try as a whole, `total_timeout_s` all tries and pauses of one
-    call. ValueError: the base URL, a proxy variable or `SSL_CERT_FILE` is unusable.
+    `headers` go with each call. `request_timeout_s` bounds each try as a whole, `total_timeout_s`
+    all tries and pauses of one call. ValueError: the base URL, a proxy variable or `SSL_CERT_FILE`
+    is unusable.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # one for each thing that may differ
         self,
         *,
         model: str,
         base_url: str | BaseURL,
         api_key: Secret | None,
         pool_size: int,
+        headers: Mapping[str, Secret] = NO_SECRETS,
         request_timeout_s: float = 300.0,
         total_timeout_s: float | None = None,
         retry: RetryPolicy | None = None,
@@ -68,11 +72,14 @@ class OpenAIModel:
             secure=address.scheme == "https",
         )
         # An attribute, since tracebacks may show local variables.
-        self._headers = dict(JSON_HEADERS)
+        self._headers: Mapping[str, str] = merged_headers(
+            JSON_HEADERS, {name: value.reveal() for name, value in headers.items()}
+        )
         if api_key is not None:
-            self._headers["Authorization"] = f"Bearer {api_key.reveal()}"
+            self._headers = {**self._headers, "Authorization": f"Bearer {api_key.reveal()}"}
         proxy_key = None if self._proxy is None else self._proxy.authorization
-        self._redact = Redactor([api_key, proxy_key])
+        self._redact = Redactor([api_key, proxy_key, *address.secrets, *headers.values()])
+        self._adaptation = Adaptation(can_stream=True)
         self._wording = Wording(
             where=address.netloc,
             origin=address.origin,
@@ -92,33 +99,43 @@ class OpenAIModel:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] = NO_PARAMS,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> ChatCompletion:
         """Return the answer after as many tries as the policy allows; raise ProviderError."""
-        ask = partial(self._ask, self._body(messages, tools, params))
-        try:
-            answer, retries, latency_ms = await self._retrier.run(ask, self._read, self._described)
-        except ClientClosed:
-            raise RuntimeError("the model is closed") from None
-        except CallFailed as failed:
-            raise self._wording.error(failed, self._redact, succeeded=self._succeeded) from None
-        answer.retries, answer.latency_ms = retries, latency_ms
-        return answer
+        if params.get("stream"):
+            raise ValueError("stream=True is not supported: answers come whole")
+        request = {"model": self.name, "messages": messages, **params}
+        if tools:
+            request["tools"] = tools
+        tries, before_s = 0, 0.0
+        while True:
+            sent = self._adaptation.apply(request) if self._adaptation else request
+            ask = partial(self._ask, self._encoded(sent), self._headers_of(headers))
+            try:
+                answer, retries, ms = await self._retrier.run(ask, self._read, self._described)
+            except ClientClosed:
+                raise RuntimeError("the model is closed") from None
+            except CallFailed as failed:
+                if tries < MOST and self._adaptation.learn(failed.fault, sent):
+                    tries, before_s = tries + failed.tries, before_s + failed.elapsed_s
+                    continue
+                raise self._wording.error(failed, self._redact, succeeded=self._succeeded) from None
+            answer.retries, answer.latency_ms = tries + retries, before_s * 1000.0 + ms
+            if self._adaptation:
+                answer.notes = self._adaptation.notes(request)
+            return answer
 
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""
         await self._client.aclose()
 
-    def _body(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        tools: Sequence[Mapping[str, Any]] | None,
-        params: Mapping[str, Any],
-    ) -> bytes:
-        if params.get("stream"):
-            raise ValueError("stream=True is not supported: answers come whole")
-        request: dict[str, Any] = {"model": self.name, "messages": messages, **params}
-        if tools:
-            request["tools"] = tools
+    def _headers_of(self, further: Mapping[str, str]) -> Mapping[str, str]:
+        if not further and not self._adaptation.streams:
+            return self._headers
+        accept = {"Accept": EVENT_STREAM} if self._adaptation.streams else {}
+        return merged_headers(self._headers, {**accept, **further})
+
+    def _encoded(self, request: Mapping[str, Any]) -> bytes:
         try:
             text = _encode(request)
         except (TypeError, ValueError, RecursionError) as error:
@@ -128,9 +145,9 @@ class OpenAIModel:
     def _described(self, fault: CallFault) -> str:
         return self._wording.of_fault(fault, self._redact)
 
-    def _ask(self, body: bytes, timeout_s: float) -> Awaitable[Reply]:
+    def _ask(self, body: bytes, headers: Mapping[str, str], timeout_s: float) -> Awaitable[Reply]:
         return self._client.request(
-            self._url, body, headers=self._headers, timeout_s=timeout_s, proxy=self._proxy
+            self._url, body, headers=headers, timeout_s=timeout_s, proxy=self._proxy
         )
 
     def _read(self, reply: Reply) -> ChatCompletion:

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .base import ChatCompletion, Usage
+from .chunks import events_in, joined_chunks
 from .errors import CallFault
 from .faults import failure_in
 from .retry import RetryPolicy
-from .transport.exchange import Reply
+from .transport.exchange import EVENT_STREAM, Reply
 
 _SHOWN_CHARS = 200
 _MAX_TOKENS = 2**53
@@ -29,7 +30,7 @@ _decode = json.JSONDecoder(parse_constant=_no_number).decode
 
 def parse_completion(reply: Reply, *, model: str, policy: RetryPolicy) -> ChatCompletion:
     """Return the completion in `reply`; raise CallFault where there is none."""
-    data = load_object(reply)
+    data = _load_stream(reply) if EVENT_STREAM in reply.content_type else load_object(reply)
     failure = failure_in(data, model=model, policy=policy)
     if failure is not None:
         raise failure
@@ -67,6 +68,15 @@ def load_object(reply: Reply) -> dict[str, Any]:
     if b"\\ud" in body or b"\\uD" in body:
         return {key: _without_surrogates(value) for key, value in data.items()}
     return data
+
+
+def _load_stream(reply: Reply) -> dict[str, Any]:
+    """Return the completion that a stream makes up; raise CallFault for what is none."""
+    try:
+        found = joined_chunks(events_in(reply.body.decode("utf-8")))
+        return {name: _without_surrogates(value) for name, value in found.items()}
+    except (ValueError, RecursionError, TypeError, AttributeError):
+        raise _not_json(reply, "is no stream of completions") from None
 
 
 def _not_json(reply: Reply, what: str) -> CallFault:

@@ -221,18 +221,19 @@ def _trial(given: dict[str, Any]) -> Trial:
 
 
 def _model(given: dict[str, Any]) -> ModelSpec:
-    from osmosis_ai.models.transport.base_url import normalise_base_url
+    from osmosis_ai.models.transport.base_url import split_query
     from pytest_osmosis.spec import ModelSpec
 
-    base_url, key = given["base_url"], given["api_key"]
+    base_url, query, key = given["base_url"], None, given["api_key"]
     if base_url is not None:
         with command_errors(ValueError, code="usage", status=2, where="--base-url: "):
-            base_url = str(normalise_base_url(base_url))
+            base_url, query = split_query(base_url)
     if key is not None:
         click.echo(KEY_WARNING, err=True)
     return ModelSpec(
         model=given["model"] or (DEFAULT_MODEL if base_url else f"openai/{DEFAULT_MODEL}"),
         base_url=base_url,
+        query=query,
         api_key_env=given["api_key_env"] or ("OPENAI_API_KEY" if base_url else None),
         api_key_env_named=given["api_key_env"] is not None,
         api_key=None if key is None else Secret(key, name="--api-key"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from osmosis_ai.models.headers import header_mistake, is_secret
 from osmosis_ai.secret import Secret
 
 from ..spec import USUAL_KEY, EvalSpec, ModelSpec
@@ -24,19 +26,21 @@ _ATTRIBUTE = re.compile(r"(?!cmd:|mcp:).*:\w+")
 
 def model(given: OptionReader) -> ModelSpec:
     """Return the model to evaluate; raise `pytest.UsageError`."""
-    base_url, api_key = given("base-url"), given("api-key")
+    base_url, query, api_key = given("base-url"), None, given("api-key")
     if base_url is not None:
-        base_url = _checked_base_url(given, base_url)
+        base_url, query = _checked_base_url(given, base_url)
     chosen = ModelSpec(
         model=next(iter(given("model")), ""),
         base_url=base_url,
+        query=query,
+        headers=_headers(given),
         api_key_env=given("api-key-env") or (USUAL_KEY if base_url else None),
         api_key_env_named=given.raw("api-key-env") is not None,
         api_key=Secret(api_key, name=given.spelled("api-key")) if api_key else None,
         sampling={
             name: value for name, value in given.fields("sampling").items() if value is not None
         },
-        **given.fields("model"),
+        **{name: value for name, value in given.fields("model").items() if value is not None},
         replay=given.raw("replay"),
         needs_key=given("replay") is None or given("replay-missing") == "ask",
     )
@@ -70,7 +74,8 @@ def candidates(given: OptionReader, evals: Iterable[EvalSpec]) -> Iterator[EvalS
             f"is the baseline; give --osmosis-model {baseline} before the others"
         )
     for spec in evals:
-        others = [_asked_like(spec.model, name, spec.model.base_url) for name in names[1:]]
+        where = spec.model.base_url, spec.model.query
+        others = [_asked_like(spec.model, name, *where) for name in names[1:]]
         others += [_other_model(given, spec.model, baseline)] if baseline else []
         models = [spec.model, *(_with_price(given, other) for other in others)]
         parts = [_labels(map(_agent_label, agents)), _labels(_label(each.model) for each in models)]
@@ -90,23 +95,29 @@ def candidates(given: OptionReader, evals: Iterable[EvalSpec]) -> Iterator[EvalS
 
 def _other_model(given: OptionReader, model: ModelSpec, name: str) -> ModelSpec:
     """Return the baseline model."""
-    other = _asked_like(model, name, _baseline_url(given, model, name))
+    other = _asked_like(model, name, *_baseline_url(given, model, name))
     other = replace(other, is_baseline=True)
     if variable := given("baseline-api-key-env"):
         return replace(other, api_key_env=variable, api_key_env_named=True, api_key=None)
     return other
 
 
-def _asked_like(model: ModelSpec, name: str, base_url: str | None) -> ModelSpec:
-    """Return another model; it has the model's key where it is asked at the same place."""
-    other = replace(model, model=name, base_url=base_url)
+def _asked_like(
+    model: ModelSpec, name: str, base_url: str | None, query: Secret | None
+) -> ModelSpec:
+    """Return another model; it has the model's key, and secret headers, at the same place only."""
+    other = replace(model, model=name, base_url=base_url, query=query)
     if _place(other) == _place(model):
         return other
     usual = USUAL_KEY if base_url else None
-    return replace(other, api_key_env=usual, api_key_env_named=False, api_key=None)
+    plain = {name: value for name, value in model.headers.items() if not is_secret(name, value)}
+    other = replace(other, api_key_env=usual, api_key_env_named=False, api_key=None)
+    return replace(other, headers=plain)
 
 
-def _baseline_url(given: OptionReader, model: ModelSpec, name: str) -> str | None:
+def _baseline_url(
+    given: OptionReader, model: ModelSpec, name: str
+) -> tuple[str | None, Secret | None]:
     """Return where the baseline model is asked: None at its provider, which its name says.
 
     Where the model's own name begins with a provider's, as at a gateway, both are the endpoint's.
@@ -115,11 +126,13 @@ def _baseline_url(given: OptionReader, model: ModelSpec, name: str) -> str | Non
 
     url = given("baseline-base-url")
     if url is not None:
-        return None if url == PROVIDER else _checked_base_url(given, url, "baseline-base-url")
+        if url == PROVIDER:
+            return None, None
+        return _checked_base_url(given, url, "baseline-base-url")
     is_embedded = replace(model, model=name, base_url=None).persona is not None
     if is_embedded or (names_provider(name) and not names_provider(model.model)):
-        return None
-    return model.base_url
+        return None, None
+    return model.base_url, model.query
 
 
 def _place(model: ModelSpec) -> str:
@@ -138,18 +151,43 @@ def _with_price(given: OptionReader, model: ModelSpec) -> ModelSpec:
     """Return the model with the price that is given; what a budget counts of ours is free."""
     price = given("price-per-mtok")
     if price is None and model.persona is not None and given("max-cost"):
-        price = (0.0, 0.0)
+        price = 0.0, 0.0
     return replace(model, price_per_mtok=price)
 
 
-def _checked_base_url(given: OptionReader, text: str, option: str = "base-url") -> str:
-    """Return the URL in its usual form; raise `pytest.UsageError` when it is not one."""
-    from osmosis_ai.models.transport.base_url import normalise_base_url
+def _checked_base_url(
+    given: OptionReader, text: str, option: str = "base-url"
+) -> tuple[str, Secret | None]:
+    """Return the URL in its usual form, and its query; raise `pytest.UsageError` for no URL."""
+    from osmosis_ai.models.transport.base_url import split_query
 
     try:
-        return str(normalise_base_url(text))
+        return split_query(text)
     except ValueError as error:
         raise pytest.UsageError(f"{given.spelled(option)}: {error}") from None
+
+
+def _headers(given: OptionReader) -> dict[str, Secret]:
+    """Return the headers of each call; a variable's value is read now."""
+    found: dict[str, Secret] = {}
+    for text in given("header"):
+        name, _, value = text.partition("=")
+        name = name.strip()
+        if name.lower() in map(str.lower, found):
+            raise pytest.UsageError(f"{given.spelled('header')} {name} is given twice")
+        found[name] = _header_value(given, name, value)
+    return found
+
+
+def _header_value(given: OptionReader, name: str, value: str) -> Secret:
+    if not value.startswith("$"):
+        return Secret(value)
+    variable = value[1:].removeprefix("{").removesuffix("}")
+    text = os.environ.get(variable, "")
+    problem = f"{variable} is not set" if not text else header_mistake(name, text, of_agent=False)
+    if problem is not None:
+        raise pytest.UsageError(f"{given.spelled('header')} {name}={value}: {problem}")
+    return Secret(text, f"${variable}")
 
 
 def _label(model: str) -> str:

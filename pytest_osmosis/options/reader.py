@@ -158,7 +158,8 @@ class OptionReader:
         try:
             return option.parse(text)
         except ValueError as error:
-            raise pytest.UsageError(f"{self.spelled(option.name)} {text!r}: {error}") from None
+            shown = repr(text) if option.name != "header" else text.partition("=")[0]
+            raise pytest.UsageError(f"{self.spelled(option.name)} {shown}: {error}") from None
 
 
 def named(config: pytest.Config) -> bool:

@@ -205,10 +205,27 @@ _MODEL = (
         metavar="KEY",
     ),
     Option(
+        "header",
+        "a header of each call of the model; $VARIABLE as VALUE is read from the environment, and "
+        "masked in all output",
+        values.header,
+        metavar="NAME=VALUE",
+        repeatable=True,
+    ),
+    Option(
+        "extra-body",
+        "further fields of each request, as a JSON object, such as "
+        '\'{"chat_template_kwargs": {"enable_thinking": false}}\'',
+        values.json_object,
+        metavar="JSON",
+        fills="model.extra_body",
+    ),
+    Option(
         "price-per-mtok",
-        "dollars per million tokens of prompts and of completions, where no price is known",
+        "dollars per million tokens of prompts, of completions and, where it is another, of cached "
+        "prompts, where no price is known",
         values.prices,
-        metavar="IN,OUT",
+        metavar="IN,OUT[,CACHED]",
     ),
     Option(
         "pass-env",

@@ -96,18 +96,51 @@ def variable(text: str) -> str:
     raise ValueError("expected the name of a variable, not its value")
 
 
-def prices(text: str) -> tuple[float, float]:
-    """Return the prices of a million tokens of prompts and of completions."""
+def prices(text: str) -> tuple[float, ...]:
+    """Return the prices of a million tokens of prompts, completions and maybe cached prompts."""
     try:
-        prompt, completion = map(float, text.split(","))
+        found = tuple(map(float, text.split(",")))
     except ValueError:
-        prompt = completion = math.nan
-    if not (0 <= prompt < math.inf and 0 <= completion < math.inf):
+        found = ()
+    if len(found) not in (2, 3) or not all(0 <= each < math.inf for each in found):
         raise ValueError(
-            "expected IN,OUT: the dollars that a million tokens of prompts and of completions "
-            "cost, such as 0.15,0.60"
+            "expected IN,OUT or IN,OUT,CACHED: the dollars that a million tokens of prompts, of "
+            "completions and of cached prompts cost, such as 0.15,0.60"
         )
-    return prompt, completion
+    return found
+
+
+def json_object(text: str) -> dict[str, object]:
+    """Return the JSON object, of fields of a request that are not set otherwise."""
+    import json
+
+    try:
+        found = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError('expected a JSON object, such as {"top_k": 20}')
+    for name in ("model", "messages", "stream", "tools"):
+        if name in found:
+            raise ValueError(f"{name!r} of a request cannot be set")
+    return found
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def header(text: str) -> str:
+    """Return NAME=VALUE; the message repeats no value."""
+    from osmosis_ai.models.headers import header_mistake
+
+    name, separator, value = text.partition("=")
+    mistake = header_mistake(name.strip(), value, of_agent=False)
+    if not separator or not value:
+        mistake = "expected NAME=VALUE, such as X-Team=evals or 'Api-Key=$GATEWAY_KEY'"
+    if mistake is not None:
+        raise ValueError(mistake)
+    return text
 
 
 def one_of(*words: str) -> Callable[[str], str]:

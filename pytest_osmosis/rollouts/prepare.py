@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.secret import mask_everywhere, redact
 
-from ..api_keys import key_of, secrets_of
+from ..api_keys import key_of, secrets_of, sent_besides
 from ..dataset.columns import mapping_of
 from ..dataset.dataset import Dataset, load_dataset
 from ..dataset.errors import DatasetError, EmptyDataset
@@ -118,6 +118,7 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
     """What reports tell of the suite."""
     settings: dict[str, Any] = dict(spec.model.sampling)
     settings["seed"] = spec.model.seed
+    settings.update(sent_besides(spec.model))
     settings.update(max_turns=spec.max_turns, offset=spec.offset, limit=spec.limit)
     settings.update(agent_timeout_s=spec.agent_timeout_s, grader_timeout_s=spec.grader_timeout_s)
     if spec.rows is not None:
@@ -223,13 +224,17 @@ def _opened(
     if base_url is None:
         from osmosis_ai.models.litellm.model import LiteLLMModel
 
-        return LiteLLMModel(model=model.model, api_key=key_of(model), rate_limit=rate_limit)
+        return LiteLLMModel(
+            model=model.model, api_key=key_of(model), headers=model.headers, rate_limit=rate_limit
+        )
     from osmosis_ai.models.openai import OpenAIModel
 
+    query = "" if model.query is None else f"?{model.query.reveal()}"
     return OpenAIModel(
         model=model.model,
-        base_url=base_url,
+        base_url=base_url + query,
         api_key=key_of(model),
+        headers=model.headers,
         pool_size=pool_size,
         rate_limit=rate_limit,
     )

@@ -91,7 +91,9 @@ class Rollout:
         if model.seed is not None:
             params["seed"] = model.seed + run_id.run_index
         # The embedded endpoint errs by rollout, not by order of arrival: `user` names the rollout.
-        sent = {**params, "user": rollout_id} if self.suite.names_rollouts else params
+        sent = {**params, **model.extra_body}
+        if self.suite.names_rollouts:
+            sent["user"] = rollout_id
         return AgentRun(
             rollout_id=rollout_id,
             messages=row.opening(),

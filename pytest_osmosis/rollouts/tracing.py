@@ -32,7 +32,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from osmosis_ai.agents import tools
 from osmosis_ai.messages import text_of
-from osmosis_ai.models.base import NO_PARAMS, WrappedModel
+from osmosis_ai.models.base import NO_HEADERS, NO_PARAMS, WrappedModel
 from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.models.transport import cassettes
 from osmosis_ai.secret import redact
@@ -238,6 +238,7 @@ class _TracedModel(WrappedModel):
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] = NO_PARAMS,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> ChatCompletion:
         """Return the model's answer."""
         tracing = self._tracing
@@ -249,7 +250,9 @@ class _TracedModel(WrappedModel):
         name = f"chat {attributes['gen_ai.request.model']}"
         with tracing.span(name, attributes, SpanKind.CLIENT) as span:
             try:
-                answer = await self._model.complete(messages, tools=tools, params=params)
+                answer = await self._model.complete(
+                    messages, tools=tools, params=params, headers=headers
+                )
             except ProviderError as error:
                 _fail(span, error.kind, str(error))
                 raise

@@ -24,6 +24,9 @@ _SENSITIVE = re.compile(
     r"(?:key|token|secrets?|passwords?|passwd|credentials?|auth)$", re.IGNORECASE
 )
 _NAMED = re.compile(r"(?P<option>-{0,2}[\w.-]+)=(?P<value>.*)", re.DOTALL)
+_HEADER = "--osmosis-header="
+_QUERY = re.compile(r"(?<=[?&])((?![\w.-]*version=)[\w.-]+=)[^&\s]+(?=\S*$)")
+"""A value in a URL's query, but that of a version."""
 _USERINFO = re.compile(r"(?<=://)[^/?#@\s]*@")
 MASK = "***"
 
@@ -41,10 +44,14 @@ def describe(arguments: Iterable[str], *, folder: Path) -> dict[str, Any]:
 def command_line(arguments: Iterable[str], *, program: str = "pytest") -> str:
     """Return the command as it could be typed again, with possible secrets masked."""
     shown: list[str] = []
-    hide_next = False
+    hide_next = of_header = False
     for argument in arguments:
-        shown.append(MASK if hide_next else _masked(argument))
+        if of_header:
+            shown.append(_masked(f"{_HEADER}{argument}").removeprefix(_HEADER))
+        else:
+            shown.append(MASK if hide_next else _masked(argument))
         hide_next = not hide_next and argument.startswith("-") and _names_secret(argument)
+        of_header = argument == _HEADER[:-1]
     return redact(f"{program} {shlex.join(shown)}".rstrip())
 
 
@@ -70,10 +77,12 @@ def _versions() -> Mapping[str, str]:
 
 
 def _masked(argument: str) -> str:
-    named = _NAMED.fullmatch(argument)
-    if named is not None and _names_secret(named["option"]):
-        return f"{named['option']}={MASK}"
-    return _USERINFO.sub(f"{MASK}@", argument)
+    named = _NAMED.fullmatch(argument.removeprefix(_HEADER))
+    if named is not None and (argument.startswith(_HEADER) or _names_secret(named["option"])):
+        shown = named["value"] if named["value"].startswith("$") else MASK
+        return f"{_HEADER * argument.startswith(_HEADER)}{named['option']}={shown}"
+    argument = _USERINFO.sub(f"{MASK}@", argument)
+    return _QUERY.sub(rf"\1{MASK}", argument) if "://" in argument else argument
 
 
 def _names_secret(option: str) -> bool:

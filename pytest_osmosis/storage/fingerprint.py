@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..api_keys import sent_besides
 from ..dataset.validation import DIGEST_LENGTH
 from ..escaping import shortened
 from ..run_result import SuiteInfo
@@ -224,7 +225,12 @@ def sources_of(spec: EvalSpec, *, roots: Sequence[Path], root: Path) -> dict[str
 def _identity_facts(spec: EvalSpec, info: SuiteInfo) -> dict[str, Any]:
     model = spec.model
     endpoint = info.endpoint if model.persona is not None else model.base_url
-    sampling = {**model.sampling, "seed": model.seed, "replay": model.replay}
+    sampling = {
+        **model.sampling,
+        "seed": model.seed,
+        "replay": model.replay,
+        **sent_besides(model),
+    }
     names = [name for name in spec.__dataclass_fields__ if name not in _NOT_COMPARED]
     return {
         "model": model.model,

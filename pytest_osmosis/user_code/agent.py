@@ -73,7 +73,7 @@ class AgentRun:
     debug_dir: str | None = None
     rate_limit: RateLimit | None = None
     """The pause between requests that an endpoint has asked for."""
-    price_per_mtok: tuple[float, float] | None = None
+    price_per_mtok: tuple[float, ...] | None = None
     """What tokens cost, as the user says."""
     llm: ModelLLM | None = None
     """What the rollout takes; the agent leaves it here as soon as there is one."""

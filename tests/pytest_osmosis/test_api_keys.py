@@ -60,12 +60,15 @@ def test_a_command_line_can_be_typed_again_but_for_its_secrets():
         "--osmosis-api-key=sk-1", "--osmosis-api-key", "sk-2", "-o", "osmosis_api_key=sk-3",
         "--osmosis-base-url=http://me:sk-4@host/v1", "--token", "sk-5", "--password=sk-6",
         "--osmosis-api-key-env=NAME", "--osmosis-max-tokens=5", "-k", "a and b",
-        "sk-elsewhere-1234",
+        "sk-elsewhere-1234", "--osmosis-header=X-Team=evals", "--osmosis-header", "Api-Key=$MINE",
+        "--osmosis-base-url=http://host/v1?api-version=2024-06-01&code=sk-7",
     ]  # fmt: skip
     assert command_line(arguments) == (
         "pytest '--osmosis-api-key=***' --osmosis-api-key '***' -o 'osmosis_api_key=***' "
         "'--osmosis-base-url=http://***@host/v1' --token '***' '--password=***' "
-        "--osmosis-api-key-env=NAME --osmosis-max-tokens=5 -k 'a and b' ***"
+        "--osmosis-api-key-env=NAME --osmosis-max-tokens=5 -k 'a and b' *** "
+        "'--osmosis-header=X-Team=***' --osmosis-header 'Api-Key=$MINE' "
+        "'--osmosis-base-url=http://host/v1?api-version=2024-06-01&code=***'"
     )
 
 

@@ -17,8 +17,10 @@ from ...providers import (
 )
 from ...secret import Redactor, Secret
 from ...secret_variables import secret_variables
-from ..base import NO_PARAMS, ChatCompletion, RateLimit
+from ..adaptation import MOST, Adaptation
+from ..base import NO_HEADERS, NO_PARAMS, ChatCompletion, RateLimit
 from ..faults import Wording
+from ..headers import NO_SECRETS, merged_headers
 from ..rate_limiter import RateLimiter
 from ..retry import CallFailed, Retrier, RetryPolicy
 from .client import LiteLLMClient
@@ -68,8 +70,9 @@ class LiteLLMModel:
     """`ChatModel` over LiteLLM; also gives the provider's reply as it came.
 
     To be used within one event loop; opens and imports nothing yet. Without `api_key` the
-    provider's usual variable is read now. `request_timeout_s` bounds each try as a whole, from its
-    request on, `total_timeout_s` all tries and pauses of one call. ValueError: no model name.
+    provider's usual variable is read now. `headers` go with each call. `request_timeout_s` bounds
+    each try as a whole, from its request on, `total_timeout_s` all tries and pauses of one call.
+    ValueError: no model name.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class LiteLLMModel:
         model: str | ModelName,
         api_key: Secret | None = None,
         api_base: str | None = None,
+        headers: Mapping[str, Secret] = NO_SECRETS,
         request_timeout_s: float = 300.0,
         total_timeout_s: float | None = None,
         retry: RetryPolicy | None = None,
@@ -97,7 +101,10 @@ class LiteLLMModel:
             total_timeout_s=total_timeout_s,
         )
         # Without a key LiteLLM finds credentials in the environment by itself.
-        self._redact = Redactor([self._api_key] if self._api_key else secret_variables())
+        keys = [self._api_key] if self._api_key else secret_variables()
+        self._redact = Redactor([*keys, *headers.values()])
+        self._headers = {name: value.reveal() for name, value in headers.items()}
+        self._adaptation = Adaptation()
         self._succeeded = False
 
     def __repr__(self) -> str:
@@ -109,27 +116,40 @@ class LiteLLMModel:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] = NO_PARAMS,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> ChatCompletion:
         """One answer, after as many tries as the policy allows; raises ProviderError."""
         if params.get("stream"):
             raise ValueError("stream=True is not supported: answers come whole")
         asked = {**params, "tools": [dict(tool) for tool in tools]} if tools else params
-        return (await self.answer(messages, params=_for_the_model(asked))).completion
+        given = _for_the_model(asked)
+        if further := merged_headers(self._headers, headers):
+            given["extra_headers"] = further
+        return (await self.answer(messages, params=given)).completion
 
     async def answer(
         self, messages: Sequence[Mapping[str, Any]], *, params: Mapping[str, Any] = NO_PARAMS
     ) -> ProviderAnswer:
         """As `complete`, with the raw reply, and `params` as LiteLLM takes them."""
-        try:
-            found, retries, latency_ms = await self._retrier.run(
-                lambda limit_s: self._ask(messages, params, limit_s),
-                lambda answer: answer,
-                lambda fault: self._wording().of_fault(fault, self._redact),
-            )
-            found.completion.retries, found.completion.latency_ms = retries, latency_ms
+        tries, before_s = 0, 0.0
+        while True:
+            sent = self._adaptation.apply(params)
+            try:
+                found, retries, ms = await self._retrier.run(
+                    lambda limit_s, sent=sent: self._ask(messages, sent, limit_s),  # type: ignore[misc]
+                    lambda answer: answer,
+                    lambda fault: self._wording().of_fault(fault, self._redact),
+                )
+            except CallFailed as failed:
+                if tries < MOST and self._adaptation.learn(failed.fault, sent):
+                    tries, before_s = tries + failed.tries, before_s + failed.elapsed_s
+                    continue
+                error = self._wording().error(failed, self._redact, succeeded=self._succeeded)
+                break
+            answer = found.completion
+            answer.retries, answer.latency_ms = tries + retries, before_s * 1000.0 + ms
+            answer.notes = self._adaptation.notes(params)
             return found
-        except CallFailed as failed:
-            error = self._wording().error(failed, self._redact, succeeded=self._succeeded)
         # Raised outside the handler: LiteLLM's exception holds the key: it is no context.
         raise error
 

@@ -11,7 +11,7 @@ import ipaddress
 import re
 import socket
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from ...providers import address_from_environment, host_of
@@ -96,6 +96,13 @@ def normalise_base_url(text: str) -> BaseURL:
     if "#" in stripped:
         raise ValueError("the base URL holds a fragment: leave out everything from '#' on")
     return _parsed(stripped)
+
+
+def split_query(text: str) -> tuple[str, Secret | None]:
+    """Return a base URL in its usual form, and its query, which may hold a key; or ValueError."""
+    address = normalise_base_url(text)
+    query = Secret(address.query, "the query of the base URL") if address.query else None
+    return str(replace(address, query="")), query
 
 
 def is_loopback(host: str) -> bool:

@@ -21,7 +21,7 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from .client_errors import is_disconnect, transport_error
-from .exchange import MAX_BODY_BYTES, ClientClosed, Reply, TransportError
+from .exchange import EVENT_STREAM, MAX_BODY_BYTES, ClientClosed, Reply, TransportError
 from .proxy import Proxy
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class HTTPClient:
                 **options,
             )
             link.replied = True
-            self._check_head(response)
+            self._check_head(response, may_stream=headers.get("Accept") == EVENT_STREAM)
             chunks: list[bytes] = []
             size = 0
             while chunk := await response.content.readany():
@@ -176,11 +176,12 @@ class HTTPClient:
             headers = {**headers, **options.pop("headers", {})}
         return options, headers
 
-    def _check_head(self, response: aiohttp.ClientResponse) -> None:
+    def _check_head(self, response: aiohttp.ClientResponse, *, may_stream: bool) -> None:
         if sum(map(len, chain.from_iterable(response.raw_headers))) > MAX_HEAD_BYTES:
             detail = f"over {MAX_HEAD_BYTES // 1024} KiB of headers"
             raise TransportError("protocol", detail, summary="not an HTTP reply")
-        if "text/event-stream" in response.headers.get("Content-Type", "").lower():
+        kind = response.headers.get("Content-Type", "").lower()
+        if EVENT_STREAM in kind and not may_stream:
             raise TransportError("protocol", summary="an answer streamed although not asked")
         if (response.content_length or 0) > self._max_body:
             raise too_large(response.content_length or 0, self._max_body)

@@ -13,6 +13,8 @@ from ..errors import CallFault, ErrorKind
 MAX_BODY_BYTES = 32 * 1024 * 1024
 """Largest decoded body of a reply."""
 
+EVENT_STREAM = "text/event-stream"
+"""As `Accept`: the answer may be streamed, and is read to its end."""
 JSON_HEADERS: Mapping[str, str] = {
     "User-Agent": "pytest-osmosis",
     "Accept": "application/json",

@@ -102,7 +102,7 @@ class TrainerRules:
                 "OSMOSIS_ALLOWED_TRAINERS, or with `osmosis serve --allow-trainer`"
             )
         host = literal[0] if literal else named.host  # 127.1 becomes 127.0.0.1
-        return Trainer(named.scheme, host, named.port, named.path, addresses)
+        return Trainer(named.scheme, host, named.port, named.path, addresses=addresses)
 
     async def _resolve_cached(self, host: str, port: int) -> tuple[str, ...]:
         now = time.monotonic()

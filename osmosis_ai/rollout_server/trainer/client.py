@@ -24,7 +24,7 @@ from ...agents.errors import (
 )
 from ...agents.results import CompletionsResult
 from ...agents.schemas import RolloutMetrics, RolloutResponse, RolloutStatus, normalize_stop
-from ...models.base import NO_PARAMS, ChatCompletion
+from ...models.base import NO_HEADERS, NO_PARAMS, ChatCompletion
 from ...models.errors import CallFault, clip, efforts
 from ...models.parsing import parse_completion
 from ...models.rate_limiter import RateLimiter
@@ -177,8 +177,9 @@ class TrainerModel:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] = NO_PARAMS,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> ChatCompletion:
-        """Return the trainer's answer; raise an OsmosisRolloutError."""
+        """Return the trainer's answer, to which no headers go; raise an OsmosisRolloutError."""
         body = self._body(messages, tools, params)
 
         def read(reply: Reply) -> ChatCompletion:

@@ -173,7 +173,7 @@ def test_tool_calls_are_mended_so_that_the_history_can_be_sent_back():
         (call["id"], call["type"], call["function"]["arguments"]) for call in answer.tool_calls
     ] == [
         ("call_1_0", "function", '{"a": 1}'),
-        ("call_1_1", "function", "null"),
+        ("call_1_1", "function", "{}"),
         ("same", "function", "{bad"),
         ("same", "function", "[1]"),
     ]
@@ -226,3 +226,47 @@ def test_two_attempts_took_what_each_took_and_what_one_does_not_know_is_unknown(
         assert (one["tokens"], one["llm_calls"], one["cost_usd"]) == (3, 1, 0.5)
     either = add_measures(asked.measures(), unknown.measures())
     assert (either["tokens"], either["cost_usd"], either["finish_reason"]) == (None, None, "length")
+
+
+class Sent:
+    """A model that keeps what it is sent."""
+
+    name, endpoint = "m", "nowhere"
+
+    async def complete(self, messages, **sent):
+        self.sent = sent
+        return completion()
+
+
+def test_an_sdks_extra_body_and_headers_are_merged_into_the_request():
+    model = Sent()
+    llm = ModelLLM(model, params={"top_k": 1, "temperature": 0.5})
+    body = {"top_k": 20, "chat_template_kwargs": {"enable_thinking": False}}
+    asyncio.run(llm.chat_completions([], seed=1, extra_body=body, extra_headers={"X-Row": "7"}))
+    assert model.sent == {
+        "tools": None,
+        "params": {**body, "temperature": 0.5, "seed": 1},
+        "headers": {"X-Row": "7"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"extra_headers": {"Authorization": "Bearer x"}}, "holds the key"),
+        ({"extra_headers": {"api-key": "x"}}, "holds the key"),
+        ({"extra_headers": {"Host": "x"}}, "set by the request itself"),
+        ({"extra_headers": {"X-A": "a\r\nX-B: b"}}, "must be printable ASCII"),
+        ({"extra_headers": {"X A": "a"}}, "no name of a header"),
+        ({"extra_headers": {"X-A": 1}}, "must be printable ASCII"),
+        ({"extra_headers": "X-A: 1"}, "must be a dict"),
+        ({"extra_body": [1]}, "must be a dict"),
+        ({"extra_body": {"stream": True}}, "neither stream nor messages"),
+        ({"extra_body": {"messages": []}}, "neither stream nor messages"),
+        ({"extra_query": {"a": 1}}, "put a query into --osmosis-base-url"),
+        ({"timeout": 3}, "asyncio.wait_for"),
+    ],
+)
+def test_what_no_call_may_add_is_refused_in_words(given, said):
+    with pytest.raises(OsmosisValidationError, match=said):
+        asyncio.run(ModelLLM(Sent()).chat_completions([], **given))

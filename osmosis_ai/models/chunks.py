@@ -1,0 +1,43 @@
+"""Streamed chat completions, joined to whole ones. Knows the events of a stream, and no HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+
+def events_in(body: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a stream's events; ValueError: one is no JSON."""
+    for line in body.splitlines():
+        text = line.removeprefix("data:").strip()
+        if not line.startswith("data:") or text in ("", "[DONE]"):
+            continue
+        event = json.loads(text)
+        if isinstance(event, dict):
+            yield event
+
+
+def joined_chunks(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the completion that the chunks of a stream make up, as if it had come whole."""
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    calls: dict[int, dict[str, Any]] = {}
+    found: dict[str, Any] = {}
+    reason = None
+    for event in events:
+        found |= {name: event[name] for name in ("usage", "model", "error") if event.get(name)}
+        for choice in (event.get("choices") or ())[:1]:
+            delta = choice.get("delta") or {}
+            for name in ("content", "refusal", "reasoning_content"):
+                if delta.get(name):
+                    message[name] = (message.get(name) or "") + delta[name]
+            for place, piece in enumerate(delta.get("tool_calls") or ()):
+                empty = {"id": None, "type": "function", "function": {"name": "", "arguments": ""}}
+                call = calls.setdefault(piece.get("index", place), empty)
+                call["id"] = call["id"] or piece.get("id")
+                for name, text in (piece.get("function") or {}).items():
+                    call["function"][name] = call["function"].get(name, "") + (text or "")
+            reason = choice.get("finish_reason") or reason
+    if calls:
+        message["tool_calls"] = list(calls.values())
+    return {**found, "choices": [{"message": message, "finish_reason": reason}]}
