@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
+from inspect import signature
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,6 +51,12 @@ try:
     catch_warnings_for_item: Any = warnings.catch_warnings_for_item
 except (ImportError, AttributeError):
     catch_warnings_for_item = None
+try:
+    from _pytest.config import findpaths
+
+    determine_setup: Any = findpaths.determine_setup
+except (ImportError, AttributeError):
+    determine_setup = None
 try:
     from _pytest.nodeid import NodeId
 except ImportError:  # before pytest 9.2
@@ -114,6 +122,28 @@ def ini_keys(config: pytest.Config) -> Collection[str]:
     """
     old = pytest.version_tuple < (9,)
     return list(_attribute(config, "inicfg" if old else "_inicfg") or ())
+
+
+def root_of(
+    config: pytest.Config, parser: pytest.Parser, words: Sequence[str], arguments: Sequence[str]
+) -> tuple[Path, Path | None]:
+    """Return rootdir and ini file of a session with these words, and these paths among them.
+
+    Without the private name those of this session.
+    """
+    if determine_setup is None:
+        return config.rootpath, config.inipath
+    known = parser.parse_known_args(words)
+    given = {
+        "inifile": known.inifilename,
+        "override_ini": known.override_ini,
+        "args": arguments,
+        "rootdir_cmd_arg": known.rootdir or None,
+        "invocation_dir": config.invocation_params.dir,
+    }
+    names = signature(determine_setup).parameters
+    found = determine_setup(**{name: given[name] for name in names})
+    return found[0], found[1]
 
 
 # ---- markers

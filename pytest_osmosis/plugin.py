@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .options import reader, registration
+from .options.table import SPELLINGS
 
 if TYPE_CHECKING:
     from .items.marker import MarkerPlugin
@@ -48,6 +49,10 @@ def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, None, None]:
     """The file of variables before any conftest.py; short spellings, and mistyped names, last."""
+    if not SPELLINGS.isdisjoint(map(str, args)):
+        from .options import separate_values
+
+        separate_values.check(early_config, parser)
     if reader.names_env_file(early_config):
         from .session import env_file
 

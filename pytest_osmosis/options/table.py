@@ -555,3 +555,4 @@ GROUPS: Mapping[str, tuple[Option, ...]] = {
 
 OPTIONS = tuple(option for options in GROUPS.values() for option in options)
 BY_NAME = {option.name: option for option in OPTIONS}
+SPELLINGS = {name for option in OPTIONS for name in (option.flag_name, option.short) if name}

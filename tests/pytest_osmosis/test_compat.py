@@ -9,7 +9,7 @@ from tests.support.project import Project
 
 IMPORTED = (
     "ReprExceptionInfo", "xml_key", "TerminalReporter", "NodeId", "Expression",
-    "catch_warnings_for_item",
+    "catch_warnings_for_item", "determine_setup",
 )  # fmt: skip
 TEST = """
 import pytest

@@ -1,0 +1,75 @@
+"""Values of our options that stand as words of their own, and that pytest takes for paths of tests.
+
+Before plugins are loaded pytest knows none of our options, and looks for rootdir and ini file where
+all words are that may be paths: `--osmosis-baseline ../main/main.json` would make those of another
+project the session's, once the file is there. With `=` it is no word of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from .. import compat
+from .table import OPTIONS, Option
+
+_PATHS = ("DIR", "FILE", "GLOB", "MODULE", "ROWS", "RUN")
+"""What the metavar of an option has whose value may be a path."""
+
+
+def check(config: pytest.Config, parser: pytest.Parser) -> None:
+    """Raise `pytest.UsageError` for a value that moves, or may move, rootdir or the ini file.
+
+    To be called before conftest.py files are loaded.
+    """
+    words = shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
+    words += map(str, config.invocation_params.args)
+    found = {at: option for at, option in _separate(words, _by_spelling(parser))}
+    if not found:
+        return
+    others = [word for at, word in enumerate(words) if not {at, at + 1} & found.keys()]
+    arguments = parser.parse_known_args(others).file_or_dir
+    here = config.invocation_params.dir
+    root, ini = usual = compat.root_of(config, parser, others, arguments)
+    for at, option in found.items():
+        spelling, word = words[at - 1], words[at]
+        path = Path(os.path.normpath(here / word.removeprefix("@").partition("::")[0]))
+        moves = (
+            os.path.exists(path)
+            and compat.root_of(config, parser, others, [*arguments, word]) != usual
+        )
+        if moves or (_is_path(option, word) and not path.is_relative_to(root)):
+            raise pytest.UsageError(
+                f"{spelling} {word}: pytest takes a path that is a word of its own for one of "
+                "tests, and may take rootdir and ini file from there; write "
+                f"{shlex.quote(f'{spelling}={word}')}"
+            )
+
+
+def _by_spelling(parser: pytest.Parser) -> dict[str, Option]:
+    """Return the options that have values; a short spelling of another plugin is not ours."""
+    taken = compat.option_names(parser) or set()
+    valued = [option for option in OPTIONS if not option.flag]
+    short = {each.short: each for each in valued if each.short and each.short not in taken}
+    return {each.flag_name: each for each in valued} | short
+
+
+def _separate(words: Sequence[str], options: dict[str, Option]) -> Iterator[tuple[int, Option]]:
+    """Yield the place of each value that is a word of its own, and its option."""
+    for at, (word, value) in enumerate(pairwise(words), start=1):
+        if word == "--":
+            return
+        if word in options and not value.startswith("-"):
+            yield at, options[word]
+
+
+def _is_path(option: Option, word: str) -> bool:
+    """Return whether a value is a path, be it there or not."""
+    if option.is_path or option.name in ("data", "env-file"):
+        return True
+    return os.sep in word and any(each in (option.metavar or "") for each in _PATHS)
