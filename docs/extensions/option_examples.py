@@ -20,7 +20,7 @@ class Introduction:
 
 
 SUITE = (
-    "pytest --osmosis-agent server:agent_loop --osmosis-data test_data.jsonl \\\n"
+    "pytest --osmosis-agent server:agent_loop --osmosis-data=test_data.jsonl \\\n"
     "       --eval-fn rewards:compute_reward --osmosis-model my-model \\\n"
     "       --osmosis-base-url http://localhost:8000/v1"
 )
@@ -49,19 +49,19 @@ INTRODUCTIONS: Mapping[str, Introduction] = {
     ),
     "the baseline": Introduction(
         "[Compare with a baseline](../guides/baselines.md)",
-        '--osmosis-baseline last --osmosis-gate "mean - baseline >= -0.02"',
+        '--osmosis-baseline=last --osmosis-gate "mean - baseline >= -0.02"',
     ),
     "reports": Introduction(
         "[Reports](../guides/reports.md)",
-        "--osmosis-output results.json --osmosis-html report.html",
+        "--osmosis-output=results.json --osmosis-html=report.html",
     ),
     "resuming": Introduction(
         "[Interrupt, resume, re-score](../guides/resume.md)",
-        '--osmosis-fresh --osmosis-inputs "*.jsonl"',
+        '--osmosis-fresh --osmosis-inputs="*.jsonl"',
     ),
     "recorded calls": Introduction(
         "[Record model calls, and replay them](../guides/replay.md)",
-        "--osmosis-record recorded",
+        "--osmosis-record=recorded",
     ),
 }
 

@@ -70,7 +70,7 @@ class ConfigRun:
         raise ConfigurationError(
             f"there is {there} of the dataset {escape_control_chars(repr(self.dataset))} in "
             f"{'/ or '.join(_FOLDERS)}/ ({SUFFIXES_SHOWN}); name one with "
-            f"{option} FILE"
+            f"{option}=FILE"
         )
 
 

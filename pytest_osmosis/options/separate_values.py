@@ -1,8 +1,8 @@
 """Values of our options that stand as words of their own, and that pytest takes for paths of tests.
 
-Before plugins are loaded pytest knows none of our options, and looks for rootdir and ini file where
-all words are that may be paths: `--osmosis-baseline ../main/main.json` would make those of another
-project the session's, once the file is there. With `=` it is no word of its own.
+Before plugins are loaded pytest does not know our options, and looks for rootdir and ini file near
+all words that may be paths: `--osmosis-baseline ../main/main.json` would make those of another
+project the session's, once the file exists. With `=` the value is part of the option's word.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def check(config: pytest.Config) -> None:
 def _lacking_of_run(given: OptionReader, run: re.Match[str]) -> Iterator[str]:
     yield from _unnamed(given, "agent")
     if not any(is_in(run["file"], given.resolved("data", data)) for data in given("data")):
-        yield f"{BY_NAME['data'].flag_name} {os.path.relpath(run['file'])}"
+        yield f"{BY_NAME['data'].flag_name}={os.path.relpath(run['file'])}"
     yield from _unnamed(given, "model")
     has_several = max(len(given("model")), len(given("agent"))) > 1
     if run["label"] and not (given("baseline-model") or has_several):

@@ -177,7 +177,7 @@ class OpenFolder:
             if spec.replays and not any(self.calls.of_run.values()):
                 raise ConfigurationError(
                     f"--osmosis-replay {shown!r}: no call is recorded there: record them with "
-                    f"--osmosis-record {shown}"
+                    f"--osmosis-record={shown}"
                 )
             self._opened = opened.pop_all()
         self._part = _Part(spec.folder)

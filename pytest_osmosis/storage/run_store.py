@@ -130,7 +130,7 @@ class RunStore:
         except InUse as error:
             raise ConfigurationError(
                 f"{self._show_path(folder)} is {error}: wait for it, or keep this evaluation "
-                "elsewhere with --osmosis-run-dir PATH"
+                "elsewhere with --osmosis-run-dir=PATH"
             ) from None
         except ConfigurationError:
             self._forget(folder)
@@ -151,7 +151,7 @@ class RunStore:
         except NoLocks as error:
             self.lines.append(
                 f"osmosis: warning: {self._show_path(folder)} cannot be locked ({error}): do not "
-                "run one evaluation twice at once, or give --osmosis-run-dir PATH on a local disk"
+                "run one evaluation twice at once, or give --osmosis-run-dir=PATH on a local disk"
             )
 
     def _cannot_keep(self, error: OSError, shown: str) -> None:
@@ -159,11 +159,11 @@ class RunStore:
         if error.errno not in _READ_ONLY or self._keeping.run_dir or self._keeping.resume:
             raise ConfigurationError(
                 f"{shown}: the journal cannot be written: {reason}; name another place with "
-                "--osmosis-run-dir PATH, or keep none with --osmosis-no-journal"
+                "--osmosis-run-dir=PATH, or keep none with --osmosis-no-journal"
             )
         self.lines.append(
             f"osmosis: warning: no journal, {shown} cannot be written ({reason}): a session that "
-            "is cut short cannot be resumed; name a place with --osmosis-run-dir PATH"
+            "is cut short cannot be resumed; name a place with --osmosis-run-dir=PATH"
         )
 
     def take_lines(self, *, quiet: bool = False) -> list[str]:

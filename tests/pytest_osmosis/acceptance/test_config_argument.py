@@ -205,5 +205,5 @@ def test_without_its_dataset_the_option_that_names_one_is_told(
     assert "there is no file of the dataset 'rows' in datasets/ or data/" in (
         said := refusal(session(FILE))
     )
-    assert "--osmosis-data FILE" in said
+    assert "--osmosis-data=FILE" in said
     session(FILE, "--osmosis-data=other.jsonl", "--n=1").assert_outcomes(passed=3)

@@ -416,4 +416,4 @@ def test_a_read_only_project_is_evaluated_without_a_journal_and_warned(project, 
     project.rows("a")
     session = project.run()
     [warning] = [line for line in session.lines if "warning: no journal" in line]
-    assert session.ret == 0 and "--osmosis-run-dir PATH" in warning
+    assert session.ret == 0 and "--osmosis-run-dir=PATH" in warning

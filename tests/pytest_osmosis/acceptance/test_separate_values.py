@@ -40,6 +40,7 @@ def refusal(words: tuple[str, ...], session: Session) -> None:
     )
 
 
+@pytest.mark.fault("a path stands alone behind an option: `--osmosis-baseline ../main/main.json`")
 @pytest.mark.parametrize("value", ["../main/data.jsonl", "../main/new", "../main", "{top}/main/x"])
 @pytest.mark.parametrize("option", PATHS)
 def test_a_path_outside_of_rootdir_is_refused_whether_it_is_there_or_not(

@@ -227,12 +227,12 @@ AGENT, DATA = "--osmosis-agent=agent:agent_loop", "--osmosis-data=data.jsonl"
     [
         (
             ["data.jsonl::row-1[run-0]"],
-            "run of an evaluation: give --osmosis-agent, --osmosis-data data.jsonl and "
+            "run of an evaluation: give --osmosis-agent, --osmosis-data=data.jsonl and "
             "--osmosis-model too",
         ),
         (
             ["data.jsonl::row-1[run-0]", AGENT, "--osmosis-model=embedded"],
-            "run of an evaluation: give --osmosis-data data.jsonl too",
+            "run of an evaluation: give --osmosis-data=data.jsonl too",
         ),
         (
             ["data.jsonl::row-1[org/m][run-2]", AGENT, DATA, "--osmosis-model=embedded"],

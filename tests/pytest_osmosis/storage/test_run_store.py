@@ -138,7 +138,7 @@ def test_the_lines_say_where_it_is_kept_and_quietly_only_what_is_unusual(tmp_pat
 
 def test_one_evaluation_has_one_session_at_a_time(tmp_path: Path, store: RunStore) -> None:
     second = store_in(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"elsewhere with --osmosis-run-dir PATH$"):
+    with pytest.raises(ConfigurationError, match=r"elsewhere with --osmosis-run-dir=PATH$"):
         second.open([evaluation()])
     store.close()
     second.open([evaluation()])
