@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, count, product
 from urllib.parse import urlsplit
 
 import pytest
@@ -203,5 +203,6 @@ def _labels(labels: Iterable[str]) -> Sequence[str]:
     """Return them told apart by numbers; nothing of one that is alone."""
     found: list[str] = []
     for label in labels:
-        found.append(label if label not in found else f"{label}@{len(found) + 1}")
+        numbered = (f"{label}@{number}" for number in count(len(found) + 1))
+        found.append(next(each for each in chain([label], numbered) if each not in found))
     return found if len(found) > 1 else [""]

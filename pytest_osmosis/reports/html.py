@@ -7,6 +7,7 @@ escaped, and its policy lets nothing run but its own script.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,11 +182,13 @@ def _choices(table: ColumnTable, suite: SuiteResult) -> list[str | None]:
 
 def _headlines(suite: SuiteResult) -> Iterator[Headline]:
     """Yield the figures that are read first: each eval function's, then what was used."""
+    ends = Counter(function.name.rpartition(":")[2] for function in suite.functions)
     for function in suite.functions:
         for metric in ("pass@1", "mean"):
             figure = function.figures.get(metric)
             if figure is not None and figure.value is not None:
-                name = function.name.rpartition(":")[2]
+                end = function.name.rpartition(":")[2]
+                name = end if ends[end] == 1 else function.name
                 yield Headline(f"{metric} {name}", figure_text(figure.value), _around(figure))
                 break
     used, before = suite.used, suite.repeated

@@ -56,10 +56,12 @@ def _columns(result: EvalResult) -> dict[str, tuple[type, list[Any]]]:
         columns[f"score[{name}]"] = float, [run.scores.get(name) for _, run in lines]
         if any(name in run.reasons for _, run in lines):
             columns[f"reason[{name}]"] = str, [run.reasons.get(name) for _, run in lines]
-    for name in dict.fromkeys(name for row, _ in lines for name in _own(row)):
-        values = [_own(row).get(name) for row, _ in lines]
-        free = name if name not in columns else f"column[{name}]"
-        columns[free] = _typed(values)
+    own = dict.fromkeys(name for row, _ in lines for name in _own(row))
+    for name in own:
+        title = name
+        while title in columns or (title != name and title in own):
+            title = f"column[{title}]"
+        columns[title] = _typed([_own(row).get(name) for row, _ in lines])
     return columns
 
 

@@ -96,7 +96,7 @@ class SessionGates:
             yield from self._find_last(there, folder_of)
         for info in there if deciding.gates else ():
             self.check(info)
-        for error in self.evaluator.unused(there):
+        for error in self.evaluator.unclear(there):
             raise ConfigurationError(gate_mistake(error))
 
     def _read_baseline(self, path: Path, infos: Sequence[SuiteInfo]) -> None:

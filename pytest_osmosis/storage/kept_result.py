@@ -62,14 +62,20 @@ def last_complete(info: SuiteInfo, folder: Path) -> Baseline | None:
 
     The one in the suite's own folder if it is complete, else the newest one that was put aside.
     """
+    own = _subject(info)
     for each in _newest_first(folder):
         try:
             kept = journal.replay(each)
-            if is_complete(kept):
+            if is_complete(kept) and _subject(SuiteInfo.from_dict(kept.header["info"])) == own:
                 return _baseline(kept, info)
         except (JournalError, OSError, KeyError, TypeError):
             continue
     return None
+
+
+def _subject(info: SuiteInfo) -> tuple[str, str, str]:
+    """What an evaluation is of, wherever its data lie; a folder's name may stand for several."""
+    return info.agent, info.model, Path(info.data).name
 
 
 def _newest_first(folder: Path) -> Iterator[Path]:

@@ -17,6 +17,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -54,11 +55,32 @@ def load_module(
     source = spec.strip() if names_file_alone(spec) else _split(spec, prefix)[0]
     for root in reversed(roots):
         put_on_path(root)
-    name, file, shown = source, None, source
+    name, file, shown, wanted = source, None, source, None
     if source.endswith(".py"):
-        name, file = _name_of(_found_file(source, roots, prefix))
+        wanted = _found_file(source, roots, prefix)
+        name, file = _name_of(wanted)
         shown = Path(source).name
-    return _imported(name, file, shown, prefix=prefix, roots=roots, deadline_s=deadline_s)
+    module = _imported(name, file, shown, prefix=prefix, roots=roots, deadline_s=deadline_s)
+    _refuse_namesake(module, name, wanted, prefix=prefix, roots=roots)
+    return module
+
+
+def _refuse_namesake(
+    module: ModuleType, name: str, wanted: Path | None, *, prefix: str, roots: Sequence[Path]
+) -> None:
+    """Raise ImportingError where another file's module had the name before."""
+    if wanted is None:
+        name = name.partition(".")[0]
+        module = sys.modules.get(name, module)
+        found = PathFinder.find_spec(name, [str(root) for root in roots])
+        wanted = None if found is None or found.origin is None else Path(found.origin)
+    loaded = getattr(module, "__file__", None)
+    if wanted is None or loaded is None or wanted.resolve() == Path(loaded).resolve():
+        return
+    raise ImportingError(
+        f"{prefix}: {wanted} is meant, but another module {name!r} was imported before, from "
+        f"{loaded}; rename one, or name the file by its path (path/to/file.py:attribute)"
+    )
 
 
 def names_file_alone(spec: str) -> bool:

@@ -244,7 +244,7 @@ def _report_entry(path: Path) -> ViewEntry | None:
         pass_at_1=None if first is None else first.value,
         verdict=result.state,
     )
-    family = " ".join(f"{Path(s.info.data).name} {s.info.model}" for s in suites)
+    family = " ".join(f"{s.info.agent} {s.info.group} {s.info.model}" for s in suites)
     source = _source((result.environment or {}).get("git") or {})
     return ViewEntry(key_of(path), "report", path, family, run, began, source)
 

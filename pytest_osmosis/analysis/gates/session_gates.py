@@ -95,13 +95,18 @@ class GateEvaluator:
         """Return those of the gates that are about a suite, as given, blanks made single."""
         return [gate.text for gate in self._of(info)]
 
-    def unused(self, infos: Collection[SuiteInfo]) -> Iterator[GateError]:
-        """Yield an error for each gate that is about none of the candidates."""
+    def unclear(self, infos: Collection[SuiteInfo]) -> Iterator[GateError]:
+        """Yield an error for each gate about no candidate, or about agents of one short name."""
         if not (gated := [info for info in infos if self.is_gated(info)]):
             return
         from .parser import GateError
 
         for gate in self._gates:
+            agents = dict.fromkeys(info.agent for info in gated if gate in self._of(info))
+            named = next((name for kind, name in gate.candidate if kind == "agent"), None)
+            if named is not None and len(agents) > 1:
+                raised = f"several agents are called {named!r}: {', '.join(agents)}; name one so"
+                yield GateError(gate.text, raised)
             if not any(gate in self._of(info) for info in gated):
                 there = dict.fromkeys(pair for info in gated for pair in _named(info))
                 first = "; the first candidate is what others are compared with"

@@ -178,7 +178,7 @@ function columnsOf(suite, wish) {
     { name: "passed", title: "Passed", classes: "passes", show: passesOf },
     ...(suite.baseline ? against(suite, comparedBy(suite, wish)) : suite.functions.map((name) => ({
       name: `score:${name}`,
-      title: name.split(":").pop(),
+      title: shortName(suite, name),
       hint: name,
       classes: "num score",
       show: (item) => [digits3(meanScore(suite, item, name))],
@@ -229,6 +229,12 @@ function columnsOf(suite, wish) {
   return every.filter((column) => column.name !== "truth" || suite.rows.some((row) => row.truth));
 }
 
+/** The last part of an eval function's name; the whole where another one ends alike. */
+function shortName(suite, name) {
+  const last = (each) => each.split(":").pop();
+  return suite.functions.filter((each) => last(each) === last(name)).length > 1 ? name : last(name);
+}
+
 /** A score with the digits that a narrow column has room for; the run itself shows all. */
 function digits3(value) {
   return number(value === null || Math.abs(value) >= 1000 ? value : Number(value.toPrecision(3)));
@@ -236,7 +242,7 @@ function digits3(value) {
 
 /** Both results of an eval function, and their difference. */
 function against(suite, name) {
-  const title = name.split(":").pop();
+  const title = shortName(suite, name);
   const column = (kind, text, show) => ({
     name: `${kind}:${name}`,
     title: text,

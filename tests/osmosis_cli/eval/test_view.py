@@ -133,6 +133,18 @@ def test_a_trend_has_a_point_for_each_evaluation_that_has_a_score(tmp_path: Path
     assert family.trend == "0.500, 1.000"
 
 
+def test_evaluations_of_other_data_agents_or_models_have_trends_of_their_own(
+    tmp_path: Path,
+) -> None:
+    for number, changed in enumerate(
+        [{}, {"name": "b/data.jsonl"}, {"agent": "other:agent_loop"}, {"model": "x"}, {}]
+    ):
+        json_writer.write(result_of(suite_of([[1.0]], **changed)), tmp_path / f"{number}.json")
+    trends = [each.entries for each in families(Library(tmp_path).entries())]
+    found = {tuple(sorted(entry.run.name for entry in each)) for each in trends}
+    assert found == {("0.json", "4.json"), ("1.json",), ("2.json",), ("3.json",)}
+
+
 def test_a_report_is_shown_as_the_page_that_is_written_of_it(
     visitor: Visitor, tmp_path: Path
 ) -> None:

@@ -104,6 +104,12 @@ def test_a_fall_fails_a_gate_and_the_bound_is_that_of_the_difference(compared: P
 class TestLast:
     """The suite's previous complete evaluation."""
 
+    def test_it_is_of_the_same_agent_model_and_data(self, project: Project, model: Model) -> None:
+        assert project.run(output=None, model="org/m").ret == 0
+        session = project.run("--osmosis-baseline=last", model="org-m")
+        assert session.report["baseline"] is None
+        assert "no earlier complete evaluation of data.jsonl to compare with" in session.out
+
     @pytest.mark.slow
     def test_it_is_the_one_before_however_that_was_reported(
         self, project: Project, model: Model

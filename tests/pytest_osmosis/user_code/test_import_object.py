@@ -184,6 +184,21 @@ class TestFiles:
         project(**{"a/agent": "where = 'a'", "b/agent": "where = 'b'"})
         assert [load(f"{folder}/agent.py:where") for folder in "ab"] == ["a", "b"]
 
+    @pytest.mark.parametrize(
+        ("first", "then"),
+        [
+            ("a/agent.py:where", "agent:where"),
+            ("a/json.py:where", "json:where"),
+            ("a/pkg/one.py:where", "pkg.one:where"),
+            ("a/pkg/one.py:where", "b/pkg/two.py:where"),
+        ],
+    )
+    def test_another_module_of_its_name_is_never_taken_for_it(self, project, first, then):
+        for file in ("agent", "json", "pkg/__init__", "pkg/one", "pkg/two"):
+            project(**{f"{top}{file}": f"where = {top!r}" for top in ("", "a/", "b/")})
+        assert load(first) == "a/"
+        assert "is meant, but another module" in refusal(then)
+
     def test_a_file_named_like_a_loaded_module_leaves_that_alone(self, project):
         import json
 
