@@ -110,7 +110,7 @@ class OpenAIModel:
         tries, before_s = 0, 0.0
         while True:
             sent = self._adaptation.apply(request) if self._adaptation else request
-            ask = partial(self._ask, self._encoded(sent), self._headers_of(headers))
+            ask = partial(self._ask, self._encoded(sent), headers)
             try:
                 answer, retries, ms = await self._retrier.run(ask, self._read, self._described)
             except ClientClosed:
@@ -145,7 +145,8 @@ class OpenAIModel:
     def _described(self, fault: CallFault) -> str:
         return self._wording.of_fault(fault, self._redact)
 
-    def _ask(self, body: bytes, headers: Mapping[str, str], timeout_s: float) -> Awaitable[Reply]:
+    def _ask(self, body: bytes, further: Mapping[str, str], timeout_s: float) -> Awaitable[Reply]:
+        headers = self._headers_of(further)
         return self._client.request(
             self._url, body, headers=headers, timeout_s=timeout_s, proxy=self._proxy
         )

@@ -136,6 +136,10 @@ _STREAM_ONLY = re.compile(
 _OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 
+_READ_CHARS = 8000
+"""Beginning of a message that is looked through."""
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorWords:
     """What an error says: its message, and its codes and types joined."""
@@ -148,7 +152,8 @@ class ErrorWords:
     @property
     def lower(self) -> str:
         """Codes and message in lower case."""
-        return f"{self.codes} {self.message}".lower().replace("’", "'").strip()
+        said = f"{self.codes} {self.message[:_READ_CHARS]}"
+        return said.lower().replace("’", "'").strip()
 
 
 def words_of(text: str) -> ErrorWords:
@@ -235,7 +240,7 @@ def names_no_model(said: ErrorWords, model: str) -> bool:
     """Return whether the error says that the model is not there, or not for this account."""
     if _NO_MODEL_CODE.search(said.codes.lower()) or said.param == "model":
         return True
-    message = said.message.lower()
+    message = said.message[:_READ_CHARS].lower()
     found = _NO_MODEL.search(message)
     return found is not None and (model.lower() in message or found.start() < _NEAR)
 
@@ -270,8 +275,7 @@ def refused_param(said: ErrorWords) -> str | None:
 
     None where it names none, or where the refusal is of a request that is too long.
     """
-    message = said.message
-    words = said.lower
+    message, words = said.message[:_READ_CHARS], said.lower
     if "context" in words and _TOO_LONG.search(words):
         return None
     if said.param is not None:

@@ -6,6 +6,7 @@ Knows neither LiteLLM, which is behind `client`, nor rows, agents and options.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ...providers import (
@@ -122,13 +123,15 @@ class LiteLLMModel:
         if params.get("stream"):
             raise ValueError("stream=True is not supported: answers come whole")
         asked = {**params, "tools": [dict(tool) for tool in tools]} if tools else params
-        given = _for_the_model(asked)
-        if further := merged_headers(self._headers, headers):
-            given["extra_headers"] = further
-        return (await self.answer(messages, params=given)).completion
+        found = await self.answer(messages, params=_for_the_model(asked), headers=headers)
+        return found.completion
 
     async def answer(
-        self, messages: Sequence[Mapping[str, Any]], *, params: Mapping[str, Any] = NO_PARAMS
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        params: Mapping[str, Any] = NO_PARAMS,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> ProviderAnswer:
         """As `complete`, with the raw reply, and `params` as LiteLLM takes them."""
         tries, before_s = 0, 0.0
@@ -136,7 +139,7 @@ class LiteLLMModel:
             sent = self._adaptation.apply(params)
             try:
                 found, retries, ms = await self._retrier.run(
-                    lambda limit_s, sent=sent: self._ask(messages, sent, limit_s),  # type: ignore[misc]
+                    partial(self._ask, messages, sent, headers),
                     lambda answer: answer,
                     lambda fault: self._wording().of_fault(fault, self._redact),
                 )
@@ -162,8 +165,14 @@ class LiteLLMModel:
         return self._redact(text)
 
     async def _ask(
-        self, messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], timeout_s: float
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        params: Mapping[str, Any],
+        headers: Mapping[str, str],
+        timeout_s: float,
     ) -> ProviderAnswer:
+        if further := merged_headers(self._headers, headers):
+            params = {**params, "extra_headers": further}
         try:
             answer = await self._client.ask(messages, params, timeout_s)
         finally:

@@ -82,7 +82,7 @@ def test_every_failure_costs_its_own_run_alone_and_is_told_in_words(faulty: Proj
         [found[name]] = row["runs"]
     for name, (kind, words) in FAILS.items():
         run = found[name]
-        assert run["error_type"] == "provider", (name, run)
+        assert run["error_type"] == ("agent" if kind == "bad_request" else "provider"), (name, run)
         assert run["error_kind"] == kind, (name, run)
         assert words in run["error"], (name, run)
         assert len(run["error"]) < 800
