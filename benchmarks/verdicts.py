@@ -102,7 +102,7 @@ def session_of(
         scores={"right": scores},
         runs=np.full(scores.shape, None),
         finished=np.ones(scores.shape, bool),
-        agent_failed=np.zeros(scores.shape, bool),
+        given={"right": np.ones(scores.shape, bool)},
     )
 
 

@@ -111,6 +111,13 @@ def may_differ(error_type: str | None, error_kind: str | None, *, fatal: bool = 
     return not (error_type == "provider" and error_kind in FINAL_KINDS)
 
 
+def is_counted(error_type: str | None, error_kind: str | None) -> bool:
+    """Return whether a run that ended so counts in figures, be it as 0.0."""
+    if error_kind in NO_JUDGEMENT or error_kind == SKIPPED:
+        return False
+    return error_type is None or error_type in OWN_ACCOUNT
+
+
 def whole_ms(milliseconds: float) -> int:
     """Return a duration as reports give it: whole milliseconds, at least one."""
     return max(1, round(milliseconds))
@@ -149,6 +156,8 @@ class RunResult:
     """Why it scored that, by eval function: what the function said, or the judge that it asked."""
     eval_errors: Mapping[str, str] = field(default_factory=dict)
     """Message per eval function that gave no score."""
+    judge_errors: Mapping[str, str] = field(default_factory=dict)
+    """Kind of error per eval function that has no score since its judge gave none."""
     answer: str | None = None
     finish_reason: str | None = None
     """Why the last completion ended, as the endpoint said."""
@@ -180,6 +189,19 @@ class RunResult:
     """Scores of judges that lay outside of their bounds."""
     cached: bool = False
     """An earlier session ran it; the result is from its journal."""
+
+    def counted_score(self, eval_fn: str) -> float | None:
+        """Return what the run counts for in an eval function's figures; None: it is left out.
+
+        What the agent broke counts as 0.0, and what the function itself raised or returned wrongly.
+        What the endpoint, a judge or a lost worker is to blame for says nothing of the agent.
+        """
+        score = self.scores.get(eval_fn)
+        if score is not None or self.error_type is None:
+            return score
+        # Reports of earlier versions do not say whose judge it was.
+        own = self.judge_errors and eval_fn not in self.judge_errors
+        return 0.0 if own or is_counted(self.error_type, self.error_kind) else None
 
     @property
     def spent_usd(self) -> float | None:

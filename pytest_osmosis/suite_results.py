@@ -68,31 +68,34 @@ def _added(one: _T | None, other: _T | None) -> _T | None:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One metric of one eval function, over the runs that have ended."""
+    """One metric of one eval function, over the runs that count."""
 
     metric: str
     """As people write it: "mean", "pass@3", "pass^3"."""
     field: str
     """Its name in the JSON summary: "pass_at_3"."""
     value: float | None
-    """None where no run has a score, and where every row has fewer runs than pass@k takes."""
+    """None where no run counts, and where every row has fewer runs that do than pass@k takes."""
     interval: Interval | None = None
     """None where it is undefined."""
+    rows: int | None = None
+    """Of how many rows it is made; None where it is not made of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionResult:
-    """One eval function over all runs that have ended; a missing score counts as 0.0.
+    """One eval function over the runs that count; where none does there are no figures.
 
-    Where every score is missing there are no figures. A recorded score, which is of no eval
-    function, has them over the runs that recorded it.
+    A recorded score, which is of no eval function, has them over the runs that recorded it.
     """
 
     name: str
     figures: Mapping[str, Figure]
     """By metric: "mean", "std", "min", "max", "pass@1", …; no pass@k for n = 1."""
     scored: int
+    """Runs that count: with a score, or with a failure of the agent's or of the function's own."""
     missing: int
+    """Runs that have ended and do not count."""
     is_recorded: bool = False
     """It is no eval function: tests have recorded it, in the runs that they chose."""
     pass_threshold: float | None = None
@@ -104,7 +107,7 @@ class FunctionResult:
 
     @property
     def mean(self) -> float | None:
-        """The mean score; None where no run has one."""
+        """The mean score; None where no run counts."""
         return self["mean"]
 
 
@@ -162,7 +165,7 @@ class SuiteResult:
     """Runs that were selected to run (`-k`, node ids, `--lf` select fewer than all)."""
     finished: int
     short_rows: int
-    """Rows with fewer than n finished runs: pass@k leaves out those with fewer than k."""
+    """Rows with fewer than n finished runs."""
     errors: Mapping[str, int]
     """Runs by error type."""
     finish_reasons: Mapping[str, int]

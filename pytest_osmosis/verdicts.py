@@ -58,11 +58,11 @@ class GateResult:
     outcome: GateOutcome
     """passed, failed or inconclusive."""
     figure: float | None
-    """The metric as reported, unknown runs as 0.0; None where nothing was measured, or scored."""
+    """The metric as reported, over the runs that count; None where none does."""
     low: float | None
-    """The lower of the two bounds that the gate was held at."""
+    """The lower of the two bounds that the gate was held at; infinite where scores have none."""
     high: float | None
-    """The higher one; infinite for a sum with unknown parts."""
+    """The higher one; infinite for a sum with unknown parts too."""
     interval: Interval | None
     """The figure's interval, where the gate was held at one and it is defined."""
     rows: int
@@ -108,7 +108,8 @@ class GateResult:
             return f"unknown: {value}"
         assert self.low is not None and self.high is not None
         low, high = (number_text(bound, self.threshold) for bound in (self.low, self.high))
-        known = [f"{low} .. {high}"]
+        has_none = math.isinf(self.low) and math.isinf(self.high)
+        known = ["no known bounds" if has_none else f"{low} .. {high}"]
         level = self.confidence or (self.interval and self.interval.confidence)
         if level:
             known.append(f"{100 * level:.4g}% confidence")
@@ -176,22 +177,22 @@ class Count:
     passes: int
     """Runs with a score at or above the threshold."""
     known: int
-    """Runs with a score."""
+    """Runs that count."""
     unknown: int
-    """Runs that ended without one."""
+    """Runs that ended and are left out."""
 
     @property
     def is_pass(self) -> bool:
-        """Whether the row passes: most of its scored runs do, half being enough."""
+        """Whether the row passes: most of its runs that count do, half being enough."""
         return 2 * self.passes >= self.known
 
     @property
     def runs(self) -> int:
-        """All of the row's runs."""
+        """All of the row's runs that ended."""
         return self.known + self.unknown
 
     def __str__(self) -> str:
-        return f"{self.passes}/{self.runs}"
+        return f"{self.passes}/{self.known}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +243,7 @@ class Change:
 
     @property
     def is_flip(self) -> bool:
-        """Whether it passes on one side only, most of its scored runs deciding."""
+        """Whether it passes on one side only, most of its runs that count deciding."""
         return self.current.is_pass != self.baseline.is_pass
 
     @property

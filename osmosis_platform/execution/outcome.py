@@ -69,11 +69,12 @@ def read_outcome(path: Path, clean: Callable[[str], str]) -> ReportedOutcome | N
                 raise ReportProblem("the report is larger than the platform takes")
             found = _without_surrogates(clean(file.read(REPORT_BYTES).decode("utf-8")))
         report = Report.model_validate_json(found)
+        metrics = metrics_of(report)
     except FileNotFoundError:
         return None
-    except (ValueError, RecursionError):  # no UTF-8, no JSON, not the models'
+    except (ValueError, RecursionError):  # no UTF-8, no JSON, not the models', contradictory
         raise ReportProblem("the report is not one of this version") from None
-    return ReportedOutcome(json.loads(found), metrics_of(report), report.summary.halted or "")
+    return ReportedOutcome(json.loads(found), metrics, report.summary.halted or "")
 
 
 def _without_surrogates(text: str) -> bytes:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
-from pytest_osmosis.reports.json_models import CoreRun, Report, Summary
-from pytest_osmosis.run_result import passes
+from pytest_osmosis.reports.json_models import Report
+from pytest_osmosis.run_result import is_counted, passes
 from pytest_osmosis.storage.journal import FILE, worker_files
 from pytest_osmosis.storage.run_lines import verify_checksum
 
 from .tail import TailedFile
 
-_PASS_AT = "pass_at_"
+if TYPE_CHECKING:
+    from pytest_osmosis.suite_results import FunctionResult, SuiteResult
+
+_PASS_AT = "pass@"
 _ROWS = 100
 """That a page shows while they come: those of which the fewest runs passed."""
 _COUNTED = (b'{"session":', b'{"run":')
@@ -76,7 +80,7 @@ class Progress:
             self._began = min(began, self._began or began)
         self._runs[key] = {
             "passed": bool(run.get("passed")),
-            "scored": bool(run.get("scores")),
+            "counted": is_counted(run.get("error_type"), run.get("error_kind")),
             "tokens": run.get("tokens") or 0,
             "began": began,
         }
@@ -85,23 +89,25 @@ class Progress:
     def overview(self) -> dict[str, Any]:
         """The counts."""
         runs = self._runs.values()
+        graded = sum(run["counted"] for run in runs)
         passed = sum(run["passed"] for run in runs)
         return {
             "total_samples": max(self._planned, len(runs)),
             "completed_samples": len(runs),
-            "graded": sum(run["scored"] for run in runs),
+            "graded": graded,
             "passed": passed,
-            "failed": len(runs) - passed,
-            "pass_rate": passed / len(runs) if runs else None,
+            "failed": graded - passed,
+            "pass_rate": passed / graded if graded else None,
             "tokens_used": sum(run["tokens"] for run in runs) + self._repeated_tokens,
         }
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """The counts, and pass@1 of the rows that have a run."""
+        """The counts, and pass@1 of the rows that have a run that counts."""
         by_row: dict[int, list[bool]] = {}
         for (row_index, _), run in self._runs.items():
-            by_row.setdefault(row_index, []).append(run["passed"])
+            if run["counted"]:
+                by_row.setdefault(row_index, []).append(run["passed"])
         rows = sorted((sum(runs) / len(runs), row, runs) for row, runs in by_row.items())
         began = self._began
         done = sum((run["began"] or 0) >= began for run in self._runs.values()) if began else 0
@@ -129,11 +135,23 @@ def _planned(session: Mapping[str, Any]) -> int:
 
 
 def metrics_of(report: Report) -> dict[str, Any]:
-    """Return the figures of a report as the API has them: those of its first eval function."""
-    summary = report.summary
-    runs = [run for row in report.rows for run in row.runs]
-    passed = sum(run.passed for run in runs)
-    name = next(iter(summary.eval_fns), None)
+    """Return the figures of a report as the API has them: those of its first eval function.
+
+    Raises:
+        ValueError: for a report that contradicts itself.
+    """
+    from pytest_osmosis.reports.json_reader import result_of
+
+    summary, suite = report.summary, result_of(report).suites[0]
+    runs = list(suite.runs)
+    counted = [run for run in runs if is_counted(run.error_type, run.error_kind)]
+    passed = sum(run.passed for run in counted)
+    function = next(iter(suite.functions), None)
+    by_row = [] if function is None else _counted_scores(suite, function.name)
+    threshold = None if function is None else suite.threshold_of(function)
+    passing = [
+        [passes(score, threshold) for score in row] for row in by_row if threshold is not None
+    ]
     return {
         "verdict": summary.verdict,
         "gates": [
@@ -144,28 +162,25 @@ def metrics_of(report: Report) -> dict[str, Any]:
             "duration_ms": summary.total_duration_ms,
             "total_samples": max(summary.selected, len(runs)),
             "completed_samples": len(runs),
-            "graded": sum(bool(run.scores) for run in runs),
+            "graded": len(counted),
             "passed": passed,
-            "failed": len(runs) - passed,
-            "skipped": 0,
-            "pass_rate": passed / len(runs) if runs else None,
+            "failed": len(counted) - passed,
+            "skipped": len(runs) - len(counted),
+            "pass_rate": passed / len(counted) if counted else None,
             "pass_threshold": report.config.pass_threshold,
             "tokens_used": (summary.total_tokens or 0) + (summary.repeated.tokens or 0),
         },
-        "reward_stats": {} if name is None else _statistics(runs, name),
-        "pass_at_k": [] if name is None else _pass_at(summary, name),
-        "pass_at_1": None if name is None else _pass_at_1(_passes(report, name)),
+        "reward_stats": {} if function is None else _statistics(function, by_row),
+        "pass_at_k": [] if function is None else _pass_at(function),
+        "pass_at_1": _pass_at_1(passing),
     }
 
 
-def _passes(report: Report, name: str) -> Iterator[list[bool]]:
-    """Yield whether the runs of each row pass a function."""
-    threshold = report.summary.eval_fns[name].threshold
-    if threshold is None:
-        threshold = report.config.pass_threshold
-    for row in report.rows:
-        if row.runs:
-            yield [passes(run.scores.get(name, 0.0), threshold) for run in row.runs]
+def _counted_scores(suite: SuiteResult, name: str) -> list[list[float]]:
+    """Return what the runs of each row count for in a function's figures, as far as any does."""
+    every = ([run.counted_score(name) for run in row.runs] for row in suite.rows)
+    known = ([score for score in row if score is not None] for row in every)
+    return [row for row in known if row]
 
 
 def _pass_at_1(rows: Iterable[Sequence[bool]]) -> dict[str, float | None] | None:
@@ -179,26 +194,18 @@ def _pass_at_1(rows: Iterable[Sequence[bool]]) -> dict[str, float | None] | None
     return {"value": statistics.fmean(values), "low": interval.low, "high": interval.high}
 
 
-def _statistics(runs: list[CoreRun], name: str) -> dict[str, float]:
-    """A missing score counts as 0.0, as in the report."""
-    scores = [run.scores.get(name, 0.0) for run in runs]
-    if not scores:
-        return {}
-    return {
-        "mean": statistics.fmean(scores),
-        "median": statistics.median(scores),
-        "std": statistics.stdev(scores) if len(scores) > 1 else 0.0,
-        "min": min(scores),
-        "max": max(scores),
-    }
+def _statistics(function: FunctionResult, rows: Iterable[Sequence[float]]) -> dict[str, float]:
+    """The figures of the report, and the median of the same scores."""
+    named = ((name, function[name]) for name in ("mean", "std", "min", "max"))
+    known = {name: value for name, value in named if value is not None}
+    return known and {**known, "median": statistics.median(chain.from_iterable(rows))}
 
 
-def _pass_at(summary: Summary, name: str) -> list[dict[str, float]]:
+def _pass_at(function: FunctionResult) -> list[dict[str, float]]:
     """The passing figures of a function, by k."""
-    figures = summary.eval_fns[name].model_extra or {}
     found = {
-        int(key.removeprefix(_PASS_AT)): value
-        for key, value in figures.items()
-        if key.startswith(_PASS_AT) and key.removeprefix(_PASS_AT).isdigit() and value is not None
+        int(name.removeprefix(_PASS_AT)): figure.value
+        for name, figure in function.figures.items()
+        if name.startswith(_PASS_AT) and figure.value is not None
     }
     return [{"k": k, "value": found[k]} for k in sorted(found)]

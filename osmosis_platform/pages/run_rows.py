@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar
 
+from pytest_osmosis.run_result import is_counted
 from pytest_osmosis.suite_results import RowData, RowResult, SuiteResult
 
 from ..database.models import Run
@@ -60,10 +61,10 @@ class RowView:
 
     @property
     def rank(self) -> tuple[float, float, int]:
-        """Where it stands: by the share of its runs that passed, then by their mean score."""
-        count = max(1, len(self.outcomes))
-        scores = sum(sum(run.scores.values()) for run in self.row.runs)
-        return self.outcomes.count("passed") / count, scores / count, self.row.row_index
+        """Where it stands: by the passes of its runs that count, then by their mean score."""
+        runs = [run for run in self.row.runs if is_counted(run.error_type, run.error_kind)]
+        scores = sum(sum(run.scores.values()) for run in runs) / max(1, len(runs))
+        return self.outcomes.count("passed") / max(1, len(runs)), scores, self.row.row_index
 
     def has(self, text: str) -> bool:
         """Return whether a text is in its name, its question, its truth or an answer."""

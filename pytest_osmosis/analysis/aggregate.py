@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -53,12 +54,10 @@ def aggregate(
     )
     if not figures:
         return suite
-    from .score_table import AGENTS_OWN, score_table_of
+    from .score_table import score_table_of
 
     table = score_table_of(suite)
-    ended_badly = every if suite.errors else ()
-    failed = [run.scores for run in ended_badly if run.error_type in AGENTS_OWN]
-    functions = (_function(name, table, failed, confidence) for name in table.eval_fns)
+    functions = (_function(name, table, confidence) for name in table.eval_fns)
     return replace(suite, functions=tuple(functions))
 
 
@@ -85,14 +84,8 @@ def _row(index: int, runs: list[RunResult]) -> RowResult:
     return RowResult(index, row_id, tuple(runs))
 
 
-def _function(
-    name: str,
-    table: ScoreTable,
-    failed: Sequence[Mapping[str, float]],
-    confidence: float | None,
-) -> FunctionResult:
-    """Return the figures of a function; `failed` are the scores of runs whose agent failed."""
-    scored = int(table.are_scored(name).sum()) + sum(name in scores for scores in failed)
+def _function(name: str, table: ScoreTable, confidence: float | None) -> FunctionResult:
+    scored = int(table.counted(name).sum()) if table.has_score(name) else 0
     scores = table.row_scores(name)
     figures = (
         _figure(metric, table, scores, confidence)
@@ -120,10 +113,10 @@ def _figure(
         return Figure(metric.label, metric.field, found.value)
     values = values_of(metric, scores)
     if not values.size:
-        return Figure(metric.label, metric.field, None)
+        return Figure(metric.label, metric.field, None, rows=0)
     value = definition.over_rows(values)
     interval = None if confidence is None else interval_of(metric, values, table, confidence)
-    return Figure(metric.label, metric.field, value, interval)
+    return Figure(metric.label, metric.field, value, interval, rows=values.size)
 
 
 def interval_of(
@@ -134,6 +127,8 @@ def interval_of(
     A mean cannot lie beyond min(0, lowest score) and max(1, highest): its interval ends there.
     """
     if metric.definition.interval is None:
+        return None
+    if math.isinf(abs(values).max(initial=0.0)):  # of unknown scores that have no bound
         return None
     low, high = metric.scale(table)
     if (low, high) == (0.0, 1.0):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..escaping import counted
 from ..verdicts import FEWEST_RUNS, RATE, BaselineReport, Change, Comparison, Count, Difference
-from .metrics import Metric, bounds, summary_metrics, values_of
+from .metrics import Metric, summary_metrics, values_of
 from .row_matching import Matching, match_rows
 from .score_table import Case, ScoreTable
 from .statistics.estimators import finite, mean
@@ -100,7 +100,7 @@ def paired_values(
 ) -> tuple[Floats, Floats]:
     """Return the metric's value a row, here and in the baseline, `there` being the case there.
 
-    A value of pass@K needs K runs on both sides that ended, and recorded a recorded score.
+    A value of pass@K needs K runs on both sides that count.
     """
     name = metric.function(both.current)
     one, other = both.current.row_scores(name, case), both.baseline.row_scores(name, there)
@@ -172,12 +172,12 @@ def _missing_notes(both: Matched) -> Iterator[str]:
     sides = (both.current, "here"), (both.baseline, "in the baseline")
     for tally, where in sides if len(both) else ():
         for name in (name for name in both.current.eval_fns if name in tally.scores):
-            missing = bounds(Metric("errors", None, name), tally)
+            missing = int((tally.finished & ~tally.counted(name)).sum())
             if not tally.has_score(name):
                 yield f"no run {where} has a score for {name}: it is not compared"
-            elif missing is not None and missing.value:
-                runs = counted(int(missing.value), "run")
-                yield f"{runs} {where} without a score for {name}: counted as 0.0"
+            elif missing and name not in tally.thresholds:
+                runs = counted(missing, "run")
+                yield f"{runs} {where} without a score for {name} left out"
 
 
 def changed_rows(both: Matched, eval_fn: str) -> tuple[tuple[Change, ...], int, int]:
@@ -239,10 +239,10 @@ def _change(
 
 
 def _counts(table: ScoreTable, eval_fn: str) -> Places:
-    """Return the passes, known and unknown runs of each row that ended, as `Count` has them."""
-    known = (~np.isnan(table.scores[eval_fn])).sum(axis=1)
+    """Return each row's runs that pass, that count and that do not, as `Count` has them."""
     scores = table.row_scores(eval_fn)
-    return np.stack([scores.passes, known, scores.runs - known])
+    left_out = (table.finished & ~table.counted(eval_fn)).sum(axis=1)
+    return np.stack([scores.passes, scores.runs, left_out])
 
 
 def _rank(change: Change) -> tuple[float, float]:

@@ -1,9 +1,9 @@
 """The table of metrics: every figure of a summary, a gate or a comparison is defined here, once.
 
 A metric has a value, a worst case and a best case over rows of a `ScoreTable`. The value is that
-of the runs that have ended, one without a score counting as 0.0 and as no pass; where no run has a
-score there is none. The worst and the best case also put every run that was never started, and
-every one without a score, at the worst and at the best that it could have given.
+of the runs that count (`RunResult.counted_score`); where none does there is none. The worst and the
+best case also put every other run, also one that was never started, at the worst and at the best
+that it could have given.
 
 A further metric is one entry in `METRICS`, and what it computes a function here or in
 `statistics/estimators.py`. These read the table, and have the metric by themselves:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .statistics.estimators import Floats
 
 P95 = 0.95
+_ERRORS = ("raised", "timeout", "error")
 EACH_ROW = "each row"
 """The metric whose value is that of the lowest row: a gate on it is one on every row."""
 CASES: tuple[Case, Case, Case] = ("value", "worst", "best")
@@ -43,11 +44,11 @@ class Bounds:
     """One metric three ways; worst == best when nothing that matters is unknown."""
 
     value: float | None
-    """As reported; None when no run has a score, or has ended."""
+    """As reported; None when no run counts, or has ended."""
     worst: float
-    """With every unknown run at its worst."""
+    """With every unknown run at its worst; infinite where scores have no bound."""
     best: float
-    """With every unknown run at its best; infinite where a sum has no upper bound."""
+    """With every unknown run at its best; infinite where a sum or scores have no bound."""
     unknown: int
     """Runs whose value the metric lacks."""
 
@@ -166,9 +167,9 @@ def bounds(metric: Metric, table: ScoreTable) -> Bounds | None:
 
 
 def row_values(metric: Metric, table: ScoreTable, case: Case = "value") -> Floats:
-    """Return one value a row; for the value itself, of the rows of which K runs have ended.
+    """Return one value a row; for the value itself, of the rows of which K runs count.
 
-    Rows without K runs that have recorded a score, or yet may, are left out.
+    Rows without K runs that count, or yet may, are left out.
     """
     return values_of(metric, table.row_scores(metric.function(table), case))
 
@@ -204,7 +205,7 @@ def _lowest(values: Floats) -> float:
 
 
 def _over_runs(take: Callable[[Floats], float]) -> TableBounds:
-    """What only summaries give, of the runs that have ended: no gate asks for its bounds."""
+    """What only summaries give, of the runs that count: no gate asks for its bounds."""
 
     def of_table(table: ScoreTable, eval_fn: str | None) -> Bounds:
         scores = table.row_scores(eval_fn or table.eval_fns[0]).of_runs
@@ -214,21 +215,21 @@ def _over_runs(take: Callable[[Floats], float]) -> TableBounds:
 
 
 def _errors(table: ScoreTable, eval_fn: str | None) -> Bounds:
-    """Runs without a score; with an eval function, runs that ended without its score."""
+    """Runs that raised, timed out or had an error; with an eval function, without its score."""
     ended, left = _ended_and_left(table)
     if eval_fn is None:
-        found = float(sum(run.error_type is not None for run in table.ended))
+        found = float(sum(run.outcome in _ERRORS for run in table.ended))
     else:
         absent = table.absent.get(eval_fn)
         there = ended if absent is None else ended - absent.sum()
-        found = float(there - table.are_scored(eval_fn).sum())
+        found = float(there - table.given[eval_fn].sum())
     return Bounds(found if ended else None, found + left, found, left)
 
 
 def _scored(table: ScoreTable, eval_fn: str | None) -> Bounds:
-    """The share of runs that have a score."""
+    """The share of runs that count."""
     (ended, left), runs = _ended_and_left(table), table.finished.size
-    known = int(table.are_scored(eval_fn or table.eval_fns[0]).sum())
+    known = int(table.counted(eval_fn or table.eval_fns[0]).sum())
     return Bounds(known / ended if ended else None, known / runs, (known + left) / runs, left)
 
 

@@ -1,8 +1,7 @@
 """What happened, as arrays of numbers: the form that gates, comparisons and intervals work on.
 
 An array has a row for each row of the dataset and a column for each run; NaN stands for "not
-known". Whose fault a missing score is decides what it counts for: an agent that raised or ran out
-of time has scored 0.0; what the endpoint, a judge or a lost worker is to blame for is unknown.
+known". `RunResult.counted_score` says what a run counts for that has no score: 0.0, or nothing.
 
 The module that imports numpy: no session imports it before its first requests are out.
 """
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..run_result import RunResult, SuiteInfo
+from ..run_result import AT_FIRST, RunResult, SuiteInfo
 from .planned_rows import PlannedRows, ran
 from .statistics.estimators import scale_of
 
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
 
 Case = Literal["value", "worst", "best"]
 """What runs are taken for whose score is not known."""
-
-AGENTS_OWN = ("agent", "timeout")
-"""Error types that the agent itself is to blame for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +52,10 @@ class ScoreTable:
     runs: NDArray[np.object_]
     """The runs that ended (well or in an error), and were not lost; None for the others."""
     finished: Flags
-    agent_failed: Flags
-    """The runs whose agent failed: their scores are 0.0, and none was given."""
+    given: Mapping[str, Flags]
+    """Per eval function, the runs that it gave a score; others that count, count as 0.0."""
     score_limits: Mapping[str, tuple[float, float]] | None = None
-    """Per eval function, between what unknown scores lie; None: as those that are known show."""
+    """Per eval function, between what scores lie; None: as those that are known show."""
 
     @property
     def eval_fns(self) -> tuple[str, ...]:
@@ -77,13 +73,19 @@ class ScoreTable:
         """Return whether there is any: it is an eval function's, or its own."""
         return self.threshold(eval_fn) < math.inf
 
-    def are_scored(self, eval_fn: str) -> Flags:
-        """Return which runs the function has given a score."""
-        return ~np.isnan(self.scores[eval_fn]) & ~self.agent_failed
+    def counted(self, eval_fn: str) -> Flags:
+        """Return which runs count in the function's figures."""
+        return ~np.isnan(self.scores[eval_fn])
 
     def has_score(self, eval_fn: str) -> bool:
-        """Return whether any run has a score: else there are no figures."""
-        return bool(self.are_scored(eval_fn).any())
+        """Return whether any run counts: else there are no figures.
+
+        What ends a session at its first runs does not: no run of it could have been scored.
+        """
+        runs = self.runs[self.counted(eval_fn)]
+        return bool(self.given[eval_fn].any()) or any(
+            run.error_kind not in AT_FIRST for run in runs
+        )
 
     def unknown(self, eval_fn: str) -> int:
         """Count the runs whose score is not known."""
@@ -96,8 +98,13 @@ class ScoreTable:
         runs: list[RunResult] = self.runs[self.finished].tolist()
         return runs
 
+    def unknown_range(self, eval_fn: str) -> tuple[float, float]:
+        """Between what an unknown score lies: 0 and 1, or anywhere once one was seen outside."""
+        found = self.score_range(eval_fn)
+        return found if found == (0.0, 1.0) else (-math.inf, math.inf)
+
     def score_range(self, eval_fn: str) -> tuple[float, float]:
-        """Between what an unknown score lies: min(0, lowest seen) and max(1, highest seen).
+        """Between what scores lie: min(0, lowest seen) and max(1, highest seen).
 
         With `score_limits`, between those.
         """
@@ -108,13 +115,13 @@ class ScoreTable:
         return float(seen.min(initial=0.0)), float(seen.max(initial=1.0))
 
     def row_scores(self, eval_fn: str, case: Case = "value") -> RowScores:
-        """Return the scores of a case: for the value, of the runs that have ended."""
+        """Return the scores of a case: for the value, of the runs that count."""
         scores, absent = self.scores[eval_fn], self.absent.get(eval_fn)
         is_known = ~np.isnan(scores)
         if case == "value":
-            fill, counted = 0.0, self.finished if absent is None else is_known
+            fill, counted = 0.0, is_known
         else:
-            fill = self.score_range(eval_fn)[case == "best"]
+            fill = self.unknown_range(eval_fn)[case == "best"]
             counted = np.ones_like(is_known) if absent is None else ~absent
         filled = np.where(is_known, scores, fill)
         passed = is_known & (filled >= self.threshold(eval_fn))
@@ -134,7 +141,7 @@ class ScoreTable:
             absent={name: absent[at] for name, absent in self.absent.items()},
             runs=self.runs[at],
             finished=self.finished[at],
-            agent_failed=self.agent_failed[at],
+            given={name: given[at] for name, given in self.given.items()},
             score_limits={name: self.score_range(name) for name in self.scores},
         )
 
@@ -146,19 +153,24 @@ class ScoreTable:
         is_planned = (places >= 0) & (at[1] < self.n)
         if not is_planned.all():
             return self.record(compress(ended, is_planned))
-        failed = np.array([run.error_type in AGENTS_OWN for run in ended], dtype=bool)
         self.runs[at] = np.fromiter(ended, dtype=object, count=len(ended))
-        self.finished[at], self.agent_failed[at] = True, failed
+        self.finished[at] = True
         scores = [run.scores.get(name) for run in ended for name in self.scores]
         columns = np.array(scores, dtype=float).reshape(len(ended), len(self.scores)).T + 0.0
-        for name, given in zip(self.scores, columns, strict=True):
-            missing = np.isnan(given)
+        failed = [place for place, run in enumerate(ended) if run.error_type is not None]
+        for name, counted in zip(self.scores, columns, strict=True):
+            self.given[name][at] = ~np.isnan(counted)
             if name in self.absent:  # a run that failed otherwise could have recorded anything
-                self.absent[name][at] = failed | missing & _column("success", ended, bool)
-                given[failed] = math.nan
+                broken = _column("error_type", ended, object)
+                by_agent = (broken == "agent") | (broken == "timeout")
+                missing = np.isnan(counted) & _column("success", ended, bool)
+                self.absent[name][at] = by_agent | missing
+                counted[by_agent] = math.nan
             else:
-                given[missing & failed] = 0.0
-            self.scores[name][at] = given
+                for place in failed:
+                    score = ended[place].counted_score(name)
+                    counted[place] = math.nan if score is None else score
+            self.scores[name][at] = counted
 
 
 def _column(name: str, runs: Iterable[RunResult], kind: DTypeLike) -> NDArray[Any]:
@@ -241,7 +253,7 @@ def empty_score_table(
         scores={name: np.full(shape, math.nan) for name in names},
         runs=np.full(shape, None),
         finished=np.zeros(shape, bool),
-        agent_failed=np.zeros(shape, bool),
+        given={name: np.zeros(shape, bool) for name in names},
     )
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..escaping import counted, without_rounding_error
-from ..rollouts.failure_text import below_threshold
-from ..run_result import OUTCOMES, OWN_ACCOUNT, UNSCORABLE, Outcome, RunResult
+from ..run_result import OUTCOMES, OWN_ACCOUNT, UNSCORABLE, Outcome, RunResult, passes
 
 if TYPE_CHECKING:
     from ..suite_results import EvalResult, RowResult, SuiteResult
@@ -32,19 +31,19 @@ _EXCEPTION = re.compile(r"(?:^|` raised )(\w+(?:Error|Exception))\b")
 
 @dataclass(frozen=True, slots=True)
 class Low:
-    """A row of which a scored run did not pass."""
+    """A row of which a run that counts did not pass."""
 
     row: RowResult
     mean: float
-    """Of the scores of its scored runs, recorded ones left out."""
+    """Of what its runs count for, recorded scores left out."""
     passed: int
     """Runs that passed."""
     scored: int
-    """Runs with a score, or whose agent failed, which scores 0.0; never 0."""
+    """Runs that count; never 0."""
 
     @property
     def rank(self) -> tuple[float, float, int]:
-        """The lower, the worse: by the scored runs."""
+        """The lower, the worse: by the runs that count."""
         return self.passed / self.scored, self.mean, self.row.row_index
 
     def __str__(self) -> str:
@@ -92,48 +91,68 @@ def run_name(row: RowResult, run: RunResult, *, n: int) -> str:
 
 
 def lowest_rows(suite: SuiteResult) -> list[Low]:
-    """The rows that are not perfect: the fewest passes of scored runs first, then the lowest mean.
+    """The rows that are not perfect: the fewest passes of runs that count, then the lowest mean.
 
-    A run that infrastructure kept from a score says nothing about its row, nor does an eval
-    function that failed. Where no run has a score, no row is lower than another.
+    A run that is left out of the figures says nothing about its row. Where no run has a score, no
+    row is lower than another.
     """
     if not any(run.scores for run in suite.runs):
         return []
-    rows = ((row, [_scores_pass(run, suite) for run in _scored(row)]) for row in suite.rows)
-    names = suite.info.eval_fns
-    low = [
-        Low(row, _mean_score(row, names), sum(passed), len(passed))
-        for row, passed in rows
-        if not all(passed)
-    ]
+    low = []
+    for row in suite.rows:
+        runs = [(run, counted) for run in row.runs if (counted := _counted_scores(run, suite))]
+        passed = [_scores_pass(run, counted, suite) for run, counted in runs]
+        if not all(passed):
+            scores = [score for _, counted in runs for score in counted.values()]
+            low.append(Low(row, sum(scores) / len(scores), sum(passed), len(passed)))
     return sorted(low, key=lambda each: each.rank)
 
 
 def unscored_rows(suite: SuiteResult) -> list[RowResult]:
-    """The rows of which a run lacks a score, if they are not low."""
+    """The rows of which a run is left out of figures, if they are not low."""
     low = {each.row.row_index for each in lowest_rows(suite)}
     return [
-        row for row in suite.rows if row.row_index not in low and any(map(_lacks_score, row.runs))
+        row
+        for row in suite.rows
+        if row.row_index not in low and any(is_left_out(run, suite) for run in row.runs)
     ]
 
 
-def unscored_share(row: RowResult) -> str:
-    """How many runs of a row have no score, of how many."""
-    lacking = sum(map(_lacks_score, row.runs))
+def unscored_share(row: RowResult, suite: SuiteResult) -> str:
+    """How many runs of a row are left out of figures, of how many."""
+    lacking = sum(is_left_out(run, suite) for run in row.runs)
     verb = "has" if lacking == 1 else "have"
     return f"{lacking} of {counted(len(row.runs), 'run')} {verb} no score"
 
 
-def error_kinds(suite: SuiteResult) -> list[tuple[str, int]]:
+def is_left_out(run: RunResult, suite: SuiteResult) -> bool:
+    """Return whether a run that ended does not count for an eval function."""
+    return len(_counted_scores(run, suite)) < len(suite.info.eval_fns)
+
+
+def _counted_scores(run: RunResult, suite: SuiteResult) -> dict[str, float]:
+    """Return what a run counts for, by eval function, as far as it counts."""
+    every = ((name, run.counted_score(name)) for name in suite.info.eval_fns)
+    return {name: score for name, score in every if score is not None}
+
+
+def _scores_pass(run: RunResult, scores: Mapping[str, float], suite: SuiteResult) -> bool:
+    """Whether a run passed, or every score that it counts for does where a judge gave none."""
+    own, usual = suite.info.thresholds, suite.info.pass_threshold
+    if run.error_type != "eval_fn":
+        return run.passed
+    return all(passes(score, own.get(name, usual)) for name, score in scores.items())
+
+
+def error_kinds(runs: Iterable[RunResult]) -> list[tuple[str, int]]:
     """Kinds of errors with their counts, the commonest first: "provider: overloaded", "timeout"."""
-    runs = suite.runs if suite.errors else ()
     counts = Counter(error_kind(run) for run in runs if run.error_type)
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def some_error_kinds(suite: SuiteResult) -> list[str]:
+def some_error_kinds(runs: Iterable[RunResult]) -> list[str]:
     """Kinds with their counts, as people read them; the rare ones together."""
-    kinds = error_kinds(suite)
+    kinds = error_kinds(runs)
     shown = [f"{kind} {count}" for kind, count in kinds[:ERROR_KINDS_SHOWN]]
     others = sum(count for _, count in kinds[ERROR_KINDS_SHOWN:])
     return [*shown, f"others {others}"] if others else shown
@@ -151,28 +170,3 @@ def _exception(message: str | None) -> str | None:
     """The name in "KeyError: 'x'" or "`rewards:judge` raised KeyError: 'x'"."""
     found = _EXCEPTION.search(message or "")
     return found[1] if found else None
-
-
-def _scored(row: RowResult) -> list[RunResult]:
-    return [run for run in row.runs if run.scores or run.error_type in ("agent", "timeout")]
-
-
-def _lacks_score(run: RunResult) -> bool:
-    return not run.scores or run.error_type == "eval_fn"
-
-
-def _scores_pass(run: RunResult, suite: SuiteResult) -> bool:
-    """Whether a run passed, or every score that it has does where an eval function failed."""
-    has_failed = run.error_type == "eval_fn"
-    return not below_threshold(run, suite.info.pass_threshold) if has_failed else run.passed
-
-
-def _mean_score(row: RowResult, eval_fns: Sequence[str]) -> float:
-    """Over every eval function; a run whose agent failed has scored 0.0."""
-    scores = [
-        run.scores[name] if run.scores else 0.0
-        for run in _scored(row)
-        for name in eval_fns
-        if name in run.scores or not run.scores
-    ]
-    return sum(scores) / len(scores) if scores else 0.0

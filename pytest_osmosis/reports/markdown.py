@@ -209,7 +209,7 @@ def _of_rows(result: EvalResult) -> Iterator[str]:
     for suite in result.suites:
         level = "warning" if suite.verdicts else "error"
         rows = [(low.row, str(low)) for low in lowest_rows(suite)]
-        rows += [(row, unscored_share(row)) for row in unscored_rows(suite)]
+        rows += [(row, unscored_share(row, suite)) for row in unscored_rows(suite)]
         for row, found in rows[:ANNOTATIONS]:
             title = f"{row_name(row)}: {found}"
             first = next(run for run in row.runs if not run.passed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,7 @@ def _suite(suite: SuiteResult) -> str:
     rows = ",".join(
         _row(
             row,
+            info.eval_fns,
             columns,
             others.get(row.row_index),
             before.get(row.row_index),
@@ -133,6 +134,7 @@ def _from_here(data: str) -> str:
 
 def _row(
     row: RowResult,
+    eval_fns: Sequence[str],
     columns: list[str],
     other: RowResult | None,
     change: Change | None,
@@ -149,8 +151,12 @@ def _row(
         fields["truth"] = None if data.ground_truth is None else _cut(data.ground_truth, TEXT_LIMIT)
         if columns:
             fields["values"] = [value_text(data.columns.get(name)) for name in columns]
-    runs = ",".join(_run(run) for run in row.runs)
-    before = ",".join(_run(run) for run in other.runs) if other is not None else _before(change)
+    runs = ",".join(_run(run, eval_fns) for run in row.runs)
+    before = (
+        ",".join(_run(run, eval_fns) for run in other.runs)
+        if other is not None
+        else _before(change)
+    )
     baseline = f',"baseline":[{before}]' if before else ""
     return f'{encode(fields)[:-1]},"runs":[{runs}]{baseline}}}'
 
@@ -163,8 +169,11 @@ def _before(change: Change | None) -> str:
     return encode({"answer": change.baseline_answer, "outcome": outcome})
 
 
-def _run(run: RunResult) -> str:
-    return f'{run.to_json()[:-1]},"outcome":"{run.outcome}"}}'
+def _run(run: RunResult, eval_fns: Sequence[str]) -> str:
+    """Return a run with its outcome, and the functions whose missing score counts as 0.0."""
+    zero = [name for name in eval_fns if run.counted_score(name) == 0.0 and name not in run.scores]
+    more = f',"zero":{encode(zero)}' if zero else ""
+    return f'{run.to_json()[:-1]},"outcome":"{run.outcome}"{more}}}'
 
 
 def value_text(value: str | float | bool | None) -> str:

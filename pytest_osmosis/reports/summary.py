@@ -21,19 +21,18 @@ from .highlights import (
     lowest_rows,
     refusal,
     row_name,
-    some_error_kinds,
 )
 from .tables import Candidates, Table, by_columns, candidates, figures
 from .text_table import table, wrapped
 from .view import (
     Against,
     against,
+    errors,
     not_needed,
     outcomes,
     short_rows,
     unusual_answers,
     usages,
-    what_is_missing,
 )
 
 COLUMNS = 80
@@ -208,10 +207,9 @@ def _notes(suite: SuiteResult, width: int, *, counts: bool) -> Iterator[str]:
         yield from _named("lowest rows", lowest, width)
     for each in [*outcomes(suite), *usages(suite)]:
         yield from _wrapped(each, width)
-    if suite.errors:
-        runs = counted(sum(suite.errors.values()), "run")
-        yield from _wrapped(f"{runs} without a score; {what_is_missing(suite)}", width)
-        yield from _wrapped(", ".join(some_error_kinds(suite)), width, "  ")
+    for sentence, kinds in errors(suite):
+        yield from _wrapped(sentence, width)
+        yield from _wrapped(", ".join(kinds), width, "  ")
     for note in _remarks(suite, counts=counts):
         yield from _wrapped(note, width)
 

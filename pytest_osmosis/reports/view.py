@@ -21,8 +21,8 @@ from .formats import Sections, no_sections
 from .highlights import (
     LOWEST_IN_FILES,
     RUNS_IN_FILES,
-    error_kinds,
     figure_text,
+    is_left_out,
     lowest_rows,
     outcome_counts,
     row_name,
@@ -198,7 +198,8 @@ def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
         lowest=[_bad(low.row, str(low), suite, sections) for low in lowest[:LOWEST_IN_FILES]],
         more_low=max(0, len(lowest) - LOWEST_IN_FILES),
         unscored=[
-            _bad(row, unscored_share(row), suite, sections) for row in unscored[:LOWEST_IN_FILES]
+            _bad(row, unscored_share(row, suite), suite, sections)
+            for row in unscored[:LOWEST_IN_FILES]
         ],
         more_unscored=max(0, len(unscored) - LOWEST_IN_FILES),
     )
@@ -226,10 +227,7 @@ def _subject(suite: SuiteResult) -> str:
 def facts(suite: SuiteResult) -> list[str]:
     """What the session used and what is missing, a sentence each."""
     found = [*outcomes(suite), *usages(suite)]
-    if kinds := error_kinds(suite):
-        listed = ", ".join(some_error_kinds(suite))
-        runs = counted(sum(count for _, count in kinds), "run")
-        found.append(f"{runs} without a score: {listed}; {what_is_missing(suite)}")
+    found += [f"{sentence}: {', '.join(kinds)}" for sentence, kinds in errors(suite)]
     if suite.finished < suite.info.total_runs:
         found.append(f"{suite.finished} of {suite.info.total_runs} runs of the evaluation are here")
     return [*found, *unusual_answers(suite), *suite.notes, *short_rows(suite)]
@@ -268,18 +266,37 @@ def outcomes(suite: SuiteResult) -> Iterator[str]:
         )
 
 
-def what_is_missing(suite: SuiteResult) -> str:
-    """Return whether missing scores count in the figures, as a clause."""
-    if any(function.mean is not None for function in suite.functions):
-        return "a missing score counts as 0.0 in every figure"
-    return "no run has a score, so there are no figures"
+def errors(suite: SuiteResult) -> Iterator[tuple[str, list[str]]]:
+    """Yield how runs that have not all their scores count, and the kinds of their errors."""
+    runs = [run for run in suite.runs if run.error_type is not None]
+    if runs and all(function.mean is None for function in suite.functions):
+        sentence = f"{counted(len(runs), 'run')} without a score: there are no figures"
+        yield sentence, some_error_kinds(runs)
+        return
+    left_out = [run for run in runs if is_left_out(run, suite)]
+    failed = [run for run in runs if not is_left_out(run, suite)]
+    if left_out:
+        sentence = f"{counted(len(left_out), 'run')} without a score, left out of every figure"
+        yield sentence, some_error_kinds(left_out)
+    if failed:
+        verb = "counts" if len(failed) == 1 else "count"
+        sentence = f"{counted(len(failed), 'run')} that failed {verb} as 0.0"
+        yield sentence, some_error_kinds(failed)
 
 
 def short_rows(suite: SuiteResult) -> Iterator[str]:
-    """Yield the sentence that says which figures are not of all rows."""
-    if suite.short_rows and suite.info.n > 1:
-        rows = "1 row has" if suite.short_rows == 1 else f"{suite.short_rows} rows have"
-        yield f"{rows} fewer than {suite.info.n} runs: pass@k leaves out rows with fewer than k"
+    """Yield over how many rows figures are that are not over all: a sentence a function."""
+    for function in suite.functions:
+        by_rows: dict[int, list[str]] = {}
+        for figure in function.figures.values():
+            is_shown = figure.metric == "mean" or figure.metric.startswith("pass@")
+            if is_shown and figure.rows is not None and figure.rows < len(suite.rows):
+                by_rows.setdefault(figure.rows, []).append(figure.metric)
+        if by_rows and function.mean is not None and not function.is_recorded:
+            of = counted(len(suite.rows), "row")
+            parts = [f"{' and '.join(names)} over {n} of {of}" for n, names in by_rows.items()]
+            name = f"{function.name}: " if len(suite.functions) > 1 else ""
+            yield f"{name}{', '.join(parts)}: the others have too few runs that count"
 
 
 def usages(suite: SuiteResult) -> Iterator[str]:

@@ -57,9 +57,10 @@ def classify_exception(error: Exception, run: AgentRun) -> Failure:
 def classify_provider_error(error: ProviderError) -> Failure:
     """Return the failure for an error of a model call.
 
-    A request that the endpoint refuses as such is the agent's: it would be refused anywhere.
+    A request that the endpoint refuses as such is the agent's, unless every one is refused alike.
     """
-    whose: ErrorType = "agent" if error.kind == "bad_request" else "provider"
+    is_own = error.kind == "bad_request" and not error.fatal
+    whose: ErrorType = "agent" if is_own else "provider"
     return Failure(whose, str(error), fatal=error.fatal, kind=error.kind)
 
 

@@ -191,6 +191,7 @@ def _not_recorded(before: RunResult) -> RolloutRecord:
         passed=False,
         scores={},
         eval_errors={},
+        judge_errors={},
         error=error,
         error_type="internal",
     )

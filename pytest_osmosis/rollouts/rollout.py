@@ -47,6 +47,7 @@ _NO_ERROR: Mapping[str, Any] = {
     "error_type": None,
     "error_kind": None,
     "eval_errors": _NONE,
+    "judge_errors": _NONE,
 }
 
 
@@ -283,6 +284,7 @@ class Rollout:
             "error_type": error_type,
             "error_kind": kind,
             "eval_errors": errors or _NONE,
+            "judge_errors": scoring.judge_errors or _NONE,
         }
 
     def _frames(self) -> str:

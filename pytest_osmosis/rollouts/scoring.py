@@ -56,8 +56,9 @@ class Scoring:
         """Scores of judges that lay outside of their bounds."""
         self.shown: list[str] = []
         """What the item shows of each eval function that gave no score: frames, or a sentence."""
-        self.kind: str | None = None
-        """Why there is no score, where that says more than the errors: see `run_result`."""
+        self.judge_errors: dict[str, str] = {}
+        """Kind of error per eval function whose judge gave no score."""
+        self._lacks_reward = False
 
     async def score(self, outcome: AgentResult, run: AgentRun) -> None:
         """Call every eval function; one that fails does not keep the others from scoring."""
@@ -123,12 +124,19 @@ class Scoring:
                 cause = (error.__cause__ if isinstance(error, CodeEnded) else error) or error
                 if isinstance(cause, KeyboardInterrupt):
                     _thread.interrupt_main()
-                if self.kind != NO_JUDGE:
-                    self.kind = _judge_error_kind(cause) or self.kind
+                if (kind := _judge_error_kind(cause)) is not None:
+                    self.judge_errors[name] = kind
                 self._no_score(name, f"`{name}` {ended}", shown=user_traceback(cause))
         self.clamped += reasons.clamped
         if reasons:
             self.reasons[name] = [redact(each) for each in dict.fromkeys(reasons)]
+
+    @property
+    def kind(self) -> str | None:
+        """Why there is no score, where that says more than the errors: see `run_result`."""
+        if self._lacks_reward:
+            return NO_REWARD
+        return max(self.judge_errors.values(), default=None, key=lambda kind: kind == NO_JUDGE)
 
     def _no_score(self, name: str, message: str, *, shown: str | None = None) -> None:
         self.errors[name] = message
@@ -136,7 +144,7 @@ class Scoring:
 
     def _take_reward(self, outcome: AgentResult) -> None:
         if outcome.reward is None:
-            self.kind = NO_REWARD
+            self._lacks_reward = True
             self._no_score(
                 REWARD,
                 "the rollout has no reward to score it by: "

@@ -74,7 +74,7 @@ class ProgressCounter:
         with self._lock:
             self.done += 1
             self._passed += run.passed
-            self._scored += run.outcome != "error"
+            self._scored += run.outcome not in ("error", "not run")
             if run.cost_usd is not None:
                 self._cost_usd = (self._cost_usd or 0.0) + run.cost_usd
             if run.cached:
@@ -102,7 +102,7 @@ class ProgressCounter:
         total = max(self._total(), self.done)
         parts = {"done": f"{self.done}/{total}"}
         if self._scored:
-            parts["pass"] = f"pass {100 * self._passed // self.done}%"
+            parts["pass"] = f"pass {100 * self._passed // self._scored}%"
         if errors := self.done - self._scored:
             parts["errors"] = counted(errors, "error")
         parts["flight"] = f"{self._in_flight(total - self.done)} in flight"

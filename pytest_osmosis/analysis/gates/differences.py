@@ -8,6 +8,7 @@ estimates the difference itself decides. The baseline's unknown runs count again
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,9 @@ def against(
         mean(best),
         both.current.unknown(name) + both.baseline.unknown(name),
     )
+    if metric.definition.unit_scores and not _are_bounded(both, name):
+        found = replace(found, worst=-math.inf, best=math.inf)
+        return decide(gate, found, Intervals(confidence=confidence), rows=len(both))
     if confidence == POINT_ESTIMATES:
         return decide(gate, found, Intervals(confidence=confidence), rows=len(both))
     span = span_of(metric, both)
@@ -67,6 +71,12 @@ def against(
         return result
     result = replace(result, outcome=_unless_shown(gate, found, (low, high)), more_rows=None)
     return _with_words(gate, result, both, span)
+
+
+def _are_bounded(both: Matched, name: str) -> bool:
+    """Return whether the runs that are left out have known bounds, on both sides."""
+    sides = (both.current, both.baseline)
+    return not any(each.unknown(name) and math.isinf(each.unknown_range(name)[1]) for each in sides)
 
 
 def _unless_shown(

@@ -118,10 +118,14 @@ export function spent(run) {
   return run.cost_usd ?? (run.tokens === 0 && !run.llm_calls ? 0 : null);
 }
 
-/** The mean score of a line; a missing one counts as 0, as everywhere, unless it is recorded. */
+/** The mean score of a line, over its runs that count. */
 export function meanScore(suite, item, name) {
-  const isCounted = !(name in suite.thresholds) && item.counted.some((run) => name in run.scores);
-  return average(item.counted, (run) => run.scores[name] ?? (isCounted ? 0 : null));
+  return average(item.counted, (run) => countedScore(run, name));
+}
+
+/** What a run counts for in an eval function's figures; null where it is left out. */
+function countedScore(run, name) {
+  return run.scores[name] ?? (run.zero?.includes(name) ? 0 : null);
 }
 
 export function keyOf(sort, suite) {
@@ -135,7 +139,8 @@ export function keyOf(sort, suite) {
 }
 
 function passedShare(item) {
-  return average(item.counted, (run) => (run.passed ? 1 : 0));
+  const isLeftOut = (run) => ["error", "not run"].includes(run.outcome) && !run.zero;
+  return average(item.counted, (run) => (run.passed ? 1 : isLeftOut(run) ? null : 0));
 }
 
 /** The mean of all scores of a line, from 0 to 1: rows that pass alike are ordered by it. */
@@ -153,7 +158,7 @@ export function comparedBy(suite, wish) {
 export function meanBefore(suite, row, name) {
   if (row.before && name in row.before) return row.before[name];
   const runs = (row.baseline ?? []).filter((run) => Object.keys(run.scores).length || run.error_type);
-  if (runs.length) return average(runs, (run) => run.scores[name] ?? 0);
+  if (runs.length) return average(runs, (run) => countedScore(run, name));
   return suite.paired ? meanScore(suite, { counted: row.runs }, name) : null;
 }
 

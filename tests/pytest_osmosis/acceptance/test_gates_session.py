@@ -96,10 +96,10 @@ class TestRuns:
 
     def test_what_has_an_error_keeps_it(self, project: Project) -> None:
         project.rows("raise", "give up", "a")
-        session = gated(project, "mean >= 0.3", "errors == 2", "scored <= 0.34")
+        session = gated(project, "mean >= 0.3", "errors == 2", "scored == 1")
         assert session.outcomes["raised"] == 2
         assert "LookupError: no such drawer" in session.out
-        # The agent is to blame: nothing is unknown, what it broke has no score and counts as 0.0.
+        # The agent is to blame: nothing is unknown, what it broke counts as 0.0.
         assert session.ret == 0
 
     def test_a_failing_test_beside_the_evaluation_still_fails_the_session(
@@ -149,7 +149,7 @@ class TestAsTests:
         if not workers:  # one is below, one has an error
             assert any(line.startswith("data.jsonl ..--") for line in session.lines)
         assert [child.tag for child in shown[PASSES]] == ["properties"]
-        assert shown[FAILS].find("failure").attrib["message"].startswith("failed: mean is 0.5")
+        assert shown[FAILS].find("failure").attrib["message"].startswith("failed: mean is 0.6667")
         assert shown[BETWEEN].find("failure").attrib["message"].startswith("inconclusive: ")
         assert "1 gate inconclusive" in session.out
         assert "1 gate passed" in session.out
@@ -159,7 +159,7 @@ class TestAsTests:
             line.partition(" - ")[0] for line in session.lines
         }
         if pytest.version_tuple >= (9,):  # older ones leave the reason out of this line
-            assert f"FAILED gates::{FAILS} - failed: mean is 0.5" in session.out
+            assert f"FAILED gates::{FAILS} - failed: mean is 0.6667" in session.out
         [told] = [gate for gate in session.report["gates"] if gate["gate"] == BETWEEN]
         assert (told["outcome"], told["rows"], told["unknown"]) == ("inconclusive", 4, 1)
         summary = session.section("osmosis summary")

@@ -190,11 +190,13 @@ def test_each_run_becomes_what_happened_to_it(fated: Project) -> None:
         assert in_order(section, wanted), f"{wanted} are not in:\n{section}"
 
     figures = session.report["summary"]["eval_fns"]["rewards:judge"]
-    assert (figures["mean"], figures["scored"], figures["missing"]) == (0.15, 2, 8)
-    said = "8 runs without a score; a missing score counts as 0.0 in every figure"
-    assert session.lines[session.lines.index(said) + 1 :][:2] == [
-        "  eval_fn 3, eval_fn KeyError 1, provider overloaded 1, raised 1, raised",
-        "  LookupError 1, others 1",
+    assert (figures["mean"], figures["scored"], figures["missing"]) == (1.5 / 9, 9, 1)
+    said = "1 run without a score, left out of every figure"
+    assert session.lines[session.lines.index(said) + 1 :][:4] == [
+        "  provider overloaded 1",
+        "7 runs that failed count as 0.0",
+        "  eval_fn 3, eval_fn KeyError 1, raised 1, raised LookupError 1, raised",
+        "  bad_request 1",
     ]
 
     written = [(fated.path / name).read_text() for name in ("out.json", "out.xml")]

@@ -5,11 +5,15 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_osmosis.analysis.aggregate import aggregate
+from pytest_osmosis.analysis.breakdown import breakdown_of
 from pytest_osmosis.analysis.comparison import compare
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import GateError, parse_gate
@@ -22,6 +26,7 @@ from pytest_osmosis.reports.json_reader import result_of as result_of_json
 from pytest_osmosis.reports.json_writer import document_of
 from pytest_osmosis.reports.markdown import render as render_markdown
 from pytest_osmosis.reports.summary import summary
+from pytest_osmosis.run_result import SKIPPED, RunResult
 from pytest_osmosis.suite_results import SuiteResult, Usage
 from tests.support.made_results import EXACT, info, result_of, suite_of
 
@@ -91,11 +96,52 @@ def test_runs_that_were_never_started_are_left_out_of_every_figure():
     assert (function.scored, function.missing) == (4, 0)
 
 
-def test_a_run_that_ended_without_a_score_counts_as_zero_and_is_counted():
-    [function] = suite_of(SUITES["errors and runs not started"]).functions
-    assert (function.mean, function["pass@1"]) == pytest.approx((1 / 2, 5 / 12))
-    assert function["min"] == 0.0
+def test_a_run_that_the_endpoint_failed_is_left_out_of_every_figure():
+    suite = suite_of(SUITES["errors and runs not started"])
+    [function] = suite.functions
+    assert (function.mean, function["pass@1"]) == pytest.approx((7 / 8, 3 / 4))
+    assert (function["min"], function["pass@3"]) == (0.5, None)
     assert (function.scored, function.missing) == (3, 2)
+    notes = summary(result_of(suite))
+    assert "2 runs without a score, left out of every figure" in notes
+    assert "pass@3 over 0 of 2 rows: the others have too few runs that count" in notes
+
+
+def test_one_error_and_one_wrong_answer_of_four_rows_are_a_mean_of_three():
+    suite = suite_of([[1.0], [1.0], [0.0], ["500"]])
+    [function] = suite.functions
+    assert (function.mean, function.scored, function.missing) == (pytest.approx(2 / 3), 3, 1)
+    assert summary(result_of(suite))[1].split()[-1] == "3/4"
+
+
+JUDGED = {"error_type": "eval_fn", "error_kind": "judge_failed", "judge_errors": {"g": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "counts"),
+    [
+        ({"error_type": "provider", "error_kind": "overloaded"}, {}),
+        ({"error_type": "provider", "error_kind": "auth"}, {}),
+        ({"error_type": "worker_lost"}, {}),
+        ({"error_type": "internal"}, {}),
+        ({"error_type": "agent"}, {"f": 0.0, "g": 0.0}),
+        ({"error_type": "agent", "error_kind": "bad_request"}, {"f": 0.0, "g": 0.0}),
+        ({"error_type": "timeout"}, {"f": 0.0, "g": 0.0}),
+        ({"error_type": "eval_fn", "scores": {"g": 0.5}}, {"f": 0.0, "g": 0.5}),
+        ({"error_type": "eval_fn", "error_kind": SKIPPED}, {}),
+        ({**JUDGED}, {"f": 0.0}),
+        ({**JUDGED, "judge_errors": {}}, {}),  # as earlier versions wrote it
+        ({**JUDGED, "scores": {"f": 1.0}}, {"f": 1.0}),
+    ],
+)  # fmt: skip
+def test_whose_fault_it_is_decides_what_a_run_counts_for(fields, counts):
+    told = info(n=2, eval_fns=("f", "g"))
+    usual = RunResult("data.jsonl", 0, 0, success=True, passed=True, scores={"f": 1.0, "g": 1.0})
+    run = replace(usual, **{"run_index": 1, "passed": False, "scores": {}, **fields})
+    functions = aggregate(told, [usual, run], selected=2).functions
+    found = {each.name: each.mean * 2.0 - 1.0 for each in functions if each.scored == 2}
+    assert found == counts
+    assert [each.missing for each in functions] == [int(name not in counts) for name in "fg"]
 
 
 def test_a_gate_counts_the_scores_that_the_summary_counts():
@@ -103,8 +149,8 @@ def test_a_gate_counts_the_scores_that_the_summary_counts():
     suite = aggregate(info(n=4), [RUNS[0], broken, *RUNS[2:]], selected=4)
     [function] = suite.functions
     table = score_table_of(suite)
-    assert (function.scored, function.missing) == (2, 2)
-    assert evaluate(parse_gate("scored >= 0"), table).figure == 2 / 4
+    assert (function.scored, function.missing) == (3, 1)
+    assert evaluate(parse_gate("scored >= 0"), table).figure == 3 / 4
     assert evaluate(parse_gate(f"errors[{EXACT}] >= 0"), table).figure == 2
 
 
@@ -155,7 +201,7 @@ def test_where_no_run_has_a_score_there_are_no_figures():
     assert fields["mean"] is fields["pass_at_3"] is None
     assert fields["intervals"] == {}
     header, cells, *notes = summary(result_of(suite))
-    assert "6 runs without a score; no run has a score, so there are no figures" in notes
+    assert "6 runs without a score: there are no figures" in notes
     assert header.split()[-1] == "scored"
     assert cells.split() == [EXACT, *"-----", "0/6"]
     page = re.sub(r"(?s)<script.*?</script>", "", render_html(result_of(suite)))
@@ -173,17 +219,16 @@ def test_a_gate_on_more_runs_than_any_row_has_says_that_there_is_no_figure():
     assert found.sentence().startswith("unknown: no row has 3 runs with a score; repeat 4 runs")
 
 
-def test_agents_that_failed_fail_a_gate_but_are_no_figure():
+def test_agents_that_failed_count_as_zero_also_where_every_one_did():
     made = suite_of([[0.0, 0.0]])
     runs = [
         replace(run, success=False, scores={}, error="KeyError: 'x'", error_type="agent")
         for run in made.rows[0].runs
     ]
     suite = aggregate(made.info, runs, selected=2)
-    assert suite.functions[0].mean is None
+    assert suite.functions[0].mean == 0.0
     found = evaluate(parse_gate("mean >= 0.5"), score_table_of(suite))
-    assert (found.outcome, found.figure) == ("failed", None)
-    assert found.sentence() == "no run has a score, which counts as 0"
+    assert (found.outcome, found.figure) == ("failed", 0.0)
 
 
 def recorded(rows: list[list[float | None]], **thresholds: float) -> SuiteResult:
@@ -290,3 +335,52 @@ def test_a_narrow_summary_leaves_out_the_middle_k_of_every_metric_that_takes_one
     assert ks(200) == {"pass@": [1, 3, 5, 10, 12], "pass^": [1, 3, 5, 10, 12]}
     assert ks(100) == {"pass@": [1, 3, 5, 12], "pass^": [1, 3, 12]}
     assert ks(80) == {"pass@": [1, 12], "pass^": [1, 12]}
+
+
+_RUNS = st.one_of(st.none(), st.sampled_from([0.0, 0.25, 1.0]), st.just("overloaded"))
+
+
+@given(st.lists(st.lists(_RUNS, min_size=3, max_size=3), min_size=1, max_size=6), st.data())
+def test_figures_beside_runs_that_the_endpoint_failed_are_those_without_these_runs(rows, data):
+    """Of summaries, gates, comparisons, columns and reports that are read back."""
+    without = [[None if each == "overloaded" else each for each in row] for row in rows]
+    failed, clean = (
+        aggregate(made.info, made.runs, selected=3 * len(rows), confidence=0.9)
+        for made in (suite_of(rows), suite_of(without))
+    )
+    other = suite_of([[data.draw(st.sampled_from([0.0, 1.0])) for _ in row] for row in rows])
+    assert _figures(failed) == _figures(clean)
+    scores, fewer = score_table_of(failed), score_table_of(clean)
+    for metric in summary_metrics(3):
+        if metric.definition.in_gates and metric.definition.eval_fn == "one":
+            gate = parse_gate(f"{metric.label} >= 0.5")
+            assert evaluate(gate, scores).figure == evaluate(gate, fewer).figure
+    there = score_table_of(other)
+    assert compare(scores, there).comparisons == _ended(compare(fewer, there).comparisons, failed)
+    read = result_of_json(checked(document_of(result_of(failed)))).suites[0]
+    assert [each.value for each in read.functions[0].figures.values()] == [
+        each.value for each in failed.functions[0].figures.values()
+    ]
+    places = {"even": range(0, len(rows), 2), "odd": range(1, len(rows), 2)}
+    for one, two in zip(*(breakdown_of(each, "c", places).values for each in (failed, clean)),
+                        strict=True):  # fmt: skip
+        assert _figures(one) == _figures(two)
+
+
+def _figures(told: Any) -> Any:
+    return [(each.figures, each.scored) for each in told.functions]
+
+
+def _ended(comparisons: Any, failed: SuiteResult) -> Any:
+    """The comparisons, with how many runs of each row ended without a score."""
+    lost = {row.row_index: sum(run.error is not None for run in row.runs) for row in failed.rows}
+    return tuple(
+        replace(
+            each,
+            changes=tuple(
+                replace(one, current=replace(one.current, unknown=lost[one.row_index]))
+                for one in each.changes
+            ),
+        )
+        for each in comparisons
+    )

@@ -81,7 +81,7 @@ def test_runs_without_a_score_are_those_that_the_summary_counts():
     table = empty_table(1, 4)
     table.record([run_of(0, 0, {"f": 1.0}), run_of(0, 1, {}), run_of(0, 2, {}, error_type="agent")])
     report = compare(table, tally_of([[1.0] * 4]))
-    assert report.notes == ("2 runs here without a score for f: counted as 0.0",)
+    assert report.notes == ("1 run here without a score for f left out",)
 
 
 def test_what_differs_is_told():
@@ -93,7 +93,7 @@ def test_what_differs_is_told():
         "the pass threshold is 0.5, in the baseline 1: both are held to 0.5",
         "6 rows are changed since the baseline and not compared: "
         "row-1, row-2, row-3, row-4, row-5, …",
-        "1 run here without a score for f: counted as 0.0",
+        "1 run here without a score for f left out",
     )
     assert [one.metric for one in report.comparisons[0].differences] == [
         "mean", "pass@1", "pass@2", "pass^1", "pass^2"
@@ -193,7 +193,7 @@ def test_a_run_without_a_score_is_no_part_of_a_rows_change():
     found = changes_of([[None] * 4, [0.0, 0.0, 0.0, None]], [[1.0] * 4] * 2)
     [change] = found.changes
     assert (change.name, change.p) == ("row-1", pytest.approx(1 / 35))
-    assert (change.verdict, change.figures) == ("regressed", "4/4 → 0/4, p 0.029")
+    assert (change.verdict, change.figures) == ("regressed", "4/4 → 0/3, p 0.029")
 
 
 def test_huge_scores_are_compared_too():

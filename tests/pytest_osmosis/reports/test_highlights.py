@@ -49,10 +49,17 @@ def ended(row: int, **told: object) -> RunResult:
     return RunResult("data.jsonl", row, 0, **told)  # type: ignore[arg-type]
 
 
-def test_no_row_is_lowest_for_an_eval_function_that_failed():
+def test_no_row_is_lowest_for_a_judge_that_failed_but_for_a_function_that_did():
     suite = suite_of([[1.0], [1.0], [0.0]], eval_fns=(EXACT, "ev:s"))
     broken = [
-        ended(row, scores={EXACT: score}, error="`ev:s` returned a str", error_type="eval_fn")
+        ended(
+            row,
+            scores={EXACT: score},
+            error="503",
+            error_type="eval_fn",
+            error_kind="judge_failed",
+            judge_errors={"ev:s": "judge_failed"},
+        )
         for row, score in enumerate((1.0, 1.0, 0.0))
     ]
     broken = aggregate(suite.info, broken, selected=3)
@@ -60,6 +67,9 @@ def test_no_row_is_lowest_for_an_eval_function_that_failed():
         ("row-2", "0 of 1 run passed")
     ]
     assert "<code>row-0</code> 1 of 1 run has no score" in render(result_of(broken))
+    raised = [replace(run, judge_errors={}, error_kind=None) for run in broken.runs]
+    failed = lowest_rows(aggregate(suite.info, raised, selected=3))
+    assert [row_name(low.row) for low in failed] == ["row-2", "row-0", "row-1"]
 
 
 def test_no_row_is_lowest_where_no_run_has_a_score():
@@ -67,7 +77,7 @@ def test_no_row_is_lowest_where_no_run_has_a_score():
     runs = [ended(row, error="ValueError: no", error_type="agent") for row in (0, 1)]
     broken = aggregate(suite.info, runs, selected=2)
     assert lowest_rows(broken) == []
-    assert [row_name(row) for row in unscored_rows(broken)] == ["row-0", "row-1"]
+    assert unscored_rows(broken) == []  # they count as 0.0
     partly = aggregate(suite.info, [runs[0], suite.rows[1].runs[0]], selected=2)
     assert [row_name(low.row) for low in lowest_rows(partly)] == ["row-0"]
 
@@ -85,8 +95,7 @@ def test_errors_have_kinds_and_the_rare_ones_are_summed_up():
         RunResult("s", row, 0, error=f"{kind}: boom", error_type="agent")
         for row, kind in enumerate([kinds[0], *kinds])
     ]
-    suite = suite_of([[1.0]] * 8)
-    told = some_error_kinds(aggregate(replace(suite.info, name="s"), runs, selected=8))
+    told = some_error_kinds(runs)
     assert told[0] == "raised KindAError 2"
     assert told[-1] == "others 2"
     assert len(told) == 6

@@ -54,7 +54,7 @@ def test_without_gates_the_runs_are_the_headline():
     )
     failed = markdown.render(result_of(suite_of([[1.0], [0.0], ["503"], [None]])))
     assert "## ❌ Evaluation: 1 of 3 runs passed, 1 not run\n" in failed
-    assert "1 run without a score: provider overloaded 1" in failed
+    assert "1 run without a score, left out of every figure: provider overloaded 1" in failed
 
 
 def test_a_host_stands_beside_the_model_where_there_is_one():

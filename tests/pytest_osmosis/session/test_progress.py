@@ -55,7 +55,7 @@ def test_errors_are_counted_where_there_are_any():
     tally = ProgressCounter(lambda: 3, lambda left: left)
     tally.ended(replace(RUN, passed=False, error_type="provider", tokens=None, cost_usd=None))
     tally.ended(replace(RUN, tokens=None, cost_usd=None))
-    assert tally.line().startswith("2/3  pass 50%  1 error  1 in flight")
+    assert tally.line().startswith("2/3  pass 100%  1 error  1 in flight")
 
 
 def test_runs_of_an_earlier_session_count_but_set_no_pace():

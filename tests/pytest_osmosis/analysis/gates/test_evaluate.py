@@ -14,7 +14,9 @@ import pytest
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import GateError, parse_gate, resolved
 from pytest_osmosis.analysis.gates.result import exit_status, holds, outcome_between
+from pytest_osmosis.analysis.metrics import row_values
 from pytest_osmosis.analysis.score_table import ScoreTable
+from pytest_osmosis.analysis.statistics.estimators import mean
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
 from pytest_osmosis.verdicts import POINT_ESTIMATES
 from tests.support.score_tables import LOST, UNKNOWN, table_of
@@ -222,7 +224,7 @@ def test_the_verdict_table_around_every_threshold(operator, known, unknown):
         for metric in ("mean", "pass@1", "pass^1"):
             verdict = evaluate(gate_of(metric, operator, float(threshold)), tally)
             assert verdict.outcome == expected
-            assert verdict.figure == known / 5
+            assert verdict.figure == known / (5 - unknown)
             assert (verdict.low, verdict.high) == (known / 5, (known + unknown) / 5)
             assert verdict.unknown == unknown
 
@@ -239,12 +241,12 @@ def test_the_exit_status_is_1_before_8_before_0(outcomes, status):
 @pytest.mark.parametrize(
     ("metric", "figure", "low", "high"),
     [
-        ("mean", 2.5 / 8, -0.5 / 8, 5.5 / 8),
-        ("min", -1.0, -1.0, -1.0),
-        ("pass@1", 1.5 / 4, 1.5 / 4, 3 / 4),
-        ("pass@2", 2 / 3, 2 / 4, 3 / 4),
-        ("pass^2", 1 / 3, 1 / 4, 3 / 4),
-        ("rows@0", 2, 1, 2),
+        ("mean", 1.75 / 3, -math.inf, math.inf),
+        ("min", -1.0, -math.inf, -1.0),
+        ("pass@1", 2 / 3, 1.5 / 4, 3 / 4),
+        ("pass@2", 1 / 2, 2 / 4, 3 / 4),
+        ("pass^2", 1 / 2, 1 / 4, 3 / 4),
+        ("rows@0", 1, 1, 2),
         ("errors", 2, 2, 3),
         ("errors[score]", 2, 2, 3),
         ("scored", 5 / 7, 5 / 8, 6 / 8),
@@ -264,9 +266,22 @@ def test_the_p95_duration_is_the_nearest_rank():
     assert evaluate(parse_gate("p95_duration_s <= 95"), tally).figure == 95.0
 
 
-def test_unknown_runs_lie_between_the_scores_seen_when_those_leave_the_unit_interval():
-    verdict = evaluate(parse_gate("mean >= 0"), tally_of([[-2.0], [4.0], [UNKNOWN], [1.0]]))
-    assert (verdict.figure, verdict.low, verdict.high) == (0.75, 0.25, 1.75)
+def test_what_is_left_out_decides_nothing_where_scores_have_no_known_bounds():
+    rows = [[-2.0], [4.0], [UNKNOWN], [1.0]]
+    for text in ("mean >= 0", "mean >= -9", "mean < 99", "mean == 1", "min <= 5", "min >= -2"):
+        for confidence in (None, 0.9):
+            found = evaluate(parse_gate(text), tally_of(rows), confidence=confidence)
+            assert found.outcome == ("passed" if text == "min <= 5" else "inconclusive"), text
+    assert found.figure == -2.0
+    found = evaluate(parse_gate("mean >= 0"), tally_of(rows))
+    assert found.sentence().startswith("1 (no known bounds, 1 run unknown); repeat 1 run")
+    assert outcome("min >= -1", tally_of(rows)) == "failed"
+    assert outcome("mean >= 0", tally_of([row for row in rows if row != [UNKNOWN]])) == "passed"
+    for confidence in (None, POINT_ESTIMATES, 0.9):
+        given = {"baseline": tally_of([[0.0]] * 4), "confidence": confidence}
+        assert outcome("mean - baseline >= 0", tally_of(rows), **given) == "inconclusive"
+        if confidence != 0.9:
+            assert outcome("pass@1 - baseline >= 0", tally_of(rows), **given) == "passed"
 
 
 def test_figures_that_differ_by_rounding_only_are_equal():
@@ -351,7 +366,9 @@ def test_a_confidence_moves_each_bound_to_the_limit_of_its_interval(metric):
     low = evaluate(gate, tally_of(worst), confidence=0.9)
     high = evaluate(gate, tally_of(best), confidence=0.9)
     assert (found.low, found.high) == (low.low, high.high)
-    assert found.interval == low.interval
+    known = [[score for score in row if score is not UNKNOWN] for row in rows]
+    values = row_values(resolved(gate, eval_fns=["f:score"], n=4).metric, tally_of(rows))
+    assert found.figure == mean(values) and len(values) == sum(map(bool, known))
     assert low.low == low.interval.low
 
 
@@ -410,7 +427,7 @@ def test_no_number_of_rows_settles_huge_scores_whose_interval_is_as_wide_as_floa
 
 def test_it_says_how_many_runs_to_repeat():
     verdict = evaluate(parse_gate("mean >= 0.9"), tally_of([[1.0]] * 18 + [[UNKNOWN], [LOST]]))
-    assert verdict.sentence() == ("0.9474 (0.9 .. 1, 2 runs unknown)")
+    assert verdict.sentence() == ("1 (0.9 .. 1, 2 runs unknown)")
     verdict = evaluate(parse_gate("mean > 0.9"), tally_of([[1.0]] * 18 + [[UNKNOWN], [LOST]]))
     assert verdict.sentence().endswith("; repeat 2 runs to settle it")
     verdict = evaluate(parse_gate("cost_usd <= 1"), tally_of([[1.0], [UNKNOWN]]))
@@ -443,8 +460,8 @@ def test_a_gate_on_each_row_is_open_while_a_row_can_fall_below_or_reach_it():
     assert (open_row.outcome, open_row.low, open_row.high) == pytest.approx(
         ("inconclusive", 1 / 3, 2 / 3)
     )
-    assert open_row.figure == pytest.approx(1 / 3)
-    assert "1 of 2 rows below: row-1 1/3" in open_row.sentence()
+    assert open_row.figure == pytest.approx(1 / 2)
+    assert "1 of 2 rows below: row-1 1/2" in open_row.sentence()
     for lost in (LOST, UNKNOWN):  # no result of one row can mend another
         assert outcome("each row >= 2/3", tally_of([[0.0, 0.0, lost], [1.0, 1.0, 1.0]])) == "failed"
     assert outcome("each row >= 2/3", tally_of([[1.0, 1.0, LOST]])) == "passed"
@@ -458,7 +475,7 @@ def test_a_baseline_gate_is_held_at_the_difference_of_opposite_bounds():
     there = tally_of([[1.0], [0.0], [0.0], [UNKNOWN]])
     point = {"baseline": there, "confidence": POINT_ESTIMATES}
     verdict = evaluate(parse_gate("mean - baseline >= 0"), here, **point)
-    assert (verdict.figure, verdict.low, verdict.high) == (0.25, 0.0, 0.5)
+    assert (verdict.figure, verdict.low, verdict.high) == (0.5, 0.0, 0.5)
     assert verdict.outcome == "passed"
     assert verdict.unknown == 2
     assert outcome("mean - baseline > 0", here, **point) == "inconclusive"
