@@ -31,7 +31,7 @@ def key_of(model: ModelSpec) -> Secret | None:
 
     Raises ConfigurationError when the key cannot be one, or when its variable has to be set.
     """
-    if model.persona is not None or not model.needs_key:
+    if model.persona is not None or not (model.needs_key and model.is_asked):
         return None
     try:
         if model.api_key is not None:
@@ -111,7 +111,7 @@ def resolved(session: SessionSpec) -> SessionSpec:
     def with_key(spec: EvalSpec) -> EvalSpec:
         model = spec.model
         if id(model) not in found:
-            found[id(model)] = replace(model, api_key=key_of(model)) if model.model else model
+            found[id(model)] = _with_key(model) if model.model else model
         return replace(spec, model=found[id(model)])
 
     return replace(
@@ -119,6 +119,14 @@ def resolved(session: SessionSpec) -> SessionSpec:
         evals=tuple(with_key(spec) for spec in session.evals),
         defaults=None if session.defaults is None else with_key(session.defaults),
     )
+
+
+def _with_key(model: ModelSpec) -> ModelSpec:
+    """Return the model with its key; as it was where that is wrong: no agent may ask the model."""
+    try:
+        return replace(model, api_key=key_of(model))
+    except ConfigurationError:
+        return model
 
 
 def key_variables(session: SessionSpec) -> tuple[Secret, ...]:

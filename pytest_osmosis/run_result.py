@@ -58,10 +58,14 @@ NO_JUDGEMENT = frozenset({NO_JUDGE, JUDGE_FAILED})
 """Kinds of errors of runs that lack nothing but what a judge would have said."""
 WRONG_TOOLS = "wrong_tools"
 """The kind of error of a run whose agent gives tools that no model can be sent."""
-AT_FIRST = frozenset({NO_REWARD, WRONG_TOOLS})
+WRONG_RETURN = "wrong_return"
+"""The kind of error of a run whose agent returns a value of a type that is no answer."""
+AT_FIRST = frozenset({NO_REWARD, WRONG_TOOLS, WRONG_RETURN})
 """Kinds of errors that end a session unless a run has a score by then."""
 UNSCORABLE = frozenset({NO_JUDGE, *AT_FIRST})
 
+OWN_MODEL = "its own model"
+"""What stands for the model of a suite whose agent asks one of its own."""
 EMBEDDED_ENDPOINT = "embedded endpoint"
 """The endpoint of a suite whose model is the one for trying things out: no host."""
 

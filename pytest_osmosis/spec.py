@@ -55,14 +55,28 @@ class ModelSpec:
     """The folder, as given, whose recorded answers stand in for the model's."""
     needs_key: bool = True
     """Whether requests are sent."""
+    is_asked: bool = True
+    """Whether the evaluation asks it: else the agent does, which is given its name alone."""
 
     @property
     def persona(self) -> str | None:
         """The embedded endpoint's persona, or None for any other model."""
         head, _, persona = self.model.partition("/")
-        if head != EMBEDDED or self.base_url is not None:
+        if head != EMBEDDED or self.base_url is not None or not self.is_asked:
             return None
         return persona or "default"
+
+    def for_agent(self, *, takes_name: bool, is_asked: bool) -> ModelSpec:
+        """Return what of it an agent is evaluated with: all, its name alone, or nothing."""
+        if is_asked:
+            return self
+        return ModelSpec(
+            model=self.model if takes_name else "",
+            is_baseline=self.is_baseline,
+            price_per_mtok=self.price_per_mtok,
+            replay=self.replay,
+            is_asked=False,
+        )
 
     @property
     def option(self) -> str:

@@ -5,6 +5,7 @@ Knows nothing of how it is run; `osmosis_ai.agents.runner` does that.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
@@ -80,23 +81,26 @@ AgentFunction = Callable[["RolloutContext"], Awaitable["RolloutResult"]]
 class FunctionAgent(RolloutAgentLoop):
     """The agent loop that calls an async function for each rollout."""
 
+    name = "agent"
     run: Any = None
-    """The function itself."""
+    """The function itself; of a class, the call of an instance that is made for the rollout."""
 
     def __init__(self, function: AgentFunction) -> None:
         """Raise TypeError for a function that cannot be called with the context alone."""
-        if problem := wrong_parameters(function):
-            raise TypeError(problem)
+        self.name = str(getattr(function, "__name__", "agent"))
         self.run = function
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """The function's own name."""
-        return str(getattr(self.run, "__name__", "agent"))
+        if inspect.isclass(function):
+            self.run = functools.partial(_call_new, function)
+        elif problem := wrong_parameters(function):
+            raise TypeError(problem)
 
     def get_tools(self, request: RolloutRequest) -> list[Any]:
         """Return no tools: the function names them where it asks the model."""
         return []
+
+
+def _call_new(cls: type, ctx: RolloutContext) -> Any:
+    return cls()(ctx)
 
 
 def is_agent_function(agent: object) -> TypeGuard[AgentFunction]:

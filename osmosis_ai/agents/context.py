@@ -95,6 +95,10 @@ class RolloutContext:
         """What the user says that tokens of these calls cost."""
         self.recorded: Any = None
         """The calls of such clients (`osmosis_ai.recording`); None before the first."""
+        self.bridged: Callable[[], list[dict[str, Any]]] | None = None
+        """Returns what was said at `chat_completions_url`, where the rollout has one."""
+        self.model_name = ""
+        """The name of the evaluated model; empty where there is none."""
         self._process = os.getpid()
         self._started = time.monotonic()
         self._tool_latency_ms = 0.0
@@ -180,6 +184,13 @@ class RolloutContext:
         """Count one tool call into the rollout's metrics."""
         self._num_tool_calls += 1
         self._tool_latency_ms += latency_ms
+
+    def conversation(self) -> list[dict[str, Any]]:
+        """Return what was said in calls that did not go through `chat`, as far as it is known."""
+        if self.bridged is not None:
+            return self.bridged()
+        found: list[dict[str, Any]] = [] if self.recorded is None else self.recorded.conversation()
+        return found
 
     def metrics(self) -> RolloutMetrics:
         """Return latencies, calls and tokens of the rollout so far."""

@@ -1,7 +1,8 @@
-"""Plain callables as agents: functions, methods, partials, objects with `__call__`.
+"""Plain callables as agents: functions, methods, partials, objects with `__call__`, their classes.
 
 `input_kind` reads from a signature what a callable is given; `CallableAgent` calls it once a
-rollout and makes a conversation of what it returns. A synchronous one is called in a thread.
+rollout and makes a conversation of what it returns. A synchronous one is called in a thread, and
+a class is made anew for each rollout.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ import contextlib
 import copy
 import functools
 import inspect
-import json
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..messages import last_assistant_text, text_of
 from .base import RolloutAgentLoop
-from .errors import OsmosisValidationError
 from .results import RolloutResult
+from .returned import json_text, messages_of
 
 if TYPE_CHECKING:
     from .context import RolloutContext
@@ -29,20 +30,21 @@ _TAKEN = (
     "an agent takes one required parameter: the question as text, `messages` (a list), "
     "`row` (a dict), or `ctx` (with `async def`)"
 )
-_RETURNED = (
-    "expected text, a message (a dict with 'role'), a list of messages, a RolloutResult, "
-    "or another value that JSON has"
-)
+OURS = ("model", "base_url", "api_key")
+"""Names of the parameters that are given the evaluated model."""
 _LIST_NAMES = {"list", "List", "Sequence", "MutableSequence"}
 _MAPPING_NAMES = {"dict", "Dict", "Mapping", "MutableMapping"}
 _ONLY_IN_EVALUATIONS = ("row_index", "run_index", "execution_mode")
 
 
 def is_async_callable(function: Any) -> bool:
-    """Return whether a call of it only makes a coroutine."""
+    """Return whether a call of it, or of a class's instances, only makes a coroutine."""
     while isinstance(function, functools.partial):
         function = function.func
-    called = function if inspect.isroutine(function) else type(function).__call__
+    if inspect.isclass(function):
+        called = function.__call__
+    else:
+        called = function if inspect.isroutine(function) else type(function).__call__
     return inspect.iscoroutinefunction(called)
 
 
@@ -59,7 +61,7 @@ def input_kind(function: Any) -> InputKind:
     Raises:
         TypeError: when it can be called with nothing that a rollout has.
     """
-    return _plan(function)[1]
+    return _plan(function).kind
 
 
 def can_be_agent(function: Any) -> bool:
@@ -71,38 +73,86 @@ def can_be_agent(function: Any) -> bool:
     return True
 
 
-def _plan(function: Any) -> tuple[inspect.Parameter, InputKind]:
-    """Return the parameter that is given a value, and with what."""
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How a callable is called."""
+
+    name: str
+    """The parameter that is given what the rollout is about."""
+    kind: InputKind
+    by_name: bool
+    """Whether it has to be given by its name."""
+    ours: tuple[str, ...]
+    """Its parameters for the evaluated model."""
+    has_defaults: bool
+    """Whether it can be called without these."""
+
+
+def _plan(function: Any) -> _Plan:
     parameters = _parameters(function)
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    named = [each for each in parameters if each.kind not in optional]
+    ours = [each for each in named if each.name in OURS]
     first = next(iter(parameters), None)
-    required = [each for each in parameters if each.default is each.empty]
-    required = [each for each in required if each.kind not in optional]
+    required = [each for each in named if each.default is each.empty and each not in ours]
     if first is not None and _is_context(first) and required in ([], [first]):
         if not is_async_callable(function):
             raise TypeError(f"{name_of(function)} takes a context: declare it `async def`")
-        return first, "context"
+        if lacking := [each.name for each in ours if each.default is each.empty]:
+            raise TypeError(
+                f"{name_of(function)} takes a context, which has the model (`ctx.chat`): "
+                f"leave out {', '.join(lacking)}"
+            )
+        return _Plan(first.name, "context", False, (), True)
     if len(required) != 1:
         taken = ", ".join(each.name for each in parameters)
         raise TypeError(f"{name_of(function)} takes ({taken}); {_TAKEN}")
+    _check_ours(function, [each.name for each in ours])
     [parameter] = required
+    return _Plan(
+        parameter.name,
+        _kind_of(parameter),
+        by_name=parameter.kind is parameter.KEYWORD_ONLY or parameter is not first,
+        ours=tuple(each.name for each in ours),
+        has_defaults=all(each.default is not each.empty for each in ours),
+    )
+
+
+def _kind_of(parameter: inspect.Parameter) -> InputKind:
     annotation = _annotation_name(parameter.annotation)
     if parameter.name == "messages" or annotation in _LIST_NAMES:
-        return parameter, "messages"
+        return "messages"
     if parameter.name == "row" or annotation in _MAPPING_NAMES:
-        return parameter, "row"
-    return parameter, "text"
+        return "row"
+    return "text"
+
+
+def _check_ours(function: Any, names: Sequence[str]) -> None:
+    """Raise TypeError where a key of ours would go elsewhere, or one of theirs to us."""
+    for one, other in (("base_url", "api_key"), ("api_key", "base_url")):
+        if one in names and other not in names:
+            raise TypeError(
+                f"{name_of(function)} takes {one} without {other}: an evaluation gives both, the "
+                "address of its model and the key for that address; take both, or neither"
+            )
 
 
 def _parameters(function: Any) -> Sequence[inspect.Parameter]:
+    """Return the parameters of a callable; of a class, those of a call of its instances."""
+    called, is_bound = function, True
+    if inspect.isclass(function):
+        called = inspect.getattr_static(function, "__call__")
+        is_bound = isinstance(called, staticmethod)
+        called = getattr(called, "__func__", called)
     try:
+        signature = inspect.signature(called)
         with contextlib.suppress(Exception):  # a name that only type checkers import
-            return [*inspect.signature(function, eval_str=True).parameters.values()]
-        return [*inspect.signature(function).parameters.values()]
+            signature = inspect.signature(called, eval_str=True)
     except (TypeError, ValueError):
         raise TypeError(
             f"{name_of(function)} has no signature that can be read: wrap it in a function"
         ) from None
+    return [*signature.parameters.values()][0 if is_bound else 1 :]
 
 
 def _is_context(parameter: inspect.Parameter) -> bool:
@@ -120,17 +170,37 @@ def _annotation_name(annotation: Any) -> str:
 
 
 class CallableAgent(RolloutAgentLoop):
-    """The agent loop that calls a plain callable for each rollout; it asks no model of ours."""
+    """The agent loop that calls a plain callable for each rollout.
+
+    It asks a model of its own, unless it has parameters for the evaluated one.
+    """
 
     name = "agent"
-    asks_model = False
 
     def __init__(self, function: Callable[..., Any]) -> None:
         """Raise TypeError for a callable of other arguments than one that a rollout has."""
         self.function = function
         self.name = name_of(function)
-        self._parameter, self._kind = _plan(function)
+        self._plan = _plan(function)
         self._is_async = is_async_callable(function)
+        self._made_with: tuple[str, ...] = ()
+        """The parameters for the evaluated model of a class's constructor."""
+        if inspect.isclass(function):
+            names = inspect.signature(function).parameters
+            self._made_with = tuple(name for name in OURS if name in names)
+            _check_ours(function, self._made_with)
+        self.ours = frozenset({*self._plan.ours, *self._made_with})
+        """Its parameters for the evaluated model."""
+        self.asks_model = "base_url" in self.ours
+        self.needs_model = bool(self.ours) and not self._can_do_without()
+        """Whether it cannot be called without an evaluated model."""
+        self.sees_system_prompt = self._plan.kind != "text"
+
+    def _can_do_without(self) -> bool:
+        made = inspect.signature(self.function).parameters if self._made_with else {}
+        return self._plan.has_defaults and all(
+            made[name].default is not inspect.Parameter.empty for name in self._made_with
+        )
 
     def get_tools(self, request: RolloutRequest) -> list[Any]:
         """Return no tools: the callable has its own."""
@@ -139,10 +209,7 @@ class CallableAgent(RolloutAgentLoop):
     async def run(self, ctx: RolloutContext) -> RolloutResult:
         """Call it, in a thread where it is synchronous, and return the conversation."""
         opening = ctx.request.messages
-        given = self._input(ctx.request)
-        call = functools.partial(self.function, given)
-        if self._parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            call = functools.partial(self.function, **{self._parameter.name: given})
+        call = functools.partial(self._call, self._input(ctx.request), self._model(ctx))
         if self._is_async:
             returned = call()
         else:
@@ -158,11 +225,30 @@ class CallableAgent(RolloutAgentLoop):
             ctx.record_tool_call()
         return ctx.complete(messages)
 
+    def _call(self, given: Any, model: dict[str, str]) -> Any:
+        function: Any = self.function
+        if inspect.isclass(function):
+            made = {name: model[name] for name in self._made_with if name in model}
+            function = function(**made)
+        named = {name: model[name] for name in self._plan.ours if name in model}
+        if self._plan.by_name:
+            return function(**{self._plan.name: given}, **named)
+        return function(given, **named)
+
+    def _model(self, ctx: RolloutContext) -> dict[str, str]:
+        """Return the values of the parameters for the evaluated model; none where there is none."""
+        if not self.ours or not ctx.model_name:
+            return {}
+        found = {"model": ctx.model_name}
+        if self.asks_model:
+            found |= {"base_url": ctx.chat_completions_url, "api_key": ctx.api_key}
+        return found
+
     def _input(self, request: RolloutRequest) -> Any:
-        if self._kind == "messages":
+        if self._plan.kind == "messages":
             return copy.deepcopy(request.messages)
         user = _texts(request.messages, "user")[-1]
-        if self._kind == "text":
+        if self._plan.kind == "text":
             return user
         row = copy.deepcopy(request.metadata)
         for name in _ONLY_IN_EVALUATIONS:
@@ -178,51 +264,29 @@ class CallableAgent(RolloutAgentLoop):
         What the callable's recorded clients said stands before what it returned; an answer that
         is the last of them stands once.
         """
-        said = _as_messages(returned)
-        recorded = [] if ctx.recorded is None else ctx.recorded.conversation()
-        if recorded and not isinstance(returned, list | tuple):
-            if said is None:
-                text = returned if isinstance(returned, str) else self._json(returned)
-                said = [{"role": "assistant", "content": text}]
-            answer = text_of(said[0].get("content")).strip()
-            return (
-                recorded if last_assistant_text(recorded).strip() == answer else [*recorded, *said]
-            )
+        said = messages_of(returned)
+        recorded = ctx.conversation()
         if said is None:
-            text = returned if isinstance(returned, str) else self._json(returned)
+            text = returned if isinstance(returned, str) else json_text(returned, self.name)
             said = [{"role": "assistant", "content": text}]
-        elif said[: len(opening)] == opening:
-            return said
-        return [*opening, *said]
+        elif found := _beginning_with(opening, said):
+            return found
+        if not recorded or len(said) > 1 or isinstance(returned, list | tuple):
+            return [*opening, *said]
+        answer = text_of(said[-1].get("content")).strip()
+        return recorded if last_assistant_text(recorded).strip() == answer else [*recorded, *said]
 
-    def _json(self, value: Any) -> str:
-        came = "None"
-        try:
-            if value is not None:
-                return json.dumps(value, ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            came = f"{type(value).__name__}, which JSON does not have ({error})"
-        raise OsmosisValidationError(f"{self.name} returned {came}; {_RETURNED}")
+
+def _beginning_with(opening: list[Message], said: list[Message]) -> list[Message] | None:
+    """Return a conversation that begins with the row's messages, or with those but the system's."""
+    system = opening[:1] if opening and opening[0].get("role") == "system" else []
+    for left_out in ([], system):
+        rest = opening[len(left_out) :]
+        if rest and said[: len(rest)] == rest:
+            return [*left_out, *said]
+    return None
 
 
 def _texts(messages: Iterable[Message], role: str) -> list[str]:
     """Return the texts of one role; an empty one where there is none."""
     return [text_of(each.get("content")) for each in messages if each.get("role") == role] or [""]
-
-
-def _as_messages(returned: Any) -> list[Message] | None:
-    """Return what is a message, or a list of such, as dicts; None for anything else."""
-    each = returned if isinstance(returned, list | tuple) else [returned]
-    found = [as_message(one) for one in each]
-    is_said = bool(found) and all(
-        isinstance(one, Mapping) and isinstance(one.get("role"), str) for one in found
-    )
-    return [dict(one) for one in found] if is_said else None
-
-
-def as_message(message: Any) -> Any:
-    """Return a message as a dict, where it is a client library's object for one."""
-    dump = getattr(message, "model_dump", None)
-    if not callable(dump) or not isinstance(getattr(message, "role", None), str):
-        return message
-    return dump(exclude_none=True)

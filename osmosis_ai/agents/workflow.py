@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .context import RolloutContext
 from .errors import OsmosisValidationError
-from .plain_callable import as_message
+from .returned import messages_of
 from .schemas import RolloutSample
 
 __all__ = [
@@ -132,7 +132,7 @@ def _as_output(name: str, output: Any) -> AgentWorkflowOutput:
     if isinstance(output, AgentWorkflowOutput):
         output = output.model_dump()
     elif isinstance(output, Sequence) and not isinstance(output, (str, bytes)):
-        output = {"messages": [as_message(message) for message in output]}
+        output = {"messages": [said for each in output for said in messages_of(each) or [each]]}
     else:
         raise OsmosisValidationError(
             f"{name}.run returned {type(output).__name__}; "

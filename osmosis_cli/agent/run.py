@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from ..shared_options import (
 )
 
 if TYPE_CHECKING:
+    from osmosis_ai.rollout import RolloutAgentLoop
     from pytest_osmosis.dataset.dataset import Dataset
     from pytest_osmosis.run_result import RolloutRecord, RunResult
     from pytest_osmosis.spec import ModelSpec
@@ -206,6 +208,8 @@ def _trial(given: dict[str, Any]) -> Trial:
             )
         if agent.asks_model:
             key_of(model)
+        else:
+            model = _own_model(given, agent, model)
     spec = EvalSpec(
         name=given["data"],
         agent=given["agent"],
@@ -218,6 +222,24 @@ def _trial(given: dict[str, Any]) -> Trial:
     session = SessionSpec(batch_size=given["batch_size"] or 1, debug_dir=given["debug_dir"])
     mask_everywhere(*secrets_of(model))
     return Trial(agent=agent, dataset=dataset, spec=spec, session=session)
+
+
+def _own_model(given: dict[str, Any], agent: RolloutAgentLoop, model: ModelSpec) -> ModelSpec:
+    """Return what an agent is given of the model that asks one of its own; refuse the rest."""
+    takes_name = "model" in getattr(agent, "ours", ())
+    for option in OPTIONS:
+        is_given = given.get(option.name.replace("-", "_")) is not None
+        if is_given and (
+            option.reaches == "endpoint" or (option.reaches == "model" and not takes_name)
+        ):
+            raise wrong_use(
+                f"--{option.name} cannot reach {given['agent']}, which asks a model of its own: "
+                f"leave it out, or take the model as parameters: def {agent.name}(question, "
+                "model, base_url, api_key)"
+            )
+    return replace(model, model=given["model"] or "").for_agent(
+        takes_name=takes_name, is_asked=False
+    )
 
 
 def _model(given: dict[str, Any]) -> ModelSpec:

@@ -77,13 +77,15 @@ class Plan:
 
 def load_agent(plan: Plan) -> RolloutAgentLoop:
     """Return the agent, checked as `osmosis validate` does unless the plan says otherwise."""
+    from osmosis_ai.agents.plain_callable import CallableAgent
+
     from ..agent import validate
 
     with redirect_stdout(sys.stderr):  # what the module prints at import
         agent = validate.load_agent(plan.module)
         if plan.validate:
             validate.check_agent(agent, advice=" and cannot be served (--no-validate serves it)")
-    if agent.asks_model:
+    if agent.asks_model and not isinstance(agent, CallableAgent):
         return agent
     raise CommandError(
         f"{agent.name} never asks the trainer's model, so there is nothing to train: "

@@ -9,7 +9,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ..run_result import RunResult, SuiteInfo
+from ..run_result import OWN_MODEL, RunResult, SuiteInfo
 from ..suite_results import Figure, FunctionResult, RowResult, SuiteResult, Usage
 from ..verdicts import Interval
 from .metrics import Metric, summary_metrics, values_of
@@ -40,7 +40,7 @@ def aggregate(
     rows = _rows(runs)
     every = [run for row in rows for run in row.runs]
     suite = SuiteResult(
-        info=info,
+        info=info if _was_asked(every) else replace(info, model=OWN_MODEL, endpoint=""),
         rows=rows,
         functions=(),
         selected=selected,
@@ -59,6 +59,13 @@ def aggregate(
     table = score_table_of(suite)
     functions = (_function(name, table, confidence) for name in table.eval_fns)
     return replace(suite, functions=tuple(functions))
+
+
+def _was_asked(runs: Sequence[RunResult]) -> bool:
+    """Return whether a call of the model was made; True as long as that is not known."""
+    called = any(run.llm_calls or run.llm_ms or run.retries for run in runs)
+    unclear = any(run.error_type not in (None, "agent", "eval_fn") for run in runs)
+    return called or unclear or not any(run.success for run in runs)
 
 
 def _counted(name: str, runs: Sequence[RunResult]) -> Mapping[str, int]:

@@ -33,39 +33,13 @@ from ..spec import (
     SessionSpec,
 )
 from ..storage.atomic_write import is_special
-from . import model_options
+from . import effects, model_options
 from .reader import OptionReader
 from .table import BY_NAME, CLUSTERS
 from .values import report_of
 
 LAST = "last"
 """As a baseline: the suite's previous complete evaluation."""
-
-_CONTRADICTORY = (
-    ("rescore", "fresh"),
-    ("rescore", "resume"),
-    ("rescore", "extend"),
-    ("rescore", "retry-failed"),
-    ("fresh", "resume"),
-    ("fresh", "extend"),
-    ("fresh", "retry-failed"),
-    ("no-journal", "resume"),
-    ("no-journal", "extend"),
-    ("no-journal", "retry-failed"),
-    ("baseline", "baseline-model"),
-    ("system-prompt", "system-prompt-file"),
-    ("record", "replay"),
-    *((name, kind) for kind in CLUSTERS for name in ("rescore", "otel")),
-)
-"""Pairs of options of which one at most is given."""
-_NEEDED = {
-    "stop-when-decided": "gate",
-    "baseline-base-url": "baseline-model",
-    "baseline-api-key-env": "baseline-model",
-    **{option.name: kind for kind, (_, *settings) in CLUSTERS.items() for option in settings},
-    "replay-missing": "replay",
-}
-"""The option without which another has no meaning."""
 
 
 def build(config: pytest.Config) -> SessionSpec:
@@ -74,11 +48,11 @@ def build(config: pytest.Config) -> SessionSpec:
     invocation_dir, root = config.invocation_params.dir, config.rootpath
     reports = {each.option: path for each in REPORTS if (path := given(each.option))}
     debug_dir = given("debug-dir")
-    defaults = _evaluation(given)
-    _check_combinations(given)
-    rescore = _rescore(given)
-    if rescore is None:
+    if given.raw("rescore") is None:
         _require_evaluation(config, given)
+    effects.check_combinations(given)
+    defaults = _evaluation(given)
+    rescore = _rescore(given)
     return SessionSpec(
         evals=()
         if rescore is not None  # the kept evaluation says which there are
@@ -103,20 +77,6 @@ def build(config: pytest.Config) -> SessionSpec:
     )
 
 
-def _check_combinations(given: OptionReader) -> None:
-    """Raise `pytest.UsageError` for options that exclude, or lack, each other."""
-    for one, other in _CONTRADICTORY:
-        if given(one) and given(other):
-            raise pytest.UsageError(
-                f"{given.spelled(one)} and {given.spelled(other)} contradict each other: "
-                "give one of them"
-            )
-    for name, needed in _NEEDED.items():
-        if given.raw(name) is not None and given.raw(needed) is None:
-            option = BY_NAME[needed].flag_name
-            raise pytest.UsageError(f"{given.spelled(name)} needs {option} too")
-
-
 def _require_evaluation(config: pytest.Config, given: OptionReader) -> None:
     """Raise `pytest.UsageError` where a part of an evaluation is given without the others."""
     if given.raw("data") is not None:
@@ -137,9 +97,6 @@ def _evaluation(given: OptionReader) -> EvalSpec:
     if file := given("system-prompt-file"):
         fields["system_prompt"] = _text_of(given, file)
     fields["pass_threshold"], fields["thresholds"] = _thresholds(given)
-    if given("rows"):
-        _check_rows(given)
-        fields |= {"limit": None, "offset": 0, "sample": None}
     return EvalSpec(
         name="",
         agent=next(iter(given("agent")), ""),
@@ -176,18 +133,6 @@ def _thresholds(given: OptionReader) -> tuple[float, tuple[str, ...]]:
 def _with_data(given: OptionReader, defaults: EvalSpec) -> Iterator[EvalSpec]:
     for path, text in given.distinct("data", lambda text: given.resolved("data", text)).items():
         yield replace(defaults, name=text, data=path)
-
-
-def _check_rows(given: OptionReader) -> None:
-    """Named rows replace what the ini takes; refuse both in one place."""
-    for name in ("limit", "offset", "sample"):
-        if given.raw(name) is not None and (
-            given.on_command_line(name) or not given.on_command_line("rows")
-        ):
-            raise pytest.UsageError(
-                f"{given.spelled('rows')} and {given.spelled(name)} both say which rows: "
-                "give one of them"
-            )
 
 
 def _rows(given: OptionReader) -> str | None:
@@ -284,9 +229,6 @@ def _names_single_items(arguments: Sequence[str]) -> bool:
 def _cluster(given: OptionReader, batch: int) -> Cluster | None:
     """Return the cluster that runs the rollouts, with no more shards than the batch size."""
     kind, shards = given.cluster, given("shards")
-    if kind is None and shards is not None:
-        flags = " or ".join(BY_NAME[each].flag_name for each in CLUSTERS)
-        raise pytest.UsageError(f"{given.spelled('shards')} needs {flags} too")
     if kind is None:
         return None
     if shards is not None and shards > batch:

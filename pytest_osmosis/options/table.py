@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ..dataset.formats import SUFFIXES_SHOWN
 from ..reports.formats import REPORTS
 from . import values
 
+Reach = Literal["model", "endpoint", "usage", "turns", "system", "program"]
+"""What of an agent an option changes: see `Agent.reach`; "usage" is what is known of its calls."""
 FIRST = "what is evaluated"
 """The title of the first group of options."""
 
@@ -41,6 +43,14 @@ class Option:
     """Its value is a file or folder, from the current directory, or from the root in the ini."""
     fills: str | None = None
     """The field of the spec that has its value: `part.field`, by the parts of `build_spec`."""
+    needs: tuple[str, ...] = ()
+    """Options of which one is given too, else it has no effect."""
+    excludes: tuple[str, ...] = ()
+    """Options that are not given beside it, wherever they stand."""
+    replaces: tuple[str, ...] = ()
+    """Options without effect beside it: those of the ini file are not read where it is given."""
+    reaches: Reach | None = None
+    """What of an agent it changes, and that one agent at least must therefore have."""
 
     @property
     def flag_name(self) -> str:
@@ -80,6 +90,7 @@ _EVALUATED = (
         "Grader class that scores rollouts (default: the one in the workflow's module)",
         metavar="MODULE:GRADER",
         fills="evaluation.grader",
+        needs=("data", "rescore"),
     ),
     Option("data", f"dataset to evaluate on: {SUFFIXES_SHOWN}", metavar="FILE", repeatable=True),
     Option(
@@ -96,12 +107,15 @@ _EVALUATED = (
         str,
         metavar="TEXT",
         fills="evaluation.system_prompt",
+        reaches="system",
+        excludes=("system-prompt-file",),
     ),
     Option(
         "system-prompt-file",
         "the same, from a text file",
         metavar="FILE",
         is_path=True,
+        reaches="system",
     ),
     Option(
         "eval-fn",
@@ -109,6 +123,7 @@ _EVALUATED = (
         metavar="MODULE:FUNCTION",
         short="--eval-fn",
         repeatable=True,
+        needs=("data", "rescore"),
     ),
     Option(
         "n",
@@ -147,6 +162,7 @@ _EVALUATED = (
         "evaluate only these rows, such as 3,7,10-20, or with results.json those of a JSON report",
         values.row_indices,
         metavar="ROWS|REPORT",
+        replaces=("limit", "offset", "sample"),
     ),
     Option(
         "sample",
@@ -162,6 +178,7 @@ _EVALUATED = (
         0,
         metavar="S",
         fills="evaluation.sample_seed",
+        needs=("sample",),
     ),
     Option(
         "shard",
@@ -170,7 +187,12 @@ _EVALUATED = (
         metavar="I/K",
         fills="evaluation.shard",
     ),
-    Option("only", "collect only the evaluation, not ordinary tests", flag=True),
+    Option(
+        "only",
+        "collect only the evaluation, not ordinary tests",
+        flag=True,
+        needs=("data", "rescore"),
+    ),
     Option(
         "run",
         "when the evaluation of the ini file runs: 'always', or 'explicit': only with -m osmosis, "
@@ -189,20 +211,27 @@ _MODEL = (
         "compared",
         metavar="NAME",
         repeatable=True,
+        reaches="model",
     ),
     Option(
-        "base-url", "an OpenAI-compatible endpoint, e.g. http://localhost:8000/v1", metavar="URL"
+        "base-url",
+        "an OpenAI-compatible endpoint, e.g. http://localhost:8000/v1",
+        metavar="URL",
+        reaches="endpoint",
     ),
     Option(
         "api-key-env",
         "name of the environment variable that holds the API key "
         "(OPENAI_API_KEY with a base URL, else the provider's own)",
         metavar="NAME",
+        reaches="endpoint",
     ),
     Option(
         "api-key",
         "the API key itself; prefer --osmosis-api-key-env, argv is world-readable",
         metavar="KEY",
+        reaches="endpoint",
+        replaces=("api-key-env",),
     ),
     Option(
         "header",
@@ -211,6 +240,7 @@ _MODEL = (
         values.header,
         metavar="NAME=VALUE",
         repeatable=True,
+        reaches="endpoint",
     ),
     Option(
         "extra-body",
@@ -219,6 +249,7 @@ _MODEL = (
         values.json_object,
         metavar="JSON",
         fills="model.extra_body",
+        reaches="endpoint",
     ),
     Option(
         "price-per-mtok",
@@ -226,6 +257,7 @@ _MODEL = (
         "prompts, where no price is known",
         values.prices,
         metavar="IN,OUT[,CACHED]",
+        reaches="usage",
     ),
     Option(
         "pass-env",
@@ -233,6 +265,7 @@ _MODEL = (
         metavar="NAME",
         repeatable=True,
         fills="session.pass_env",
+        reaches="program",
     ),
     Option(
         "env-file",
@@ -248,6 +281,7 @@ _SAMPLING = (
         values.number("a number of at least 0", lambda value: value >= 0),
         metavar="T",
         fills="sampling.temperature",
+        reaches="endpoint",
     ),
     Option(
         "top-p",
@@ -255,6 +289,7 @@ _SAMPLING = (
         values.number("a number above 0 and at most 1", lambda value: 0 < value <= 1),
         metavar="P",
         fills="sampling.top_p",
+        reaches="endpoint",
     ),
     Option(
         "max-tokens",
@@ -262,6 +297,7 @@ _SAMPLING = (
         values.whole_number(1),
         metavar="N",
         fills="sampling.max_tokens",
+        reaches="endpoint",
     ),
     Option(
         "seed",
@@ -269,6 +305,7 @@ _SAMPLING = (
         values.whole_number(0),
         metavar="S",
         fills="model.seed",
+        reaches="endpoint",
     ),
 )
 
@@ -287,6 +324,7 @@ _LIMITS = (
         10,
         metavar="N",
         fills="evaluation.max_turns",
+        reaches="turns",
     ),
     Option(
         "agent-timeout",
@@ -310,6 +348,7 @@ _LIMITS = (
         values.number("a number of dollars above 0", lambda value: value > 0),
         metavar="USD",
         fills="budget.cost_usd",
+        reaches="usage",
     ),
     Option(
         "max-total-tokens",
@@ -317,6 +356,7 @@ _LIMITS = (
         values.whole_number(1),
         metavar="N",
         fills="budget.tokens",
+        reaches="usage",
     ),
     Option(
         "max-time",
@@ -350,6 +390,7 @@ CLUSTERS: Mapping[str, tuple[Option, ...]] = {
             values.number("a number above 0", lambda value: value > 0),
             1.0,
             metavar="X",
+            needs=("ray",),
         ),
         Option(
             "ray-env",
@@ -357,6 +398,7 @@ CLUSTERS: Mapping[str, tuple[Option, ...]] = {
             values.variable,
             metavar="NAME",
             repeatable=True,
+            needs=("ray",),
         ),
         Option(
             "ray-runtime-env",
@@ -364,6 +406,7 @@ CLUSTERS: Mapping[str, tuple[Option, ...]] = {
             "etc.",
             metavar="FILE",
             is_path=True,
+            needs=("ray",),
         ),
     ),
 }
@@ -381,6 +424,7 @@ _CLUSTER = (
         "(default: as many as it has room for)",
         values.whole_number(1),
         metavar="K",
+        needs=tuple(CLUSTERS),
     ),
 )
 
@@ -407,6 +451,7 @@ _GATES = (
         "stop early once every gate's verdict is certain",
         flag=True,
         fills="deciding.stop_when_decided",
+        needs=("gate",),
     ),
 )
 
@@ -416,24 +461,28 @@ _BASELINE = (
         "compare with an earlier session: its JSON report, or 'last' for the suite's previous "
         "complete evaluation",
         metavar="FILE|last",
+        excludes=("baseline-model",),
     ),
     Option(
         "baseline-model",
         "run the same rows with this model too, and compare",
         metavar="NAME",
         fills="deciding.baseline_model",
+        reaches="model",
     ),
     Option(
         "baseline-base-url",
         "base URL of --osmosis-baseline-model (default: its provider where the name is "
         "provider/model, else --osmosis-base-url); 'provider' for LiteLLM's provider/model",
         metavar="URL",
+        needs=("baseline-model",),
     ),
     Option(
         "baseline-api-key-env",
         "variable that holds the key of --osmosis-baseline-model (default: the model's where both "
         "are asked at one endpoint, else as of --osmosis-api-key-env)",
         metavar="NAME",
+        needs=("baseline-model",),
     ),
 )
 
@@ -465,8 +514,17 @@ _REPORTS = (
         "OTEL_EXPORTER_OTLP_ENDPOINT says; needs the extra otel",
         flag=True,
         fills="session.traces",
+        excludes=tuple(CLUSTERS),
     ),
 )
+
+_OF_ROLLOUTS = (
+    "agent", "map", "system-prompt", "system-prompt-file", "n", "limit", "offset", "rows", "sample",
+    "sample-seed", "shard", "model", "base-url", "api-key-env", "api-key", "price-per-mtok",
+    "pass-env", "temperature", "top-p", "max-tokens", "seed", "max-turns", "agent-timeout",
+    "baseline-model", "baseline-base-url", "baseline-api-key-env", "inputs", "header", "extra-body",
+)  # fmt: skip
+"""Options that say how rollouts are run."""
 
 _RESUMING = (
     Option(
@@ -486,6 +544,7 @@ _RESUMING = (
         "ignore kept results and run everything; the old evaluation is archived",
         flag=True,
         fills="keeping.fresh",
+        excludes=("resume", "extend", "retry-failed"),
     ),
     Option(
         "retry-failed",
@@ -499,6 +558,8 @@ _RESUMING = (
         "rescore",
         "score the recorded conversations of this evaluation again, without any model call",
         metavar="RUN",
+        excludes=("fresh", "resume", "extend", "retry-failed", *CLUSTERS),
+        replaces=_OF_ROLLOUTS,
     ),
     Option(
         "inputs",
@@ -513,7 +574,13 @@ _RESUMING = (
         is_path=True,
         fills="keeping.run_dir",
     ),
-    Option("no-journal", "keep no journal: the evaluation cannot be resumed", flag=True),
+    Option(
+        "no-journal",
+        "keep no journal: the evaluation cannot be resumed",
+        flag=True,
+        excludes=("resume", "extend", "retry-failed"),
+        replaces=("inputs",),
+    ),
 )
 
 _RECORDED = (
@@ -522,6 +589,7 @@ _RECORDED = (
         "write every model call and judge's call, with its answer, into this folder",
         metavar="DIR",
         is_path=True,
+        excludes=("replay",),
     ),
     Option(
         "replay",
@@ -536,6 +604,7 @@ _RECORDED = (
         values.one_of("error", "ask"),
         "error",
         metavar="error|ask",
+        needs=("replay",),
     ),
 )
 

@@ -13,8 +13,8 @@ from osmosis_ai.error_text import named_error
 from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.running.guards import CodeEnded
 
-from ..run_result import WRONG_TOOLS
-from ..user_code.agent import AgentFailed, WrongTools
+from ..run_result import WRONG_RETURN, WRONG_TOOLS
+from ..user_code.agent import AgentFailed, WrongReturn, WrongTools
 from .failure_text import user_traceback
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Failure:
     fatal: bool = False
     """No other run can succeed either."""
     kind: str | None = None
-    """The provider's kind of error; `WRONG_TOOLS`."""
+    """The provider's kind of error; `WRONG_TOOLS`, `WRONG_RETURN`."""
 
 
 def classify_exception(error: Exception, run: AgentRun) -> Failure:
@@ -50,6 +50,8 @@ def classify_exception(error: Exception, run: AgentRun) -> Failure:
     if refused is not None and (run.account is not None or refused in _causes(error)):
         return classify_provider_error(refused)
     frames = None if isinstance(error, AgentFailed) else user_traceback(error)
+    if isinstance(error, WrongReturn):
+        return Failure("agent", message, fatal=True, kind=WRONG_RETURN)
     kind = WRONG_TOOLS if isinstance(error, WrongTools) else None
     return Failure("agent", message, frames, kind=kind)
 

@@ -164,7 +164,7 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         if self.tracing is not None:
             self.tracing.begin(key)
         try:
-            if recorded is None and suite.agent.asks_model:
+            if recorded is None and spec.model and spec.is_asked:
                 model = self._models.get(id(spec)) or await self._open_model(spec)
             rollout = Rollout(suite, key, self, captured, model)
             if recorded is None:

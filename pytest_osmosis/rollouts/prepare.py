@@ -7,6 +7,7 @@ model is opened later, in the event loop that uses it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.secret import mask_everywhere, redact
@@ -17,7 +18,7 @@ from ..dataset.dataset import Dataset, load_dataset
 from ..dataset.errors import DatasetError, EmptyDataset
 from ..errors import ConfigurationError, NoRows
 from ..escaping import shown_path
-from ..run_result import EMBEDDED_ENDPOINT, SuiteInfo, short_names
+from ..run_result import EMBEDDED_ENDPOINT, OWN_MODEL, SuiteInfo, short_names
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..user_code.eval_function import load_eval_fns
 from ..user_code.import_object import ImportingError
@@ -51,8 +52,11 @@ def prepare(
         grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=roots)
     except ImportingError as error:
         raise ConfigurationError(str(error)) from None
-    if loaded.agent.asks_model and not spec.model.model:
+    if loaded.agent.needs_model and not spec.model.model:
         raise ConfigurationError(NO_MODEL)
+    reach = loaded.agent.reach
+    model = spec.model.for_agent(takes_name="model" in reach, is_asked="endpoint" in reach)
+    spec = replace(spec, model=model)
     if loaded.needs_scores and not (grading or eval_fns or spec.marked):
         raise ConfigurationError(
             f"--osmosis-agent {spec.agent!r}: nothing scores it: put a Grader into its module, "
@@ -138,7 +142,7 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
         name=spec.name,
         agent=spec.agent,
         data=str(spec.data),
-        model=spec.model.model or "none",
+        model=spec.model.model or OWN_MODEL,
         endpoint=endpoint_of(spec.model),
         eval_fns=eval_fns,
         n=spec.n,
@@ -171,8 +175,8 @@ def own_thresholds(texts: Iterable[str], eval_fns: Sequence[str]) -> dict[str, f
 
 
 def endpoint_of(model: ModelSpec) -> str:
-    """Where the model is asked, fit to be shown; empty without a model."""
-    if not model.model:
+    """Where the model is asked, fit to be shown; empty where the evaluation asks none."""
+    if not (model.model and model.is_asked):
         return ""
     if model.persona is not None:
         return EMBEDDED_ENDPOINT
@@ -191,7 +195,7 @@ async def ready_for(models: Iterable[ModelSpec]) -> None:
     Before the first run of any: pytest replaces the filters of warnings between items, and an
     import that continues meanwhile would print what it warns of, or raise it under `-W error`.
     """
-    named = [model for model in models if model.model]
+    named = [model for model in models if model.model and model.is_asked]
     if any(model.persona is None and model.base_url is None for model in named):
         from osmosis_ai.models.litellm.library import import_ahead
 

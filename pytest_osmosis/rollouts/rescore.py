@@ -21,7 +21,7 @@ from ..storage import journal, run_directory
 from ..storage.fingerprint import EvalFingerprint, RunPlan
 from ..storage.journal import FILE, JournalError, Replay
 from ..storage.run_lines import read_record
-from ..user_code.agent import AgentResult, AgentRun
+from ..user_code.agent import AgentResult, AgentRun, Reach
 from ..user_code.eval_function import load_eval_fns
 from ..user_code.import_object import ImportingError
 from ..user_code.load_agent import LoadedAgent, load_agent, load_grading
@@ -154,7 +154,8 @@ class _NoAgent:
     """Stands where a suite has its agent: nothing asks for it."""
 
     max_concurrent: int | None = None
-    asks_model = False
+    reach: frozenset[Reach] = frozenset()
+    needs_model = False
     reward_hint = "no reward was recorded: give --osmosis-eval-fn"
     imports: Sequence[str] = ()
 

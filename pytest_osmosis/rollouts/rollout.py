@@ -115,6 +115,7 @@ class Rollout:
             debug_dir=self.suite.debug_dir,
             rate_limit=self._pool.rate_limit,
             price_per_mtok=model.price_per_mtok,
+            model_name=model.model,
         )
 
     async def run(self) -> RolloutRecord:

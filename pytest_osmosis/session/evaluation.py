@@ -23,6 +23,7 @@ from ..items.marker import ItemWatch
 from ..items.redaction import MaskedWarnings
 from ..items.report_contents import FailureSections, SerializedReports
 from ..items.runner import ItemRunner, is_run_alone
+from ..options import effects
 from ..options.reader import OptionReader, lists_only
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
@@ -201,6 +202,13 @@ class Evaluation:
         for spec in self.spec.evals:
             with preflight.usage_errors(self.config):
                 self._prepare_named(spec)
+        if self.spec.rescore is None:
+            effects.check_reach(OptionReader(self.config), self.suites.values())
+        known = (self.suites.get(each.name) for each in self.spec.evals)
+        evals = zip(self.spec.evals, known, strict=True)
+        self.spec = replace(
+            self.spec, evals=tuple(each if suite is None else suite.spec for each, suite in evals)
+        )
         self._honour_limits()
 
     def _prepare_named(self, spec: EvalSpec) -> None:

@@ -12,11 +12,12 @@ from osmosis_ai.secret import Redactor, Secret
 
 from ..api_keys import is_withheld
 from ..escaping import counted, escape_control_chars, shown_path
+from ..options.reader import OptionReader
 from ..reports.line_markup import USUAL_WIDTH, sentence
 from ..rollouts.prepare import endpoint_of
 from ..rollouts.suite import Suite
-from ..run_result import SuiteInfo
-from ..spec import USUAL_KEY, CassetteSpec, EvalSpec, ModelSpec, SessionSpec
+from ..run_result import OWN_MODEL, SuiteInfo
+from ..spec import USUAL_KEY, CassetteSpec, ModelSpec, SessionSpec
 from .marked_files import test_files
 
 _SELECTING = "keyword", "deselect", "lf", "stepwise"
@@ -34,21 +35,35 @@ def header(
             if suite.info.eval_fns and (column := suite.dataset.likely_truth):
                 pair = escape_control_chars(shlex.quote(f"{column}=ground_truth"))
                 yield f"osmosis: no row has a ground_truth: is it this? --osmosis-map {pair}"
-    default = spec.defaults
-    if default is not None and default.model.model:
-        yield _throughput(config, spec, default)
-        models = [default.model]
-        models += [each.model for each in spec.evals if each.model != default.model]
-        models = [each for at, each in enumerate(models) if each not in models[:at]]
-        yield from map(other_line, models[1:])
-        if spec.rescore is None:
-            yield from dict.fromkeys(line for model in models for line in key_line(model))
+    yield from _models(config, spec)
     if spec.cassette is not None:
         yield _cassette(spec.cassette)
     for name in Redactor(secrets).unmaskable:
         yield (
             f"osmosis: warning: the key in {name} is too short or too common a word to be masked "
             "where an answer quotes it"
+        )
+
+
+def _models(config: pytest.Config, spec: SessionSpec) -> Iterator[str]:
+    """Yield the lines that say which models are asked, where, and with which keys."""
+    default = spec.defaults
+    models = [each.model for each in spec.evals]
+    if not models and default is not None and default.model.model:
+        models = [default.model]  # of test functions
+    if not models or (spec.rescore is not None and not models[0].model):
+        return
+    models = [each for at, each in enumerate(models) if each not in models[:at]]
+    yield _throughput(config, spec, models[0])
+    yield from map(other_line, models[1:])
+    if spec.rescore is None:
+        yield from dict.fromkeys(line for model in models for line in key_line(model))
+    unused = "" if default is None else default.model.model
+    if unused and not any(each.model for each in models):
+        option = escape_control_chars(OptionReader(config).spelled("model"))
+        yield (
+            f"osmosis: {option} {escape_control_chars(unused)} is not used: "
+            f"{escape_control_chars(spec.evals[0].agent)} has no parameters for a model"
         )
 
 
@@ -74,7 +89,7 @@ def other_line(model: ModelSpec) -> str:
 
 def key_line(model: ModelSpec) -> Iterator[str]:
     """Yield the line that says which key is sent to where, or that one is not."""
-    if not model.needs_key:
+    if not (model.needs_key and model.is_asked):
         return
     if model.persona is None and model.api_key is not None:
         name = escape_control_chars(model.api_key.name) or "given"
@@ -134,15 +149,17 @@ def _selects(config: pytest.Config) -> bool:
     return is_named or any(getattr(config.option, name, None) for name in _SELECTING)
 
 
-def _throughput(config: pytest.Config, session: SessionSpec, spec: EvalSpec) -> str:
+def _throughput(config: pytest.Config, session: SessionSpec, model: ModelSpec) -> str:
     flight = f"{session.batch_size} in flight"
     workers = getattr(config.option, "numprocesses", None)
     if workers:
         flight += f" over {workers} worker{'s' if workers > 1 else ''}"
-    seed = "" if spec.model.seed is None else f", seed {spec.model.seed}"
-    return f"osmosis: {_describe_model(spec.model)}, {flight}{seed}"
+    seed = "" if model.seed is None else f", seed {model.seed}"
+    return f"osmosis: {_describe_model(model)}, {flight}{seed}"
 
 
 def _describe_model(model: ModelSpec) -> str:
-    at = f" at {endpoint_of(model)}" if model.persona is None else ""
+    if not model.model:
+        return OWN_MODEL
+    at = f" at {endpoint_of(model)}" if model.is_asked and model.persona is None else ""
     return f"{model.model}{at}"

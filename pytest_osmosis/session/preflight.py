@@ -49,9 +49,7 @@ def check(config: pytest.Config, spec: SessionSpec) -> None:
         _check_output(report, path)
     _check_overwriting(config, spec)
     _check_conflict()
-    _check_keys(spec)
     _check_tracing(spec)
-    _check_prices(spec)
     with usage_errors():
         input_digests(spec.inputs, spec.roots)
     _warn_of_key(config)
@@ -184,13 +182,13 @@ def _check_conflict() -> None:
         raise pytest.UsageError(sentence)
 
 
-def _check_keys(spec: SessionSpec) -> None:
+def check_models(spec: SessionSpec) -> None:
+    """Check that the models which agents are known to ask have a key, and a price if need be."""
     for asked in spec.evals or [spec.defaults]:
         if asked is not None and asked.model.model:
-            try:
+            with usage_errors():
                 key_of(asked.model)
-            except ConfigurationError as error:
-                raise pytest.UsageError(str(error)) from None
+    _check_prices(spec)
 
 
 def _check_prices(spec: SessionSpec) -> None:
@@ -198,7 +196,9 @@ def _check_prices(spec: SessionSpec) -> None:
     if spec.budget.cost_usd is None or spec.rescore is not None:
         return
     for asked in spec.evals or [spec.defaults]:
-        if asked is not None and asked.model.model and not _has_price(asked.model):
+        if asked is None or not (asked.model.model and asked.model.is_asked):
+            continue
+        if not _has_price(asked.model):
             raise pytest.UsageError(_no_price(asked))
 
 

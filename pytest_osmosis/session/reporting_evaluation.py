@@ -86,6 +86,8 @@ class ReportingEvaluation(Evaluation):
         if not lists_only(self.config):
             preflight.check(self.config, self.spec)
         self._prepare()
+        if not lists_only(self.config):
+            preflight.check_models(self.spec)
         with preflight.usage_errors():
             preflight.check_columns(self.spec.by, self.suites.values())
         if lists_only(self.config):

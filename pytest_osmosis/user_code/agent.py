@@ -4,7 +4,9 @@ One strategy object a kind: `agent_loop`, `workflow`, `command`. What an agent r
 untouched: the caller classifies it. Knows no scores and no deadlines.
 
     Exception
-      AgentFailed    the agent failed without an exception of its own
+      AgentFailed      the agent failed without an exception of its own
+        WrongTools     what it gives for tools are none
+        WrongReturn    it returns what no agent can return
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from osmosis_ai.agents.client import ModelLLM
@@ -34,6 +36,16 @@ class AgentFailed(Exception):
 
 class WrongTools(AgentFailed):
     """What the agent gives for tools are none; `str()` says what is wrong."""
+
+
+class WrongReturn(AgentFailed):
+    """The agent returns a value of a type that no agent can return; `str()` names it."""
+
+
+Reach = Literal["model", "endpoint", "turns", "system", "program"]
+"""What an option changes: the model's name, how and where it is asked, the agent's request."""
+EVERYTHING: frozenset[Reach] = frozenset({"model", "endpoint", "turns", "system"})
+"""What reaches an agent that is given the whole request, and asks the model by it."""
 
 
 class RunSync(Protocol):
@@ -64,7 +76,7 @@ class AgentRun:
     """What goes with every model call: those, and what tells the embedded endpoint its rollouts."""
     max_turns: int
     model: ChatModel | None
-    """The model under test; None where a recorded run is scored."""
+    """The model under test; None where a recorded run is scored, or the agent asks its own."""
     bridge: Callable[[], Bridge]
     """Returns the same model behind a URL on loopback."""
     run_sync: RunSync
@@ -75,6 +87,8 @@ class AgentRun:
     """The pause between requests that an endpoint has asked for."""
     price_per_mtok: tuple[float, ...] | None = None
     """What tokens cost, as the user says."""
+    model_name: str = ""
+    """The name of the model under test, where the agent takes one."""
     llm: ModelLLM | None = None
     """What the rollout takes; the agent leaves it here as soon as there is one."""
     account: Account | None = None
@@ -135,8 +149,10 @@ class Agent(Protocol):
     """How many of its rollouts may be in flight in one process; None for no limit of its own."""
     reward_hint: str
     """How it gives a reward of its own, for the message that there is none."""
-    asks_model: bool
-    """Whether it asks the model under test; where it does not, none need be named."""
+    reach: frozenset[Reach]
+    """What of it options can change: with "endpoint", it asks the model under test."""
+    needs_model: bool
+    """Whether it cannot run unless a model is named."""
     imports: Sequence[str]
     """Modules of ours that its runs need, and nothing before them does."""
 

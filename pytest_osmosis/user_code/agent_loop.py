@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.agents.client import ModelLLM
 from osmosis_ai.agents.context import RolloutContext
 from osmosis_ai.agents.errors import OsmosisValidationError
+from osmosis_ai.agents.returned import UnusableReturn
 from osmosis_ai.agents.runner import begin, checked
 from osmosis_ai.agents.tools import dump_tools
 
-from .agent import AgentResult, AgentRun, WrongTools
+from .agent import EVERYTHING, AgentResult, AgentRun, Reach, WrongReturn, WrongTools
 
 if TYPE_CHECKING:
+    from osmosis_ai.agents.request import RolloutRequest
     from osmosis_ai.rollout import RolloutAgentLoop
 
 
@@ -26,7 +28,10 @@ class LoopAgent:
 
     def __init__(self, loop: RolloutAgentLoop) -> None:
         self.loop = loop
-        self.asks_model: bool = getattr(loop, "asks_model", True)
+        self.reach, self.needs_model = _reach(loop)
+        self._has_bridge = False
+        if _is_callable(loop) and "endpoint" in self.reach:
+            self._has_bridge, self.imports = True, (*self.imports, "osmosis_ai.bridge")
         self._tools_of = f"{type(loop).__name__}.get_tools"
 
     async def run(self, run: AgentRun) -> AgentResult:
@@ -46,18 +51,12 @@ class LoopAgent:
             dumped = [] if is_none else dump_tools(tools, owner=self._tools_of)
         except OsmosisValidationError as error:
             raise WrongTools(str(error)) from None
-        run.llm = ModelLLM(run.model, tools=dumped, params=run.sent, record=True)
-        ctx = RolloutContext(
-            request,
-            tools,
-            run.llm,
-            debug_dir=run.debug_dir,
-            run_sync=run.run_sync,
-        )
-        run.llm.counts_all = self.asks_model
-        ctx.rate_limit, ctx.price_per_mtok = run.rate_limit, run.price_per_mtok
+        ctx = self._context(run, request, tools, dumped)
         with ctx:
-            given = await begin(self.loop, ctx)
+            try:
+                given = await begin(self.loop, ctx)
+            except UnusableReturn as error:
+                raise WrongReturn(str(error)) from None
         result = checked(self.loop, given, ctx)
         failed = result.status == "ERROR"
         return AgentResult(
@@ -66,3 +65,49 @@ class LoopAgent:
             reward=result.reward,
             tool_calls=result.metrics.num_tool_calls if result.metrics is not None else 0,
         )
+
+    def _context(
+        self, run: AgentRun, request: RolloutRequest, tools: list[Any], dumped: list[Any]
+    ) -> RolloutContext:
+        """Return the context of a run, whose model is behind `chat`, or behind the bridge."""
+        if self._has_bridge and run.model_name:
+            account = run.open_account()
+            ctx = RolloutContext(
+                request,
+                tools,
+                chat_completions_url=account.url,
+                api_key=account.key,
+                debug_dir=run.debug_dir,
+                run_sync=run.run_sync,
+            )
+            ctx.bridged = account.trajectory.all
+        else:
+            run.llm = ModelLLM(run.model, tools=dumped, params=run.sent, record=True)
+            run.llm.counts_all = run.model is not None
+            ctx = RolloutContext(
+                request, tools, run.llm, debug_dir=run.debug_dir, run_sync=run.run_sync
+            )
+            ctx.rate_limit, ctx.price_per_mtok = run.rate_limit, run.price_per_mtok
+        ctx.model_name = run.model_name
+        return ctx
+
+
+def _is_callable(loop: RolloutAgentLoop) -> bool:
+    """Return whether a loop calls a plain callable: that says what it has parameters for."""
+    return hasattr(loop, "ours")
+
+
+def _reach(loop: Any) -> tuple[frozenset[Reach], bool]:
+    """Return which options reach an agent, and whether it can run without a model."""
+    if not _is_callable(loop):
+        if getattr(loop, "asks_model", True):
+            return EVERYTHING, True
+        return frozenset({"turns", "system"}), False
+    reach: set[Reach] = set()
+    if "model" in loop.ours:
+        reach.add("model")
+    if loop.asks_model:
+        reach |= {"model", "endpoint"}
+    if loop.sees_system_prompt:
+        reach.add("system")
+    return frozenset(reach), loop.needs_model

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from .import_object import ImportingError, kind_of, user_traceback
@@ -37,16 +38,19 @@ def classify_agent(agent: object) -> AgentKind | None:
 
 
 def as_agent_loop(agent: object, *, spec: str, option: str) -> RolloutAgentLoop:
-    """The agent loop itself, or one made from a function or a class that needs no arguments."""
+    """The agent loop itself, or one made from a callable or a class that needs no arguments.
+
+    A class whose instances are called is made anew for each rollout.
+    """
     kind = classify_agent(agent)
     if kind == "workflow":
         raise ImportingError(f"{option} {spec!r}: {workflow_told(agent)}")
     if kind is None:
         raise ImportingError(f"{option} {spec!r}: is {kind_of(agent)}; expected {_EXPECTED}")
-    if inspect.isclass(agent):
-        agent = instantiated(agent, spec=spec, option=option)
     if kind == "function":
         return _of_function(agent, spec=spec, option=option)
+    if inspect.isclass(agent):
+        agent = instantiated(agent, spec=spec, option=option)
     return cast("RolloutAgentLoop", agent)
 
 
@@ -61,8 +65,10 @@ def workflow_told(agent: object) -> str:
 
 def _of_function(function: Any, *, spec: str, option: str) -> RolloutAgentLoop:
     from osmosis_ai.agents.base import FunctionAgent
-    from osmosis_ai.agents.plain_callable import CallableAgent, input_kind
+    from osmosis_ai.agents.plain_callable import OURS, CallableAgent, input_kind
 
+    if inspect.isclass(function):
+        _check_makeable(function, OURS, prefix=f"{option} {spec!r}")
     try:
         takes_context = input_kind(function) == "context"
         return FunctionAgent(function) if takes_context else CallableAgent(function)
@@ -73,21 +79,26 @@ def _of_function(function: Any, *, spec: str, option: str) -> RolloutAgentLoop:
 def instantiated(cls: type, *, spec: str, option: str, **arguments: Any) -> Any:
     """An instance made from copies of `arguments`; ImportingError names what it needs besides."""
     prefix = f"{option} {spec!r}"
-    if abstract := sorted(getattr(cls, "__abstractmethods__", ())):
-        raise ImportingError(
-            f"{prefix}: the class {cls.__name__} does not define {_joined(abstract)}"
-        )
-    if required := [name for name in _required(cls) if name not in arguments]:
-        raise ImportingError(
-            f"{prefix}: the class {cls.__name__} needs {_joined(required)} to be made; "
-            f"make an instance in the module and name that, or give {_them(required)} a default"
-        )
+    _check_makeable(cls, arguments, prefix=prefix)
     try:
         return cls(**copy.deepcopy(arguments))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's constructor: its error is the message
         raise ImportingError(
             f"{prefix}: {cls.__name__}() cannot be made\n{user_traceback(error)}"
         ) from None
+
+
+def _check_makeable(cls: type, given: Container[str], *, prefix: str) -> None:
+    """Raise ImportingError for a class that cannot be made with some arguments."""
+    if abstract := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise ImportingError(
+            f"{prefix}: the class {cls.__name__} does not define {_joined(abstract)}"
+        )
+    if required := [name for name in _required(cls) if name not in given]:
+        raise ImportingError(
+            f"{prefix}: the class {cls.__name__} needs {_joined(required)} to be made; "
+            f"make an instance in the module and name that, or give {_them(required)} a default"
+        )
 
 
 def _required(cls: type) -> list[str]:

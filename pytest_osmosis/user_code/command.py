@@ -18,7 +18,15 @@ from osmosis_ai.agents.results import finite_number
 from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.secret import redact
 
-from .agent import PROGRAM, AgentFailed, AgentResult, AgentRun, count_tool_results
+from .agent import (
+    EVERYTHING,
+    PROGRAM,
+    AgentFailed,
+    AgentResult,
+    AgentRun,
+    Reach,
+    count_tool_results,
+)
 from .child_process import ProcessResult, Program, TooMuchOutput
 from .import_object import ImportingError
 
@@ -32,7 +40,8 @@ class CommandAgent:
     """Runs a program, once a rollout."""
 
     max_concurrent: int | None = None
-    asks_model = True
+    reach: frozenset[Reach] = EVERYTHING | {"program"}
+    needs_model = True
     reward_hint = 'print {"messages": [...], "reward": ...}'
     imports: Sequence[str] = ("osmosis_ai.bridge",)
 

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from .agent import AgentResult, AgentRun, count_tool_results
+from .agent import EVERYTHING, AgentResult, AgentRun, Reach, count_tool_results
 from .eval_function import EvalFnError
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class WorkflowAgent:
     """Runs a workflow."""
 
-    asks_model = True
+    reach: frozenset[Reach] = EVERYTHING - {"turns"}
+    needs_model = True
     reward_hint = "write a Grader"
     imports: Sequence[str] = ("osmosis_ai.agents.workflow", "osmosis_ai.bridge")
 

@@ -173,8 +173,8 @@ def test_a_row_has_its_columns_and_no_position():
     ("returned", "came"),
     [
         (None, "None"),
-        (object(), "object, which JSON does not have"),
-        ({"a": float("nan")}, r"dict, which JSON does not have \(Out of range float"),
+        (object(), "a value of type object, which JSON does not have"),
+        ({"a": float("nan")}, r"a dict that JSON does not have \(Out of range float"),
     ],
 )
 def test_anything_else_is_its_error(returned, came):
@@ -187,7 +187,9 @@ def test_what_streams_its_answer_is_refused():
         yield "42"
 
     for function, came in ((streamed, "async_generator"), (lambda question: iter("42"), "str_")):
-        with pytest.raises(OsmosisValidationError, match=f"returned {came}.*; expected text"):
+        with pytest.raises(
+            OsmosisValidationError, match=f"returned a value of type {came}.*; expected"
+        ):
             said(function)
 
 

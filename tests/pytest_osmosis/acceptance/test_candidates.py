@@ -93,9 +93,8 @@ def test_rows_are_named_by_candidate_and_each_is_a_suite(rows: Project, workers:
 
 
 def test_agents_and_models_are_crossed_and_kept_apart(rows: Project) -> None:
-    rows.write(
-        "other.py", "def agent_loop(question): return question\ndef b(question): return ''\n"
-    )
+    one = "def {}(question, model, base_url, api_key): return model\n"
+    rows.write("other.py", one.format("agent_loop") + one.format("b"))
     agents = ["--osmosis-agent=other:agent_loop", "--osmosis-agent=other:b"]
     session = rows.run(*TWO, *agents, agent=None, model=None)
     labels = ["agent_loop,a", "agent_loop,org/b-1", "b,a", "b,org/b-1"]

@@ -39,7 +39,10 @@ WRONG: list[tuple[Given, str]] = [
     (["--pdb", "-n2"], "--pdb is incompatible with"),
     (["--trace", "-n2"], "--trace is incompatible with"),
     (["--osmosis-baseline=last", "--osmosis-baseline-model=other"], "give one of them"),
-    (["--osmosis-rows=1", "--osmosis-limit=1"], "both say which rows: give one of them"),
+    (
+        ["--osmosis-rows=1", "--osmosis-limit=1"],
+        "--osmosis-limit has no effect beside --osmosis-rows: leave out one of them",
+    ),
     *(
         ([one, other], f"{one} and {other} contradict each other: give one of them")
         for one, other in [

@@ -33,7 +33,7 @@ def test_a_function_is_evaluated_without_a_model(project: Project, workers: int)
     project.rows("a", "b")
     session = project.run(f"-n{workers}", agent="app:repeat", model=None, base_url=None)
     assert session.ret == 0 and session.outcomes == {"passed": 2}, session.out
-    assert session.report["config"]["model"] == "none"
+    assert session.report["config"]["model"] == "its own model"
     assert [each["answer"] for each in session.runs] == ["a", "b"]
     project.write("one.py", "from os.path import join\ndef same(question): return question\n")
     alone = project.run(f"-n{workers}", agent="one.py", model=None, base_url=None)
@@ -76,8 +76,10 @@ def test_the_commands_take_it_and_serving_it_is_refused(
     project.rows("a")
     monkeypatch.chdir(project.path)
     assert run(cli, ["validate", "-m", "functions3:repeat"]) == 0
-    assert run(cli, ["test", "-m", "functions3:repeat", "-d", "data.jsonl", "--model", "m",
-                     "--base-url", project.endpoint.base_url]) == 0  # fmt: skip
+    asked = ["test", "-m", "functions3:repeat", "-d", "data.jsonl"]
+    assert run(cli, asked) == 0
     assert "1 completed" in capsys.readouterr().out
+    assert run(cli, [*asked, "--model", "m"]) == 2
+    assert "--model cannot reach functions3:repeat" in capsys.readouterr().err
     assert run(cli, ["serve", "-m", "functions3:repeat", "--skip-register"]) != 0
     assert "repeat never asks the trainer's model" in capsys.readouterr().err

@@ -184,6 +184,7 @@ def test_no_model_and_no_key_is_asked_for(project: Project, endpoint: Endpoint, 
     project.rows("a")
     project.run("--osmosis-api-key-env=MY_KEY")
     monkeypatch.delenv("MY_KEY")
-    session = rescore(project, "--osmosis-api-key-env=MY_KEY")
+    project.write("pytest.ini", "[pytest]\nosmosis_api_key_env = MY_KEY\n")
+    session = rescore(project)
     assert session.outcomes == {"passed": 1}
     assert sum(seen.values()) == 1

@@ -1,0 +1,216 @@
+"""What an agent returns, as messages: told by their shape, whatever library made them.
+
+Knows OpenAI's, Anthropic's, LangChain's and pydantic-ai's messages, their results and states, by
+names of attributes; imports none of these libraries.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .errors import OsmosisValidationError
+
+Message = dict[str, Any]
+
+EXPECTED = (
+    "expected text, a message (a dict with 'role', or a client library's), a list of messages, a "
+    "state with 'messages', a RolloutResult, or another value that JSON has (also of an object "
+    "with model_dump(), or of a dataclass)"
+)
+_ROLES_BY_TYPE = {
+    "human": "user",
+    "HumanMessageChunk": "user",
+    "ai": "assistant",
+    "AIMessageChunk": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "function": "function",
+}
+"""Roles by what LangChain calls the type of a message."""
+_ROLES_BY_PART = {"system-prompt": "system", "user-prompt": "user"}
+"""Roles by what pydantic-ai calls the kind of a request's part."""
+
+
+class UnusableReturn(OsmosisValidationError):
+    """A value of a type that no agent can return: every run of the agent would."""
+
+
+def messages_of(value: Any) -> list[Message] | None:
+    """Return what is a message, a list of such, or holds them, as dicts; None for anything else."""
+    if isinstance(value, str | bytes):
+        return None
+    if isinstance(value, list | tuple):
+        return _all_messages(value)
+    if isinstance(value, Mapping):
+        return _of_mapping(value)
+    return None if isinstance(value, type) else _of_object(value)
+
+
+def json_text(value: Any, owner: str) -> str:
+    """Return a value as JSON; models and dataclasses in it as what they hold.
+
+    Raises:
+        UnusableReturn: when its type, or that of a value in it, has no JSON.
+        OsmosisValidationError: when this one has none: None, NaN, or a value that holds itself.
+    """
+    if value is None:
+        raise OsmosisValidationError(f"{owner} returned None; {EXPECTED}")
+    kind = type(value).__name__
+    try:
+        return json.dumps(value, default=_json_value, ensure_ascii=False, allow_nan=False)
+    except _NoJson as error:
+        inside = "" if error.value is value else f" with a value of type {error.kind}"
+        told = f"{owner} returned a value of type {kind}{inside}, which JSON does not have"
+        raise UnusableReturn(f"{told}; {EXPECTED}") from None
+    except TypeError as error:  # a key
+        told = f"{owner} returned a value of type {kind}, which JSON does not have ({error})"
+        raise UnusableReturn(f"{told}; {EXPECTED}") from None
+    except (ValueError, RecursionError) as error:
+        told = f"{owner} returned a {kind} that JSON does not have ({error})"
+        raise OsmosisValidationError(f"{told}; {EXPECTED}") from None
+
+
+class _NoJson(Exception):
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+        self.kind = type(value).__name__
+
+
+def _json_value(value: Any) -> Any:
+    """Return what stands for an object in JSON."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if not isinstance(value, type):
+        if callable(getattr(value, "model_dump", None)):
+            return _dumped(value)
+        if dataclasses.is_dataclass(value):
+            return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+    raise _NoJson(value)
+
+
+def _dumped(value: Any) -> Any:
+    """Return what `model_dump` gives, with the values of JSON where it has that mode."""
+    try:
+        return value.model_dump(mode="json", exclude_none=True)
+    except TypeError:
+        try:
+            return value.model_dump(exclude_none=True)
+        except TypeError:
+            return value.model_dump()
+
+
+def _all_messages(values: Sequence[Any]) -> list[Message] | None:
+    found: list[Message] = []
+    for value in values:
+        said = None if isinstance(value, list | tuple) else messages_of(value)
+        if said is None:
+            return None
+        found += said
+    return found or None
+
+
+def _held(messages: Any) -> list[Message] | None:
+    """Return the messages of what is a list of such."""
+    return _all_messages(messages) if isinstance(messages, list | tuple) else None
+
+
+def _of_mapping(value: Mapping[Any, Any]) -> list[Message] | None:
+    if isinstance(value.get("role"), str):
+        return [dict(value)]
+    if value.get("type") in _ROLES_BY_TYPE and "content" in value:
+        return [_of_langchain(value.get, str(value["type"]))]
+    return _held(value.get("messages"))
+
+
+def _of_object(value: Any) -> list[Message] | None:
+    def get(name: str, default: Any = None) -> Any:
+        return getattr(value, name, default)
+
+    role, kind, parts = get("role"), get("type"), get("parts")
+    if isinstance(role, str) and (get("content") is not None or get("tool_calls") or _dumps(value)):
+        return [_of_role(value, role)]
+    if isinstance(kind, str) and kind in _ROLES_BY_TYPE and get("content") is not None:
+        return [_of_langchain(get, kind)]
+    if get("kind") in ("request", "response") and isinstance(parts, list | tuple):
+        return _of_parts(parts, get("kind"))
+    if callable(every := get("all_messages")):  # the result of a run of pydantic-ai
+        return _held(every())
+    if isinstance(choices := get("choices"), list) and choices:  # a chat completion
+        said = getattr(choices[0], "message", None)
+        return None if said is None else messages_of(said)
+    if isinstance(text := get("output_text"), str):  # a response of OpenAI's
+        return [{"role": "assistant", "content": text}]
+    return _held(get("messages"))
+
+
+def _dumps(value: Any) -> bool:
+    return callable(getattr(value, "model_dump", None))
+
+
+def _of_role(value: Any, role: str) -> Message:
+    found: Message = {}
+    if _dumps(value):
+        found = dict(_dumped(value))
+    for name in ("content", "tool_calls", "tool_call_id", "name"):
+        own = getattr(value, name, None)
+        if own is not None and name not in found:
+            found[name] = own
+    return {**found, "role": str(getattr(role, "value", role))}
+
+
+def _of_langchain(get: Any, kind: str) -> Message:
+    found: Message = {"role": _ROLES_BY_TYPE[kind], "content": get("content")}
+    calls = get("tool_calls")
+    if isinstance(calls, list) and calls:
+        found["tool_calls"] = [_call(each.get) for each in calls if isinstance(each, Mapping)]
+    if isinstance(identity := get("tool_call_id"), str):
+        found["tool_call_id"] = identity
+    return found
+
+
+def _call(get: Any, name: str = "name", identity: str = "id") -> Message:
+    arguments = get("args")
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments or {}, ensure_ascii=False, default=str)
+    function = {"name": get(name), "arguments": arguments}
+    return {"id": get(identity) or "", "type": "function", "function": function}
+
+
+def _of_parts(parts: Sequence[Any], kind: str) -> list[Message]:
+    """Return the parts of one message of pydantic-ai: a request's one by one, a response's as one.
+
+    Thoughts are no messages.
+    """
+    if kind == "request":
+        return [_of_request(part) for part in parts]
+    texts = [part.content for part in parts if part.part_kind == "text"]
+    calls = [
+        _call(lambda name, part=part: getattr(part, name, None), "tool_name", "tool_call_id")
+        for part in parts
+        if part.part_kind == "tool-call"
+    ]
+    answer: Message = {"role": "assistant", "content": "".join(texts) if texts else None}
+    return [{**answer, "tool_calls": calls} if calls else answer]
+
+
+def _of_request(part: Any) -> Message:
+    content = part.content
+    role = _ROLES_BY_PART.get(part.part_kind)
+    if role is not None:
+        return {"role": role, "content": [*content] if isinstance(content, tuple) else content}
+    text = content if isinstance(content, str) else json.dumps(content, default=_as_text)
+    identity = getattr(part, "tool_call_id", None)
+    if getattr(part, "tool_name", None) is None:  # asked to try again
+        return {"role": "user", "content": text}
+    return {"role": "tool", "tool_call_id": identity, "content": text}
+
+
+def _as_text(value: Any) -> Any:
+    try:
+        return _json_value(value)
+    except _NoJson:
+        return str(value)
