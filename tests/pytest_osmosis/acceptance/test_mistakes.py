@@ -138,7 +138,10 @@ WRONG: list[tuple[Given, str]] = [
     ({"limit": "0"}, "--osmosis-limit '0': expected a whole number of at least 1"),
     ({"offset": "-1"}, "--osmosis-offset '-1': expected a whole number of at least 0"),
     ({"sample": "0%"}, "--osmosis-sample '0%': expected a share like 10% or a number of rows"),
-    ({"sample_seed": "x"}, "--osmosis-sample-seed 'x': expected a whole number of at least 0"),
+    (
+        {"sample_seed": "x", "sample": "1"},
+        "--osmosis-sample-seed 'x': expected a whole number of at least 0",
+    ),
     ({"agent_timeout": "0"}, "--osmosis-agent-timeout '0': expected a number of seconds above 0"),
     ({"grader_timeout": "inf"}, "--osmosis-grader-timeout 'inf': expected a number of seconds"),
     (["--osmosis-confidence=95"], "expected a number between 0 and 1, such as 0.95"),
