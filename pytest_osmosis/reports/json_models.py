@@ -268,14 +268,12 @@ class CoreRun(_Model):
     reasons: dict[str, str] = Field(
         default_factory=dict, description="what was said of a score, by eval function"
     )
-<<<<<<< HEAD
     eval_errors: dict[str, str] = Field(
         default_factory=dict, description="why there is no score, by eval function that gave none"
-=======
+    )
     judge_errors: dict[str, str] = Field(
         default_factory=dict,
         description="kind of error, by eval function whose judge gave no score",
->>>>>>> d668e865 (figures: leave out what the endpoint, a judge or a lost worker failed; count what the agent or a function broke as 0)
     )
     duration_ms: Milliseconds
     tokens: Whole | None

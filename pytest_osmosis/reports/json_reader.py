@@ -269,11 +269,8 @@ def _run(info: SuiteInfo, row: Row, run: Run, thresholds: Mapping[str, float]) -
         scores=scores,
         thresholds=thresholds,
         reasons=run.reasons,
-<<<<<<< HEAD
         eval_errors=run.eval_errors,
-=======
         judge_errors=run.judge_errors,
->>>>>>> d668e865 (figures: leave out what the endpoint, a judge or a lost worker failed; count what the agent or a function broke as 0)
         model=getattr(run, "model", None) or info.model,
         started_at=run.started_at or 0.0,
         **saved,

@@ -71,11 +71,8 @@ def test_tables_have_a_line_a_record(project: Project) -> None:
     assert runs[0]["user_prompt"] == "a" and runs[0]["reason[rewards:exact]"] == "it said a"
     for records in (read.rows, read.scores, read.calls):
         assert records.to_arrow().to_pylist() == [each.model_dump() for each in records]
-<<<<<<< HEAD
-    told = [each.model_dump(exclude={"scores", "reasons", "eval_errors"}) for each in read.runs]
-=======
-    told = [each.model_dump(exclude={"scores", "reasons", "judge_errors"}) for each in read.runs]
->>>>>>> d668e865 (figures: leave out what the endpoint, a judge or a lost worker failed; count what the agent or a function broke as 0)
+    hidden = {"scores", "reasons", "eval_errors", "judge_errors"}
+    told = [each.model_dump(exclude=hidden) for each in read.runs]
     assert read.runs.to_arrow().to_pylist() == told
     for table in (read, read.scores):
         if find_spec("pandas"):
