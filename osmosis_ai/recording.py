@@ -8,10 +8,11 @@ model is changed. Outside a rollout nothing is read.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
-import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .agents.client import ModelLLM
@@ -20,8 +21,12 @@ from .blocking import in_daemon_thread, run_blocking
 from .bridge import anthropic
 from .bridge.session import Trajectory
 from .models.base import ChatCompletion, price
-from .models.errors import CallFault
+from .models.client_exceptions import no_reply, provider_error, refusal
+from .models.errors import CallFault, ProviderError
+from .models.faults import failure_in
 from .models.parsing import read_usage
+from .models.progress import CallProgress
+from .models.retry import parse_retry_after
 from .models.transport import cassettes
 from .models.transport.exchange import Reply
 
@@ -29,7 +34,9 @@ if TYPE_CHECKING:
     from .agents.context import RolloutContext
 
 Client = TypeVar("Client")
-_ENDS = (b"data: [DONE]", b"event: message_stop", b"event: response.completed")
+_END = re.compile(
+    rb"data: ?\[DONE\]|event: ?(?:message_stop|response\.(?:completed|incomplete|failed|cancelled))"
+)
 """What the last event of a stream holds: clients read no further."""
 _HOSTS = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}
 """Where the prices that LiteLLM knows hold."""
@@ -55,7 +62,14 @@ def record(client: Client) -> Client:
     kind = http.Client if is_sync else http.AsyncClient
     sync, twin = (_Transport, http.BaseTransport), (_AsyncTransport, http.AsyncBaseTransport)
     transport = type("Recording", sync if is_sync else twin, {})
-    outer = kind(transport=transport(http, inner), timeout=inner.timeout, trust_env=False)
+    outer = kind(
+        transport=transport(http, inner),
+        trust_env=False,
+        timeout=inner.timeout,
+        headers=inner.headers,
+        params=inner.params,
+        cookies=inner.cookies,
+    )
     recorded: Client = copy(http_client=outer)
     return recorded
 
@@ -77,19 +91,39 @@ class RecordedCalls:
         self._lock = threading.Lock()
         self._calls: list[tuple[list[dict[str, Any]], dict[str, Any] | None]] = []
 
-    def begin(self, messages: list[dict[str, Any]]) -> int:
-        """Note that a call has begun; return its place."""
+    @property
+    def succeeded(self) -> bool:
+        """Whether a call was answered."""
+        return self._llm.num_llm_calls > 0
+
+    def begin(
+        self, messages: list[dict[str, Any]], progress: CallProgress, *, is_retry: bool
+    ) -> int:
+        """Note that a call has begun, or is tried again; return its place."""
         with self._lock:
             self._llm.last_asked, self._llm.last_answer = messages, None
+            self._llm.under_way.append(progress)
+            self._llm.retries += is_retry
             self._calls.append((messages, None))
             return len(self._calls) - 1
 
-    def end(self, place: int, completion: ChatCompletion) -> None:
-        """Note the answer to a call, and what it took."""
+    def answered(self, place: int, completion: ChatCompletion) -> None:
+        """Note the answer to a call."""
         with self._lock:
             self._llm.note_answer(completion)
-            self._llm.llm_latency_ms += completion.latency_ms
             self._calls[place] = (self._calls[place][0], completion.message)
+
+    def failed(self, error: ProviderError) -> None:
+        """Note that the endpoint gave no answer."""
+        with self._lock:
+            self._llm.note_error(error)
+
+    def end(self, progress: CallProgress) -> None:
+        """Note that a call is over, whatever it brought."""
+        with self._lock:
+            if progress in self._llm.under_way:
+                self._llm.under_way.remove(progress)
+                self._llm.llm_latency_ms += progress.waited_s * 1000.0
 
     def conversation(self) -> list[dict[str, Any]]:
         """Return what was said in all answered calls, each message once."""
@@ -107,21 +141,41 @@ class _Call:
     def __init__(self, ctx: RolloutContext, request: Any, body: Mapping[str, Any]) -> None:
         self._pace = ctx.rate_limit
         self._prices = ctx.price_per_mtok
-        self._host = request.url.host
         self._path = request.url.path
         self._model = str(body.get("model"))
         if ctx.recorded is None:
             ctx.recorded = RecordedCalls(ctx.llm)  # type: ignore[arg-type]
         self._calls: RecordedCalls = ctx.recorded
-        self._place = self._calls.begin(_read_request(self._path, body))
+        self.progress = CallProgress(request.url.netloc.decode("ascii", "replace"), None)
+        self.progress.is_streamed = bool(body.get("stream"))
+        is_retry = request.headers.get("x-stainless-retry-count", "0") != "0"
+        self._place = self._calls.begin(
+            _read_request(self._path, body), self.progress, is_retry=is_retry
+        )
         self._request = request
         self._caller = cassettes.current.get()
-        self._began = time.monotonic()
 
     async def wait(self) -> None:
         """Wait where the endpoint has asked for a pause."""
         if self._pace is not None:
             await self._pace.acquire()
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """Note why there is no reply, where there is none."""
+        try:
+            yield
+        except BaseException as error:
+            if self._pace is not None:
+                self._pace.record_response("failed", 0.0)
+            self._broken(error)
+            self._calls.end(self.progress)
+            raise
+
+    def _broken(self, error: BaseException) -> None:
+        failure = no_reply(self._request.url, error, model=self._model)
+        if failure is not None and isinstance(error, Exception):
+            self._calls.failed(failure)
 
     def note_status(self, response: Any) -> None:
         """Tell the shared pace how the endpoint answered."""
@@ -129,11 +183,8 @@ class _Call:
             return
         outcomes: Any = {429: "rate_limited", 503: "overloaded", 529: "overloaded"}
         usual = "ok" if response.status_code < 400 else "failed"
-        try:
-            seconds = float(response.headers.get("retry-after") or 0.0)
-        except ValueError:  # a date
-            seconds = 0.0
-        self._pace.record_response(outcomes.get(response.status_code, usual), max(0.0, seconds))
+        pause_s = parse_retry_after(response.headers) or 0.0
+        self._pace.record_response(outcomes.get(response.status_code, usual), pause_s)
 
     def replayed(self, http: Any) -> Any:
         """Return the response of the session's cassette, None to send the request.
@@ -146,6 +197,8 @@ class _Call:
         try:
             reply = cassette.answer(request.method, self._path, request.content)
         except CallFault as fault:
+            self._calls.failed(ProviderError(str(fault), kind=fault.kind))
+            self._calls.end(self.progress)
             refusal = {"error": {"message": str(fault), "type": fault.kind}}
             headers = {"x-should-retry": "false"}
             return http.Response(400, headers=headers, json=refusal, request=request)
@@ -153,42 +206,84 @@ class _Call:
             return None
         headers = {"content-type": reply.content_type}
         response = http.Response(reply.status, headers=headers, content=reply.body)
-        self.read(response, reply.body)
+        self._read(response, reply.body, is_whole=True)
+        self._calls.end(self.progress)
         return response
 
-    def end(self, response: Any, raw: bytes, *, is_whole: bool) -> None:
+    def end(
+        self,
+        response: Any,
+        content: bytes,
+        *,
+        is_whole: bool = True,
+        broken: BaseException | None = None,
+    ) -> None:
         """Record the reply, also in the session's cassette unless its reader left it early."""
-        cassette, kind = cassettes.inserted, response.headers.get("content-type", "")
-        if cassette is not None:
-            content = _decoded(response, raw)
-            if is_whole or any(mark in content for mark in _ENDS):
+        is_whole = is_whole or _END.search(content) is not None
+        try:
+            if broken is not None and not is_whole:
+                self._broken(broken)
+                return
+            cassette, kind = cassettes.inserted, response.headers.get("content-type", "")
+            if cassette is not None and is_whole:
                 cassettes.current.set(self._caller)
                 reply = Reply(response.status_code, {"content-type": kind}, content)
                 cassette.keep(self._request.method, self._path, self._request.content, reply)
-        self.read(response, raw)
+            self._read(response, content, is_whole=is_whole)
+        finally:
+            self._calls.end(self.progress)
 
-    def read(self, response: Any, raw: bytes) -> None:
-        """Record the reply; one that is no whole answer leaves the call without one."""
-        if response.status_code >= 400:
+    def _read(self, response: Any, content: bytes, *, is_whole: bool) -> None:
+        """Record the answer, or the endpoint's failure; a part of an answer that was left, too."""
+        url, status = self._request.url, response.status_code
+        if status >= 400:
+            self._calls.failed(
+                refusal(
+                    url,
+                    status,
+                    content,
+                    headers=response.headers,
+                    model=self._model,
+                    succeeded=self._calls.succeeded,
+                )
+            )
             return
-        content = _decoded(response, raw)
         is_stream = "event-stream" in response.headers.get("content-type", "")
         try:
-            data = _joined_events(content) if is_stream else json.loads(content)
-            completion = _completion(self._path, data)
+            found = _events(content) if is_stream else [json.loads(content)]
+            for each in found:
+                if (fault := failure_in(each, model=self._model)) is not None:
+                    self._fail(fault, is_silent=not (is_stream and each.get("error")))
+                    return
+            completion = _completion(self._path, _joined(found) if is_stream else found[0])
         except (ValueError, LookupError, TypeError, AttributeError):
+            if is_whole:
+                fault = CallFault("protocol", content[:800].decode("utf-8", "replace"))
+                self._fail(fault, is_silent=True)
             return
-        completion.latency_ms = (time.monotonic() - self._began) * 1000.0
+        completion.latency_ms = self.progress.waited_s * 1000.0
         completion.model = completion.model or self._model
         if self._prices is not None:
             price(completion, self._prices)
         if completion.cost_usd is None:
-            completion.cost_usd = _price(self._host, completion)
-        self._calls.end(self._place, completion)
+            completion.cost_usd = _price(url.host, completion)
+        self._calls.answered(self._place, completion)
+
+    def _fail(self, fault: CallFault, *, is_silent: bool) -> None:
+        """Record what the endpoint told inside a 200; few clients raise it."""
+        error = provider_error(
+            fault, self._request.url, model=self._model, succeeded=self._calls.succeeded
+        )
+        error.is_silent = is_silent
+        self._calls.failed(error)
 
 
 def _decoded(response: Any, raw: bytes) -> bytes:
-    found: bytes = type(response)(200, headers=response.headers, content=raw).content
+    """Return a body without its content encoding; nothing of one that was cut within it."""
+    try:
+        found: bytes = type(response)(200, headers=response.headers, content=raw).content
+    except _http_library(response).DecodingError:
+        return b""
     return found
 
 
@@ -220,9 +315,15 @@ class _Transport(_Sender):
         if (replayed := call.replayed(self._http)) is not None:
             return replayed
         run_blocking(call.wait())
-        response = self._inner.send(request, stream=True)
+        with call.sending():
+            response = self._inner.send(request, stream=True)
         call.note_status(response)
-        return _reply(response, _Stream, self._http.SyncByteStream, call)
+        if response.is_stream_consumed:  # by a hook, or a transport of a user's tests
+            call.end(response, response.content)
+        else:
+            stream: Any = type("Recorded", (_Stream, self._http.SyncByteStream), {})
+            response.stream = stream(response, call)
+        return response
 
     def close(self) -> None:
         self._inner.close()
@@ -236,63 +337,81 @@ class _AsyncTransport(_Sender):
         if (replayed := call.replayed(self._http)) is not None:
             return replayed
         await call.wait()
-        response = await self._inner.send(request, stream=True)
+        with call.sending():
+            response = await self._inner.send(request, stream=True)
         call.note_status(response)
-        return _reply(response, _AsyncStream, self._http.AsyncByteStream, call)
+        if response.is_stream_consumed:
+            await in_daemon_thread(call.end, response, response.content)
+        else:
+            stream: Any = type("Recorded", (_AsyncStream, self._http.AsyncByteStream), {})
+            response.stream = stream(response, call)
+        return response
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-def _reply(response: Any, recording: type, stream: type, call: _Call) -> Any:
-    """Return the response again, with a stream that records what is read of it."""
-    return type(response)(
-        response.status_code,
-        headers=response.headers,
-        stream=type("Recorded", (recording, stream), {})(response, call),
-        extensions=response.extensions,
-    )
-
-
 class _Body:
-    """A reply's body on its way, read when it is whole, or is left."""
+    """A reply's body on its way, read when it is whole, or is left.
+
+    It does what the stream that it stands for does, also when it is read on after its last event.
+    """
 
     def __init__(self, response: Any, call: _Call) -> None:
         self._response = response
+        self._stream = response.stream
         self._call = call
         self._raw: list[bytes] = []
         self._is_whole = False
+        self._broken: Exception | None = None
+
+    def _take(self, piece: bytes) -> None:
+        self._raw.append(piece)
+        self._call.progress.is_arriving = True
+
+    def _end(self) -> None:
+        content = _decoded(self._response, b"".join(self._raw))
+        self._call.end(self._response, content, is_whole=self._is_whole, broken=self._broken)
 
 
 class _Stream(_Body):
     def __iter__(self) -> Iterator[bytes]:
-        whole = self._response.is_stream_consumed  # of a transport in a user's tests
-        for piece in [self._response.content] if whole else self._response.iter_raw():
-            self._raw.append(piece)
-            yield piece
+        try:
+            for piece in self._stream:
+                self._take(piece)
+                yield piece
+        except Exception as error:
+            self._broken = error
+            raise
         self._is_whole = True
 
     def close(self) -> None:
-        self._response.close()
-        self._call.end(self._response, b"".join(self._raw), is_whole=self._is_whole)
+        try:
+            self._stream.close()
+        finally:
+            self._end()
 
 
 class _AsyncStream(_Body):
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        if self._response.is_stream_consumed:
-            self._raw.append(self._response.content)
-            self._is_whole = True
-            yield self._response.content
-            return
-        async for piece in self._response.aiter_raw():
-            self._raw.append(piece)
-            yield piece
+        pieces = self._stream.__aiter__()
+        try:
+            async for piece in pieces:
+                self._take(piece)
+                yield piece
+        except Exception as error:
+            self._broken = error
+            raise
+        finally:
+            if isinstance(pieces, AsyncGenerator):
+                await pieces.aclose()
         self._is_whole = True
 
     async def aclose(self) -> None:
-        await self._response.aclose()
-        raw = b"".join(self._raw)
-        await in_daemon_thread(self._call.end, self._response, raw, is_whole=self._is_whole)
+        try:
+            await self._stream.aclose()
+        finally:
+            await in_daemon_thread(self._end)
 
 
 # ---- what is said
@@ -359,12 +478,10 @@ def _chat(data: Mapping[str, Any]) -> ChatCompletion:
 
 
 def _message(data: Mapping[str, Any]) -> ChatCompletion:
-    usage = data.get("usage") or {}
-    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return ChatCompletion(
         message=anthropic.assistant(data["content"]),
         finish_reason=data.get("stop_reason"),
-        usage=_usage(sum(usage.get(name) or 0 for name in names), usage.get("output_tokens")),
+        usage=read_usage(data.get("usage"))[0],
         model=data.get("model"),
     )
 
@@ -374,11 +491,10 @@ def _response(data: Mapping[str, Any]) -> ChatCompletion:
     texts = [item["content"] for item in items if item["content"]]
     calls = [call for item in items for call in item.get("tool_calls", ())]
     message = {"role": "assistant", "content": "".join(texts) or None}
-    usage = data.get("usage") or {}
     return ChatCompletion(
         message={**message, "tool_calls": calls} if calls else message,
         finish_reason=data.get("status"),
-        usage=_usage(usage.get("input_tokens"), usage.get("output_tokens")),
+        usage=read_usage(data.get("usage"))[0],
         model=data.get("model"),
     )
 
@@ -395,24 +511,24 @@ def _completion(path: str, data: Mapping[str, Any]) -> ChatCompletion:
     return next(read for end, read in _READERS.items() if path.endswith(end))(data)
 
 
-def _usage(prompt: int | None, completion: int | None) -> Any:
-    return read_usage({"prompt_tokens": prompt, "completion_tokens": completion})[0]
-
-
 # ---- streams
 
 
-def _joined_events(content: bytes) -> dict[str, Any]:
-    """Return the whole reply that the events of a stream make up."""
-    events = [
-        json.loads(line.removeprefix("data:"))
-        for line in content.decode("utf-8").splitlines()
-        if line.startswith("data:") and line.strip() != "data: [DONE]"
-    ]
-    for event in events:
-        if event.get("type") == "response.completed":
-            return dict(event["response"])
-    if events and events[0].get("type") == "message_start":
+def _events(content: bytes) -> list[dict[str, Any]]:
+    """Return the data of the events in a stream."""
+    lines = (line for line in content.splitlines() if line.startswith(b"data:"))
+    found = (line.removeprefix(b"data:").strip() for line in lines)
+    return [json.loads(data) for data in found if data != b"[DONE]"]
+
+
+def _joined(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the reply that the events of a stream make up; without an end, as far as it came."""
+    first, last = events[0], events[-1]
+    if str(first.get("type")).startswith("response."):
+        texts = (e["delta"] for e in events if e["type"] == "response.output_text.delta")
+        partial = {"output": [{"type": "message", "content": "".join(texts)}]}
+        return dict(last.get("response") or partial)
+    if first.get("type") == "message_start":
         return _joined_message(events)
     return _joined_chat(events)
 

@@ -56,6 +56,11 @@ JUDGE_FAILED = "judge_failed"
 """The kind of error of a run whose judge could not be reached, was overloaded, timed out, ..."""
 NO_JUDGEMENT = frozenset({NO_JUDGE, JUDGE_FAILED})
 """Kinds of errors of runs that lack nothing but what a judge would have said."""
+NOT_STREAMED = "not_streamed"
+"""The kind of error of a run that ended while a call that is not streamed had no answer.
+
+The endpoint may have been slow, or the answer long: it is counted as the endpoint's.
+"""
 WRONG_TOOLS = "wrong_tools"
 """The kind of error of a run whose agent gives tools that no model can be sent."""
 WRONG_RETURN = "wrong_return"

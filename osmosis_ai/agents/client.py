@@ -61,7 +61,6 @@ class ModelLLM:
         "_params",
         "_record",
         "_tools",
-        "_under_way",
         "answer_kind",
         "cached_tokens",
         "calls",
@@ -80,6 +79,7 @@ class ModelLLM:
         "response_tokens",
         "retries",
         "total_tokens",
+        "under_way",
     )
 
     def __init__(
@@ -95,7 +95,8 @@ class ModelLLM:
         self._params = params or {}
         self._record = record
         self._closed = False
-        self._under_way: list[CallProgress] = []
+        self.under_way: list[CallProgress] = []
+        """Calls that wait for their answers."""
         self.counts_all = True
         """Whether every call is made, or recorded, here; else nothing is known before the first."""
         self.prompt_tokens: int | None = 0
@@ -121,7 +122,7 @@ class ModelLLM:
         self.last_answer: dict[str, Any] | None = None
         """The answer to the last call; None when it failed."""
         self.last_error: ProviderError | None = None
-        """The last call's error; None when it was answered."""
+        """The error of the call that ended last; None when it was answered."""
         self.finish_reason: str | None = None
         """Of the last answer; "none" when the endpoint reported none, None before the first."""
         self.answer_kind: str | None = None
@@ -143,26 +144,26 @@ class ModelLLM:
         headers = _headers(params.pop("extra_headers", None))
         sent = _merge(self._params, params)
         tools = sent.pop("tools", tools) or None  # of an extra body
-        call = CallProgress(self._model.endpoint, asyncio.current_task())
-        self._under_way.append(call)
+        call = CallProgress(self._model.endpoint, asyncio.current_task()).begin()
+        self.under_way.append(call)
         try:
             completion = await self._model.complete(
                 messages, tools=tools, params=sent, **({"headers": headers} if headers else {})
             )
-        except Exception as exc:
-            self._note_error(exc)
+        except ProviderError as error:
+            self.note_error(error)
             raise
         except asyncio.CancelledError:
             self.retries += max(0, call.tries - 1)
             raise
         finally:
-            self._under_way.remove(call)
+            self.under_way.remove(call)
             self.llm_latency_ms += call.end() * 1000.0
         return self.note_answer(completion)
 
     def longest_wait(self) -> CallProgress | None:
-        """Return the call under way that has waited longest; from any thread."""
-        return next(iter(self._under_way[:1]), None)
+        """Return the call that has waited longest without a part of its reply; from any thread."""
+        return next((call for call in self.under_way[:] if not call.is_arriving), None)
 
     def get_metrics(self) -> RolloutMetrics:
         """Return the totals of all calls so far."""
@@ -198,13 +199,14 @@ class ModelLLM:
         """End the rollout: later calls raise."""
         self._closed = True
 
-    def _note_error(self, exc: Exception) -> None:
-        if isinstance(exc, ProviderError):
-            self.last_error = exc
-            self.retries += max(0, exc.tries - 1)
+    def note_error(self, error: ProviderError) -> None:
+        """Note that a call failed."""
+        self.last_error = error
+        self.retries += max(0, error.tries - 1)
 
     def note_answer(self, completion: ChatCompletion) -> CompletionsResult:
         """Count an answered call, and return it as the agent sees it."""
+        self.last_error = None
         first = self.num_llm_calls == 0
         self.num_llm_calls += 1
         self.retries += completion.retries

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar, Token
@@ -93,6 +94,8 @@ class RolloutContext:
         """The pause that calls of the user's own clients wait for, too."""
         self.price_per_mtok: tuple[float, ...] | None = None
         """What the user says that tokens of these calls cost."""
+        self.cause: BaseException | None = None
+        """The exception that the agent reported, or handled while it reported an error."""
         self.recorded: Any = None
         """The calls of such clients (`osmosis_ai.recording`); None before the first."""
         self.bridged: Callable[[], list[dict[str, Any]]] | None = None
@@ -172,6 +175,8 @@ class RolloutContext:
         final_messages: list[dict[str, Any]] | None = None,
     ) -> RolloutResult:
         """Return the result of a failed rollout."""
+        is_raised = isinstance(error_message, BaseException)
+        self.cause = error_message if is_raised else sys.exc_info()[1]  # type: ignore[assignment]
         return RolloutResult(
             status="ERROR",
             final_messages=[] if final_messages is None else final_messages,

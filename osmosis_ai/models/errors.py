@@ -72,6 +72,8 @@ class ProviderError(Exception):
         """The endpoint's own words, redacted and cut."""
         self.param = param
         """The request's field that the endpoint refuses, such as `temperature`, if it names one."""
+        self.is_silent = False
+        """It stood in a reply that the agent's client has taken for an answer."""
 
 
 class CallFault(Exception):

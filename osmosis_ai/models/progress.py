@@ -20,21 +20,38 @@ _current: ContextVar[CallProgress | None] = ContextVar("osmosis_model_call", def
 
 
 class CallProgress:
-    """One call, all its tries and pauses included; current from here to its `end`."""
+    """One call, all its tries and pauses included; current from `begin` to `end`."""
 
-    __slots__ = ("_describe", "_fault", "_started", "endpoint", "task", "tries")
+    __slots__ = (
+        "_describe",
+        "_fault",
+        "_started",
+        "endpoint",
+        "is_arriving",
+        "is_streamed",
+        "task",
+        "tries",
+    )
 
     def __init__(self, endpoint: str, task: asyncio.Task[Any] | None) -> None:
         self.endpoint = endpoint
         """Printable `host:port` or provider."""
         self.task = task
-        """The task that waits for the answer."""
+        """The task that waits for the answer; None where that is a client of the user's own."""
+        self.is_streamed = False
+        """The reply was asked for as a stream: a slow endpoint is told from a long answer."""
+        self.is_arriving = False
+        """A part of the reply has come."""
         self.tries = 0
         """Tries so far, the one under way included."""
         self._started = time.monotonic()
         self._fault: CallFault | None = None
         self._describe: Callable[[CallFault], str] = str
+
+    def begin(self) -> CallProgress:
+        """Have the running code's tries noted here."""
         _current.set(self)
+        return self
 
     def end(self) -> float:
         """Return how many seconds the call took; it is followed no more."""

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from json import JSONDecodeError
 from typing import TYPE_CHECKING
 
 from osmosis_ai.error_text import named_error
+from osmosis_ai.models.client_exceptions import chain, is_of_network, provider_error_of
 from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.running.guards import CodeEnded
 
-from ..run_result import WRONG_RETURN, WRONG_TOOLS
+from ..run_result import NOT_STREAMED, WRONG_RETURN, WRONG_TOOLS
 from ..user_code.agent import AgentFailed, WrongReturn, WrongTools
 from .failure_text import user_traceback
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from osmosis_ai.models.progress import CallProgress
 
     from ..run_result import ErrorType
-    from ..user_code.agent import AgentRun
+    from ..user_code.agent import AgentResult, AgentRun
 
 
 @dataclass(slots=True)
@@ -42,18 +44,54 @@ def classify_exception(error: Exception, run: AgentRun) -> Failure:
     """Classify what an agent raised."""
     if isinstance(error, CodeEnded):
         return Failure("agent", f"the agent {error}", user_traceback(error))
-    message = str(error) if isinstance(error, AgentFailed) else named_error(error)
-    if isinstance(error, ProviderError):
-        return classify_provider_error(error)
-    refused = run.llm.last_error if run.llm is not None else None
-    # Behind the bridge, a client's own exception stands for the endpoint's.
-    if refused is not None and (run.account is not None or refused in _causes(error)):
+    refused = _refusal_behind(error, run)
+    if refused is not None:
         return classify_provider_error(refused)
+    message = str(error) if isinstance(error, AgentFailed) else named_error(error)
     frames = None if isinstance(error, AgentFailed) else user_traceback(error)
     if isinstance(error, WrongReturn):
         return Failure("agent", message, fatal=True, kind=WRONG_RETURN)
     kind = WRONG_TOOLS if isinstance(error, WrongTools) else None
     return Failure("agent", message, frames, kind=kind)
+
+
+def _refusal_behind(error: BaseException, run: AgentRun) -> ProviderError | None:
+    """Return the endpoint's failure that an exception comes of, None where it is the agent's own.
+
+    What was being handled when it was raised counts unless a later call was answered. What `record`
+    or the bridge saw tells more of a call than its client does.
+    """
+    llm = run.llm
+    last = None if llm is None else llm.last_error
+    if last is not None and last.is_silent:
+        return last
+    has_recovered = llm is not None and llm.num_llm_calls > 0 and last is None
+    found = provider_error_of(error, with_context=not has_recovered)
+    if last is None:
+        return found
+    if found is not None:
+        bridge = "" if run.account is None else run.account.url
+        seen = found.endpoint == last.endpoint and found.status == last.status
+        return last if seen or f"//{found.endpoint}/" in bridge else found
+    causes = [*chain(error)]
+    if any(text in str(each) for each in causes for text in _words_of(last)):
+        return last
+    if run.account is None:
+        return None
+    # Behind the bridge any client may have been: one that raises, one whose reply was not read.
+    unread = isinstance(error, AgentFailed | _NOT_READ) or any(map(is_of_network, causes))
+    return last if unread else None
+
+
+_NOT_READ = AttributeError | JSONDecodeError | LookupError | TypeError
+"""What comes of a reply that was taken for an answer."""
+_QUOTED = 12
+"""Characters of an endpoint's words that are not in a text by chance."""
+
+
+def _words_of(error: ProviderError) -> list[str]:
+    """Return what an exception that quotes an endpoint's failure may hold of it."""
+    return [text for text in (str(error), error.detail) if len(text) >= _QUOTED]
 
 
 def classify_provider_error(error: ProviderError) -> Failure:
@@ -69,7 +107,8 @@ def classify_provider_error(error: ProviderError) -> Failure:
 def timed_out(limit_s: float, run: AgentRun) -> Failure:
     """Return the failure for an agent whose time is up; to be called before it is cancelled.
 
-    It is the endpoint's where one call, with its retries, took more than half of the time.
+    It is the endpoint's where one call, with its retries, took more than half of the time without a
+    part of its reply. One that is not streamed may have had a long answer: such runs are counted.
     """
     call = run.llm.longest_wait() if run.llm is not None else None
     waited_s = 0.0 if call is None else call.waited_s
@@ -81,7 +120,8 @@ def timed_out(limit_s: float, run: AgentRun) -> Failure:
         f"no answer from {call.endpoint} in {waited_s:.1f} s{tries}, "
         f"when the agent's {limit_s:g} s were up"
     )
-    return Failure("provider", message, kind=call.kind)
+    is_told_apart = call.is_streamed or call.last_error is not None
+    return Failure("provider", message, kind=call.kind if is_told_apart else NOT_STREAMED)
 
 
 def _without(error: str, call: CallProgress) -> str:
@@ -91,18 +131,17 @@ def _without(error: str, call: CallProgress) -> str:
     return found[1] if found else said
 
 
-def agent_reported(message: str, run: AgentRun) -> Failure:
-    """Return the failure for an agent that reported an error instead of raising one."""
-    refused = run.llm.last_error if run.llm is not None else None
+def reported(outcome: AgentResult, run: AgentRun) -> Failure | None:
+    """Return the failure of a run whose agent ended by itself, None where it has not failed.
+
+    It has where the agent reports an error, or where the last reply told of a failure that the
+    agent's client took for an answer.
+    """
+    last = run.llm.last_error if run.llm is not None else None
+    if outcome.error is None:
+        silent = last is not None and last.is_silent
+        return classify_provider_error(last) if last is not None and silent else None
+    refused = last if outcome.cause is None else _refusal_behind(outcome.cause, run)
     if refused is not None:
         return classify_provider_error(refused)
-    return Failure("agent", message or "the agent returned an error without a message")
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    chain: list[BaseException] = []
-    seen: BaseException | None = error
-    while seen is not None and len(chain) < 20:
-        chain.append(seen)
-        seen = seen.__cause__ or seen.__context__
-    return chain
+    return Failure("agent", outcome.error or "the agent returned an error without a message")

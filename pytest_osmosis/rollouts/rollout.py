@@ -144,8 +144,8 @@ class Rollout:
                 _thread.interrupt_main()
         finally:
             self._end_agent()
-        if self.outcome is not None and self.outcome.error is not None:
-            self.failure = errors.agent_reported(self.outcome.error, self._agent_run)
+        if self.outcome is not None:
+            self.failure = errors.reported(self.outcome, self._agent_run)
         if self.failure is None and self.outcome is not None and not suite.spec.marked:
             await self._scoring.score(self.outcome, self._agent_run)
         return self.finished()
@@ -182,8 +182,8 @@ class Rollout:
         if self._has_slot:
             self._give_slot()
         call = None if run.llm is None else run.llm.longest_wait()
-        if call is None or (run.account is not None and self.outcome is None):
-            return  # the bridge learns of a cancelled call a moment later
+        if call is None or call.task is None or (run.account and self.outcome is None):
+            return  # of the user's own client; or the bridge learns of its end a moment later
         task = call.task if run.account is None else None
         self._pool.warnings.append(call_left_behind(self.suite.spec.agent, task))
 

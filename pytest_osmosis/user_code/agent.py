@@ -135,6 +135,8 @@ class AgentResult:
     """The whole conversation."""
     error: str | None = None
     """The agent's own word that it failed."""
+    cause: BaseException | None = None
+    """The exception that it reports, or was handling then."""
     reward: float | None = None
     """The reward that the agent gave itself."""
     tool_calls: int = 0

@@ -62,6 +62,7 @@ class LoopAgent:
         return AgentResult(
             [*result.final_messages],  # what a task of the agent appends later is not of this run
             error=(result.error_message or "") if failed else None,
+            cause=ctx.cause if failed else None,
             reward=result.reward,
             tool_calls=result.metrics.num_tool_calls if result.metrics is not None else 0,
         )

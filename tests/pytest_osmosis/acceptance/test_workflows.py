@@ -228,14 +228,21 @@ def test_a_workflow_that_takes_too_long_is_cancelled_with_what_it_used(flows: Pr
     assert "  assistant  a" in session.lines
 
 
-def test_a_refusal_behind_the_agents_own_client_is_the_providers(flows: Project) -> None:
-    flows.endpoint.answers = lambda ask: [error_reply(400, "too long")]
+@pytest.mark.parametrize(
+    ("status", "said", "outcomes", "whose"),
+    [(402, "no credit", "errors", "provider"), (400, "too long", "failed", "agent")],
+)
+def test_a_refusal_behind_the_agents_own_client_is_told_in_the_endpoints_words(
+    flows: Project, status: int, said: str, outcomes: str, whose: str
+) -> None:
+    flows.endpoint.answers = lambda ask: [error_reply(status, said)]
     flows.rows("a")
     session = run(flows)
-    assert session.outcomes == {"errors": 1}
+    assert session.outcomes == {outcomes: 1}
     [found] = session.runs
-    assert found["error_type"] == "provider"
-    assert found["error"] == f'400 from {flows.endpoint.netloc} ("too long")'
+    assert found["error_type"] == whose
+    assert found["error"].startswith(f"{status} from {flows.endpoint.netloc}")
+    assert said in found["error"]
 
 
 @each_mode

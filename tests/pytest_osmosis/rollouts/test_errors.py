@@ -34,7 +34,7 @@ def test_an_agent_that_goes_round_in_circles_has_failed_itself() -> None:
 
 def test_one_call_that_took_more_than_half_of_the_time_is_the_endpoints() -> None:
     failure = timed_out(8.0, run_with(4.1))
-    assert (failure.type, failure.kind, failure.fatal) == ("provider", "timeout", False)
+    assert (failure.type, failure.kind, failure.fatal) == ("provider", "not_streamed", False)
     said = "no answer from localhost:8000 in 4.1 s, when the agent's 8 s were up"
     assert failure.message == said
     failure = timed_out(8.0, run_with(7.9, tries=5))
