@@ -7,7 +7,6 @@ retries nothing: the model does.
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,14 +23,11 @@ if TYPE_CHECKING:
     from .request import RolloutMetrics
 
 
-_NOT_ADDED = frozenset({"cost_usd", "finish_reason", "answer_kind", "notes"})
 _NOT_FOR_THE_WIRE = {
     "extra_query": "put a query into --osmosis-base-url",
     "timeout": "--osmosis-agent-timeout bounds a run, and asyncio.wait_for a call",
 }
 """Keywords of SDKs that are no fields of a request."""
-_OF_SOME = frozenset({"cached_tokens", "reasoning_tokens"})
-"""Measures that few endpoints tell: the sum is of the calls that do."""
 
 
 class LLMClient(Protocol):
@@ -269,24 +265,6 @@ def _add(total: Any, value: Any) -> Any:
 
 def _add_some(total: Any, value: Any) -> Any:
     return total if value is None else (total or 0) + value
-
-
-def add_measures(earlier: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
-    """Return the measures of an attempt that was given up, and of the next one, together."""
-    asked = [each for each in (earlier, later) if each["llm_calls"]]
-    costs = [each["cost_usd"] for each in asked]
-    added = {
-        name: (_add_some if name in _OF_SOME else _add)(earlier[name], later[name])
-        for name in later
-        if name not in _NOT_ADDED
-    }
-    notes = dict.fromkeys(each["notes"] for each in (earlier, later) if each["notes"])
-    return {
-        **later,
-        **added,
-        "cost_usd": functools.reduce(_add, costs) if costs else None,
-        "notes": "; ".join(notes) or None,
-    }
 
 
 def _merge(defaults: Mapping[str, Any], params: dict[str, Any]) -> dict[str, Any]:

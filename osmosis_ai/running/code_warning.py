@@ -8,7 +8,7 @@ from typing import Any
 
 
 class BlockedLoop(UserWarning):
-    """User code blocks the event loop, and was moved to threads."""
+    """User code blocks the event loop."""
 
 
 class CallLeftBehind(UserWarning):

@@ -1,22 +1,22 @@
-"""User code in the event loop of its pool, or in separate threads and loops once it blocks that.
+"""User code in the event loop of its pool, or in threads where it blocks that and never awaits.
 
-See `watchdog` for how blocking code is found. Knows neither agents nor eval functions.
+Only code whose runs so far never suspended is moved: whatever it holds belongs to no event loop.
+Code that uses the loop stays in it, since its clients and locks do. See `watchdog` for how blocking
+code is found. Knows neither agents nor eval functions.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from ..error_text import error_text
 from .guards import Guards
-from .loop_call import Call, LoopCall, run_directly
+from .loop_call import Call, LoopCall, RunInMainLoop, run_directly
 from .section import Section
 from .watchdog import BLOCKED_S, LONG_BLOCK_S, Blocked, Watchdog
 
 T = TypeVar("T")
-
-_OTHER_LOOP = ("different loop", "different event loop", "should be used inside a task")
 
 
 class Isolation(Guards):
@@ -32,17 +32,22 @@ class Isolation(Guards):
     ) -> None:
         """Both callbacks are called in the watchdog's thread.
 
-        `on_blocked(what)`: an owner is moved to threads. `on_stuck(job, why)`: the loop is lost.
+        `on_blocked(what)`: an owner blocks the loop; once, and once more where it was moved and
+        is back since it awaits after all. `on_stuck(job, why)`: the loop is lost.
         """
         super().__init__()
         self._on_blocked = on_blocked
         self._on_stuck = on_stuck
         self._blocked_s = blocked_s
         self._long_block_s = long_block_s
-        self._isolated: set[int] = set()
-        """Owners whose code runs in threads."""
-        self._needs_main_loop: set[int] = set()
-        """Owners whose code cannot be moved."""
+        self._suspends: set[int] = set()
+        """Owners that have awaited something: they stay in the loop."""
+        self._in_one_go: set[int] = set()
+        """Owners of which a run has ended that awaited nothing."""
+        self._blocking: set[int] = set()
+        """Owners that block the loop."""
+        self._told: set[tuple[int, bool]] = set()
+        """These, and whether it was said that they are moved."""
         self._watchdog: Watchdog | None = None
 
     def close(self) -> None:
@@ -51,49 +56,39 @@ class Isolation(Guards):
             self._watchdog.stop()
 
     def _begin(self, section: Section, call: Call[T]) -> Awaitable[T]:
-        if section.owner in self._isolated:
-            return self._begin_apart(section, call)
+        if section.owner in self._blocking and self._is_movable(section.owner):
+            moved = LoopCall(lambda main_loop: self._observed(section.owner, call, main_loop))
+            moved.start_apart()
+            return moved.result()
         if self._watchdog is None:
             self._watchdog = Watchdog(
                 self,
-                self._isolate_owner,
+                self._note_blocked,
                 self._on_stuck,
                 blocked_s=self._blocked_s,
                 long_block_s=self._long_block_s,
             )
-        return call(run_directly)
+        if section.owner in self._suspends:
+            return call(run_directly)
+        return self._observed(section.owner, call, run_directly)
 
-    async def _begin_apart(self, section: Section, call: Call[T]) -> T:
-        """Make the call in a thread.
+    def _is_movable(self, owner: int) -> bool:
+        return owner in self._in_one_go and owner not in self._suspends
 
-        One that turns out to need the main loop, since it shares a lock or a client between runs,
-        is made a second time, in that loop.
-        """
-        moved = LoopCall(call)
-        moved.start_apart()
+    async def _observed(self, owner: int, call: Call[T], main_loop: RunInMainLoop) -> T:
+        """Make a call, and note whether it suspends: only then does its loop turn meanwhile."""
+        turn = asyncio.get_running_loop().call_soon(self._suspends.add, owner)
         try:
-            return await moved.result()
-        except Exception as error:
-            if not _is_bound_to_other_loop(error):
-                raise
-        self._needs_main_loop.add(section.owner)
-        self._isolated.discard(section.owner)
-        return await self._begin(section, call)
+            return await call(main_loop)
+        finally:
+            turn.cancel()
+            if owner not in self._suspends:
+                self._in_one_go.add(owner)
 
-    def _isolate_owner(self, owner: int, blocked: Blocked) -> None:
-        if owner not in self._isolated and owner not in self._needs_main_loop:
-            self._isolated.add(owner)
+    def _note_blocked(self, owner: int, blocked: Blocked) -> None:
+        self._blocking.add(owner)
+        blocked.is_moved = self._is_movable(owner)
+        told = (owner, blocked.is_moved)
+        if told not in self._told:
+            self._told.add(told)
             self._on_blocked(blocked)
-
-
-def _is_bound_to_other_loop(error: BaseException | None) -> bool:
-    """Whether asyncio or aiohttp refused an object that belongs to another event loop."""
-    for _ in range(10):
-        if error is None:
-            break
-        if isinstance(error, RuntimeError) and any(
-            part in error_text(error) for part in _OTHER_LOOP
-        ):
-            return True
-        error = error.__cause__ or error.__context__
-    return False

@@ -53,6 +53,8 @@ class Blocked:
         self.filename = frame.f_code.co_filename
         self.line = frame.f_lineno
         self.seconds = seconds
+        self.is_moved = False
+        """Whether its next runs are made in threads."""
 
     @property
     def place(self) -> str:
@@ -60,11 +62,11 @@ class Blocked:
         return f"`{self.function}` ({os.path.basename(self.filename)}:{self.line})"
 
     def __str__(self) -> str:
-        return (
-            f"{self.owner}: {self.place} blocks the event loop, {self.seconds:.2f} s"
-            " at a time; its next runs are moved to threads. To keep them in the event loop, use "
-            "an async client, or asyncio.to_thread around that call"
-        )
+        told = f"{self.owner}: {self.place} blocks the event loop, {self.seconds:.2f} s at a time"
+        cure = "use an async client, or asyncio.to_thread around that call"
+        if self.is_moved:
+            return f"{told}; its next runs are made in threads. To keep them in the loop, {cure}"
+        return f"{told}, and every other rollout of its process waits meanwhile: {cure}"
 
 
 @dataclass(slots=True)

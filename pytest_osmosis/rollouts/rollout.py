@@ -11,12 +11,11 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.models.base import WrappedModel
-from osmosis_ai.models.transport import cassettes
 from osmosis_ai.running.code_warning import call_left_behind
 from osmosis_ai.running.guards import CodeEnded
 from osmosis_ai.running.loop_call import RunInMainLoop, run_directly
@@ -31,7 +30,6 @@ from .errors import Failure
 from .scoring import Scoring
 
 if TYPE_CHECKING:
-    from osmosis_ai.agents.client import ModelLLM
     from osmosis_ai.models.base import ChatCompletion, ChatModel
     from osmosis_ai.running.captured import Captured
     from osmosis_ai.running.loop_call import RunInMainLoop
@@ -81,8 +79,6 @@ class Rollout:
         self._model = model
         self._scoring = Scoring(suite, self.row, run_id, pool)
         self._agent_run = self._for_agent()
-        self._attempts: list[AgentRun] = []
-        """The last of them is that; the calls of the others were paid as well."""
         self._has_slot = False
 
     def _for_agent(self) -> AgentRun:
@@ -133,7 +129,7 @@ class Rollout:
         )
         self._started_at, self._started = time.time(), time.perf_counter()
         try:
-            self.outcome = await self._pool.guards.run(section, self._attempt)
+            self.outcome = await self._pool.guards.run(section, self._begin_agent)
         except LeftBehind:
             raise
         except DeadlineExceeded as late:
@@ -160,15 +156,9 @@ class Rollout:
         result = replace(before, row_id=self.row.row_id, **self._scored(messages))
         return self._record(result, messages, recorded.calls)
 
-    def _attempt(self, run_in_main_loop: RunInMainLoop) -> Awaitable[AgentResult]:
+    def _begin_agent(self, run_in_main_loop: RunInMainLoop) -> Awaitable[AgentResult]:
         """Begin to run the agent, in the main loop or in another."""
-        if self._attempts:  # it is moved back
-            self._agent_run.close()
-            if caller := cassettes.current.get():
-                caller.restart()
-            self._agent_run = self._for_agent()
         run = self._agent_run
-        self._attempts.append(run)
         if run_in_main_loop is not run_directly:
             run.run_sync = LoopProxyCalls(run.run_sync, run_in_main_loop)
             if run.model is not None:
@@ -211,7 +201,7 @@ class Rollout:
         """Return everything that is known of the run, redacted."""
         failure, row = self.failure, self.row
         duration_ms = (time.perf_counter() - self._started) * 1000.0
-        clients = [run.llm for run in self._attempts if run.llm is not None]
+        llm = self._agent_run.llm
         messages = self._agent_run.recorded() if self.outcome is None else self.outcome.messages
         result = RunResult(
             suite=self.suite.spec.name,
@@ -223,12 +213,11 @@ class Rollout:
             started_at=self._started_at,
             duration_ms=whole_ms(duration_ms),
             fatal=failure is not None and failure.fatal,
-            tool_calls=self.outcome.tool_calls if clients and self.outcome is not None else 0,
-            **(clients[0].measures() if len(clients) == 1 else _measures(clients)),
+            tool_calls=0 if llm is None or self.outcome is None else self.outcome.tool_calls,
+            **(_NONE if llm is None else llm.measures()),
             **self._scored(messages),
         )
-        calls = [call for client in clients for call in client.calls]
-        return self._record(result, messages, calls)
+        return self._record(result, messages, () if llm is None else llm.calls)
 
     def _record(
         self, result: RunResult, messages: list[dict[str, Any]], calls: Sequence[Mapping[str, Any]]
@@ -293,15 +282,6 @@ class Rollout:
         shown = self._scoring.shown if self.failure is None else [self.failure.frames or ""]
         text = "\n\n".join(shown)
         return redact(text) if "\n" in text else ""
-
-
-def _measures(clients: Sequence[ModelLLM]) -> dict[str, Any]:
-    """Return what was measured of all attempts; nothing where none has called a model."""
-    if not clients:
-        return {}
-    from osmosis_ai.agents.client import add_measures
-
-    return reduce(add_measures, [client.measures() for client in clients])
 
 
 T = TypeVar("T")

@@ -7,7 +7,6 @@ files.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Hashable
 from contextvars import ContextVar
@@ -26,11 +25,6 @@ class Caller:
     """When it began, in nanoseconds; 0: it adds to what is recorded of the run."""
     asked: Counter[Hashable] = field(default_factory=Counter)
     """How often each request was answered."""
-
-    def restart(self) -> None:
-        """Begin the run again: what it was answered so far does not count."""
-        self.attempt = self.attempt and time.time_ns()
-        self.asked.clear()
 
 
 class Cassette(Protocol):

@@ -5,7 +5,6 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from osmosis_ai.agents.client import add_measures
 from osmosis_ai.models.base import ChatCompletion, Usage
 from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.rollout import ModelLLM, OsmosisRolloutError, OsmosisValidationError
@@ -213,19 +212,6 @@ def test_the_content_of_an_answer_is_text(content, text):
     message = {"role": "assistant", "content": content}
     (answer,) = ask(ModelLLM(Told(completion(message=message))))
     assert answer.content == text
-
-
-def test_two_attempts_took_what_each_took_and_what_one_does_not_know_is_unknown():
-    asked = ModelLLM(Told(completion(Usage(1, 2, 3), cost_usd=0.5, finish_reason="stop")))
-    unknown = ModelLLM(Told(completion(finish_reason="length")))
-    ask(asked), ask(unknown)
-    none = ModelLLM(Told()).measures()
-    twice = add_measures(asked.measures(), asked.measures())
-    assert (twice["tokens"], twice["llm_calls"], twice["cost_usd"]) == (6, 2, 1.0)
-    for one in (add_measures(none, asked.measures()), add_measures(asked.measures(), none)):
-        assert (one["tokens"], one["llm_calls"], one["cost_usd"]) == (3, 1, 0.5)
-    either = add_measures(asked.measures(), unknown.measures())
-    assert (either["tokens"], either["cost_usd"], either["finish_reason"]) == (None, None, "length")
 
 
 class Sent:

@@ -150,18 +150,57 @@ def test_an_exit_in_a_thread_ends_its_section_alone() -> None:
         run_blocked(Told(), leaves)
 
 
-def test_a_section_that_needs_its_loop_is_repeated_there() -> None:
-    lock_users: list[threading.Thread] = []
+def test_code_that_awaits_stays_in_its_loop_and_is_named_once() -> None:
+    told = Told()
 
-    async def section(main_loop: RunInMainLoop) -> threading.Thread:
-        lock_users.append(threading.current_thread())
-        if threading.current_thread() is not threading.main_thread():
-            raise ValueError("wrapped") from RuntimeError("got Future attached to a different loop")
+    async def blocks(main_loop: RunInMainLoop) -> threading.Thread:
+        await asyncio.sleep(0)
+        time.sleep(0.15)
         return threading.current_thread()
 
-    threads = run_blocked(Told(), section, section)
-    assert threads == [threading.main_thread()] * 2
-    assert len(lock_users) == 3
+    async def main() -> set[threading.Thread]:
+        isolation = Isolation(told)
+        threads = set()
+        while len(threads) < 1 or not told.all:
+            threads.add(await isolation.run(Section(blocks, "agent"), blocks))
+        for _ in range(4):
+            threads.add(await isolation.run(Section(blocks, "agent"), blocks))
+        isolation.close()
+        return threads
+
+    assert asyncio.run(main()) == {threading.main_thread()}
+    [blocked] = told.all
+    assert not blocked.is_moved
+    assert "every other rollout of its process waits meanwhile" in str(blocked)
+
+
+def test_code_that_blocks_before_it_awaits_for_the_first_time_is_not_moved() -> None:
+    told = Told()
+
+    async def section(main_loop: RunInMainLoop) -> threading.Thread:
+        if not told.all:
+            assert told.event.wait(60)  # the watchdog finds it in its first step
+        await asyncio.sleep(0)
+        return threading.current_thread()
+
+    async def main() -> list[threading.Thread]:
+        isolation = Isolation(told, long_block_s=0.05)
+        runs = [isolation.run(Section("owner", "agent"), section) for _ in range(3)]
+        threads = [await run for run in runs]
+        isolation.close()
+        return threads
+
+    assert asyncio.run(main()) == [threading.main_thread()] * 3
+
+
+def test_code_that_was_moved_and_awaits_after_all_is_back_in_the_loop() -> None:
+    async def awaits(main_loop: RunInMainLoop) -> threading.Thread:
+        await asyncio.sleep(0)
+        return threading.current_thread()
+
+    first, second, third = run_blocked(Told(), thread_of, awaits, thread_of)
+    assert threading.main_thread() not in (first, second)
+    assert third is threading.main_thread()
 
 
 def test_a_cancelled_section_may_clean_up() -> None:

@@ -1,12 +1,9 @@
-"""Agents that block the event loop: noticed, moved to threads, told once."""
+"""Agents that block the event loop: noticed, told once, moved to threads if they never await."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from osmosis_ai.running.isolation import Isolation
 from tests.support.modes import each_mode
 from tests.support.project import Project
 
@@ -39,8 +36,42 @@ async def judge(solution_str, ground_truth, extra_info):
 """
 
 
+IN_ONE_GO = """
+import json
+import threading
+import time
+import urllib.request
+
+
+async def agent(messages, model, base_url, api_key):
+    time.sleep(0.12)
+    print("asked for", messages[-1]["content"], "in", threading.current_thread().name)
+    request = urllib.request.Request(
+        f"{base_url}/chat/completions",
+        json.dumps({"messages": messages}).encode(),
+        {"Authorization": f"Bearer {api_key}"},
+    )
+    with urllib.request.urlopen(request) as reply:
+        return json.load(reply)["choices"][0]["message"]
+"""
+
+
+def test_an_agent_that_never_awaits_is_moved_to_threads_where_the_batch_size_holds(
+    project: Project,
+) -> None:
+    project.write("agent.py", IN_ONE_GO)
+    project.rows(*(f"row {number}" for number in range(12)))
+    session = project.run("--osmosis-batch-size=2", "-rA", agent="agent.py:agent")
+    assert session.outcomes["passed"] == 12 and session.outcomes["warnings"] == 1, session.out
+    warning = "\n".join(session.section("warnings summary"))
+    assert "BlockedLoop: agent.py:agent: `agent` (agent.py:9) blocks the event loop" in warning
+    assert "its next runs are made in threads" in warning
+    assert project.endpoint.requests == 12 and project.endpoint.max_in_flight <= 2
+    assert session.out.count("asked for row 11 in osmosis-isolated") == 1
+
+
 @each_mode
-def test_a_synchronous_agent_is_evaluated_in_threads_with_one_warning_a_process(
+def test_an_agent_that_awaits_stays_in_the_loop_with_one_warning_a_process(
     project: Project, workers: int
 ) -> None:
     project.write("agent.py", BLOCKING)
@@ -57,44 +88,35 @@ def test_a_synchronous_agent_is_evaluated_in_threads_with_one_warning_a_process(
 
 
 BOUND = """
-import threading
+import time
+
+import aiohttp
+
+session = None
 
 
-async def agent(ctx):
-    answer = await ctx.chat(list(ctx.request.messages))
-    if threading.current_thread().name == "osmosis-isolated":
-        raise RuntimeError("the lock is bound to a different event loop")
-    return ctx.complete([*ctx.request.messages, answer.message], reward=1.0)
+async def agent(row):
+    global session
+    time.sleep(0.12)  # a tool that blocks
+    if session is None:
+        session = aiohttp.ClientSession()
+    async with session.get("URL/v1/models") as reply:
+        await reply.read()
+    return row["user_prompt"]
 """
 
 
-class FoundBlocking(set[int]):
-    """Every owner, until it turns out that it cannot be moved."""
-
-    def __contains__(self, owner: object) -> bool:
-        return not super().__contains__(owner)
-
-    def discard(self, owner: int) -> None:
-        self.add(owner)
-
-
-def test_a_rollout_that_had_to_be_made_again_says_what_both_attempts_took(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+def test_a_client_of_the_module_beside_a_tool_that_blocks_belongs_to_one_loop(
+    project: Project,
 ) -> None:
-    made = Isolation.__init__
-
-    def make(isolation: Isolation, *args: Any, **options: Any) -> None:
-        made(isolation, *args, **options)
-        isolation._isolated = FoundBlocking()
-
-    monkeypatch.setattr(Isolation, "__init__", make)
-    project.write("agent.py", BOUND)
-    project.rows("a", "b")
-    session = project.run("--osmosis-batch-size=1", agent="agent.py:agent", eval_fn=None)
-    assert session.outcomes == {"passed": 2}
-    assert [run["llm_calls"] for run in session.runs] == [2, 1]
-    assert [run["tokens"] for run in session.runs] == [30, 15]
-    assert project.endpoint.requests == 3
+    project.write("agent.py", BOUND.replace("URL", project.endpoint.base_url.removesuffix("/v1")))
+    project.rows(*(f"row {number}" for number in range(12)))
+    own = {"model": None, "base_url": None, "agent": "agent.py:agent"}
+    session = project.run("--batch-size=6", **own)
+    assert session.outcomes == {"passed": 12, "warnings": 1}, session.out
+    warning = "\n".join(session.section("warnings summary"))
+    assert "BlockedLoop: agent.py:agent: `agent` (agent.py:11) blocks the event loop" in warning
+    assert "every other rollout of its process waits meanwhile" in warning
 
 
 @pytest.mark.slow

@@ -125,13 +125,15 @@ def test_one_that_reaches_no_agent_is_refused(project: Project, option: Option) 
     value = "p.txt" if name == "system-prompt-file" else value_of(name)
     without = {"agent": "app:ask", "model": None, "base_url": None}
     project.rows("a")
-    session = project.apart(*project.options("-n0", f"{option.flag_name}={value}", **without))
+    # `record` in this process, as other tests have it, would let prices reach the function
+    evaluate = project.apart if option.reaches == "usage" else project.plain
+    session = evaluate(*project.options("-n0", f"{option.flag_name}={value}", **without))
     assert (session.ret, session.out) == (4, "")
     assert session.mistake.startswith(f"{option.flag_name} cannot reach app:ask, which ")
     if option.reaches in ("model", "endpoint", "usage"):
         assert "def agent(question, model, base_url, api_key):" in session.err
     project.write("pytest.ini", f"[pytest]\n{option.ini_name} = {value}\n")
-    session = project.apart(*project.options("-n0", **without))
+    session = evaluate(*project.options("-n0", **without))
     if name == "model":
         assert session.ret == 0
         said = "osmosis: osmosis_model text is not used: app:ask has no parameters for a model"
