@@ -40,9 +40,9 @@ class EnvironmentStore:
     ) -> Iterator[Path]:
         """Have an environment, built first where it is not there; nothing removes it meanwhile.
 
-        Two that want the same one at once build it once. One that was changed since is built again,
-        and `build` is told. What `build` or `check` raises is passed on, and what it leaves is
-        never taken for an environment.
+        Two that want the same one at once build it once. One that was changed since is built again:
+        `build` is given whether that is so. What `build` or `check` raises is passed on, and what
+        it leaves is never taken for an environment.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o711)  # another user may run the programs
