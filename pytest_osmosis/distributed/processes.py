@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ..options.reader import OptionReader, lists_only
-from ..session.selection import collects_runs_alone
+from ..session.selection import ONE_PROCESS, collects_runs_alone
 
 REFUSED_DIST = ("loadgroup", "loadscope", "loadfile", "each")
 
@@ -33,7 +33,10 @@ def worker_input(config: pytest.Config) -> dict[str, Any]:
 
 
 def choose_processes(config: pytest.Config, batch_size: int) -> None:
-    """Set xdist's number of workers: min(B, cores) for B > 1, unless the user said `-n`."""
+    """Set xdist's number of workers: min(B, cores) for B > 1, unless the user said `-n`.
+
+    Other tests are never run by workers because of an option about rollouts.
+    """
     option = config.option
     if not config.pluginmanager.hasplugin("xdist") or not hasattr(option, "numprocesses"):
         return
@@ -43,13 +46,28 @@ def choose_processes(config: pytest.Config, batch_size: int) -> None:
     if getattr(option, "trace", False) and option.numprocesses:
         raise pytest.UsageError("--trace is incompatible with -n: leave one of them out")
     if option.numprocesses is None:
-        debugs = getattr(option, "usepdb", False) or getattr(option, "trace", False)
-        if batch_size > 1 and not (debugs or option.tx):
-            option.numprocesses = min(batch_size, cores())
+        if batch_size > 1 and not option.tx:
+            workers = min(batch_size, cores())
+            if reason := _needs_one_process(config):
+                config.stash[ONE_PROCESS] = reason.format(workers)
+            else:
+                option.numprocesses = workers
     elif isinstance(option.numprocesses, int):
         option.numprocesses = min(option.numprocesses, batch_size)
     if option.dist in REFUSED_DIST:
         _replace_dist(config)
+
+
+def _needs_one_process(config: pytest.Config) -> str | None:
+    """Return why no worker is started unasked, with a place for their number."""
+    option = config.option
+    if getattr(option, "usepdb", False) or getattr(option, "trace", False):
+        return "that is debugged"
+    if getattr(option, "capture", None) == "no":
+        return "whose output -s shows as it comes; -n {} starts workers"
+    if not collects_runs_alone(config):
+        return "as other tests may run too, and stay as they are; -n {} starts workers"
+    return None
 
 
 def _replace_dist(config: pytest.Config) -> None:

@@ -29,13 +29,14 @@ def check(config: pytest.Config, parser: pytest.Parser) -> None:
     """
     words = shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
     words += map(str, config.invocation_params.args)
-    found = {at: option for at, option in _separate(words, _by_spelling(parser))}
+    found = dict(_separate(words, _by_spelling(parser)))
     if not found:
         return
     others = [word for at, word in enumerate(words) if not {at, at + 1} & found.keys()]
     arguments = parser.parse_known_args(others).file_or_dir
     here = config.invocation_params.dir
-    root, ini = usual = compat.root_of(config, parser, others, arguments)
+    usual = compat.root_of(config, parser, others, arguments)
+    root, _ = usual
     for at, option in found.items():
         spelling, word = words[at - 1], words[at]
         path = Path(os.path.normpath(here / word.removeprefix("@").partition("::")[0]))

@@ -19,6 +19,7 @@ from ..rollouts.suite import Suite
 from ..run_result import OWN_MODEL, SuiteInfo
 from ..spec import USUAL_KEY, CassetteSpec, ModelSpec, SessionSpec
 from .marked_files import test_files
+from .selection import ONE_PROCESS
 
 _SELECTING = "keyword", "deselect", "lf", "stepwise"
 """Options of pytest that leave items out."""
@@ -36,6 +37,8 @@ def header(
                 pair = escape_control_chars(shlex.quote(f"{column}=ground_truth"))
                 yield f"osmosis: no row has a ground_truth: is it this? --osmosis-map {pair}"
     yield from _models(config, spec)
+    if (reason := config.stash.get(ONE_PROCESS, None)) is not None:
+        yield f"osmosis: all in this one process, {reason}"
     if spec.cassette is not None:
         yield _cassette(spec.cassette)
     for name in Redactor(secrets).unmaskable:

@@ -32,6 +32,8 @@ _PARTS = {"keyword": "-k", "lf": "--lf", "stepwise": "--stepwise", "deselect": "
 _OPTION = "osmosis_selected"
 """The attribute of the options that tells workers what the controller found."""
 _SELECTION = pytest.StashKey["Selection"]()
+ONE_PROCESS = pytest.StashKey[str]()
+"""Why a batch size has started no worker."""
 
 What = Literal["data", "marked", "nothing"]
 
@@ -152,9 +154,10 @@ def collects_runs_alone(config: pytest.Config) -> bool:
         return True
     given = OptionReader(config)
     files = [given.resolved("data", text) for text in given("data")]
-    return _has_paths(config) and all(
-        any(is_in(text, file) for file in files) for text in config.args
-    )
+    others = [text for text in config.args if not any(is_in(text, file) for file in files)]
+    if _has_paths(config):
+        return not others
+    return next(test_files(config, others), None) is None
 
 
 def is_below_any(file: str, arguments: list[str]) -> bool:

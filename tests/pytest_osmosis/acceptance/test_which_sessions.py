@@ -146,9 +146,77 @@ def test_a_breakpoint_in_a_unit_test_works_and_nothing_is_loaded_for_nothing(wit
     assert endpoint.requests == 0
 
 
+COUNTING = """
+import pytest
+
+@pytest.fixture(scope="session", autouse=True)
+def set_up_once():
+    with open("set_up.txt", "a") as file:
+        file.write("x")
+"""
+BESIDE = "all in this one process, as other tests may run too, and stay as they are; -n 2 starts"
+SHOWN = "all in this one process, whose output -s shows as it comes; -n 2 starts workers"
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_osmosis.distributed.processes.cores", lambda: 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], BESIDE),
+        (["data.jsonl", "tests/test_unit.py"], BESIDE),
+        (["tests/test_unit.py", "data.jsonl::row-0[run-0]", "data.jsonl::row-1[run-0]"], BESIDE),
+        (["."], BESIDE),
+        (["--osmosis-agent=agent:agent_loop", "tests/test_unit.py"], BESIDE),
+        (["tests/test_marked.py", "--osmosis-model=m"], BESIDE),
+        (["-s", "data.jsonl"], SHOWN),
+        (["--capture=no", "-m", "osmosis"], SHOWN),
+        (["--pdb", "--osmosis-data=data.jsonl"], "all in this one process, that is debugged"),
+    ],
+)
+@pytest.mark.usefixtures("two_cores")
+def test_a_batch_size_leaves_other_tests_in_their_process(with_ini, words, said):
+    with_ini.write("conftest.py", COUNTING)
+    if any("marked" in word for word in words):
+        with_ini.write("tests/test_marked.py", MARKED)
+    session = with_ini.plain(*words)
+    assert session.ret == 0, session.err
+    assert session.out.count(said) == 1
+    assert "16 in flight\n" in session.out and "created: " not in session.out
+    set_up = with_ini.path / "set_up.txt"
+    assert not set_up.exists() or set_up.read_text() == "x"
+
+
 @pytest.mark.slow
-def test_workers_are_started_for_its_items_alone(with_ini, endpoint):
-    assert "created: " in with_ini.plain().out
+@pytest.mark.usefixtures("two_cores")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["data.jsonl"],
+        ["data.jsonl::row-0[run-0]", "data.jsonl::row-1[run-0]"],
+        ["-m", "osmosis"],
+        ["--osmosis-data=data.jsonl"],
+        ["--osmosis-only"],
+        ["-o", "testpaths=data.jsonl"],
+        ["-n2"],
+        ["-n2", "tests", "data.jsonl"],
+    ],
+)
+def test_workers_are_started_where_nothing_else_runs_or_they_are_asked_for(with_ini, words):
+    session = with_ini.plain(*words)
+    assert session.ret == 0, session.err
+    assert "in flight over 2 workers" in session.out
+    assert "this one process" not in session.out
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("two_cores")
+def test_an_ini_file_without_tests_beside_it_starts_workers(with_ini):
+    (with_ini.path / "tests/test_unit.py").unlink()
+    assert "created: 2/2 workers" in with_ini.plain().out
     nothing = with_ini.plain("data.jsonl", "-k", "nothing")
     assert (nothing.ret, nothing.outcomes) == (5, {"deselected": 2})
     assert "created: " not in nothing.out and "osmosis: " not in nothing.out
