@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .agents.client import ModelLLM
@@ -79,7 +79,7 @@ def _http_library(inner: object) -> Any:
     for base in type(inner).__mro__:
         module = base.__module__.partition(".")[0]
         if module in ("httpx", "httpx2"):
-            return sys.modules[module]
+            return import_module(module)
     return None
 
 

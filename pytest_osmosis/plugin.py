@@ -132,8 +132,7 @@ def pytest_pycollect_makeitem(
     What makes suites of its parameters is called here: the plugin that it registers hears of no
     item that is being made already.
     """
-    case = getattr(sys.modules.get("unittest"), "TestCase", None)
-    if isclass(obj) and case in obj.__mro__:
+    if isclass(obj) and any(_is_test_case(base) for base in obj.__mro__):
         if any(_is_marked(collector, each) for each in (obj, *vars(obj).values())):
             hint = "unittest runs the tests of a TestCase itself: mark a function, or another class"
             pytest.fail(f"{obj.__name__}: {hint}", pytrace=False)
@@ -148,6 +147,11 @@ def pytest_pycollect_makeitem(
     if marked is not None and isinstance(made, list):
         marked.divide(made)
     return made
+
+
+def _is_test_case(base: type) -> bool:
+    """Return whether it is `unittest.TestCase`, which nothing is imported for."""
+    return (base.__module__, base.__qualname__) == ("unittest.case", "TestCase")
 
 
 def _is_marked(collector: pytest.Collector, obj: object) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -10,6 +9,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
+
+from osmosis_ai.models.litellm import filter_renewals
 
 from .. import compat
 from ..run_result import RolloutRecord, RunId, RunResult
@@ -139,8 +140,8 @@ class ItemRunner:
         """Run and report the item of a run; leave every other to pytest."""
         if not isinstance(item, RunItem) or is_skipped(item):
             return None
-        if library := sys.modules.get("osmosis_ai.models.litellm.library"):
-            library.ignore_its_warnings()  # a call may continue while pytest goes to the next item
+        for renew in filter_renewals:  # a call may continue while pytest goes to the next item
+            renew()
         if not self._is_in_block:
             self.begin(item.run_id)
         is_done = run_item(

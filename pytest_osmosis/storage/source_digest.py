@@ -11,9 +11,10 @@ import ast
 import glob
 import hashlib
 import shlex
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+from osmosis_ai.loaded_modules import loaded_module
 
 from ..errors import ConfigurationError
 from ..user_code.mcp_server import MCP, sources
@@ -63,7 +64,7 @@ def source_files(spec: str, roots: Sequence[Path]) -> list[Path]:
     if spec.startswith(MCP):
         return sources(spec.removeprefix(MCP), roots)
     source = spec.rpartition(":")[0].strip()
-    module = None if source == "cmd" else sys.modules.get(source)
+    module = None if source == "cmd" else loaded_module(source)
     if module is not None:
         return [] if module.__file__ is None else [Path(module.__file__).resolve()]
     words = [source] if source.endswith(".py") else _words(spec)

@@ -20,11 +20,10 @@ import inspect
 import math
 import os
 import reprlib
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ..dataset.json_copy import json_copy
 from .classify_agent import instantiated
@@ -241,9 +240,8 @@ class EvalFn:
 
 
 def _is_numpy_number(value: object) -> bool:
-    # No such value exists where numpy is not loaded; it may be loading, in another thread.
-    scalar = getattr(sys.modules.get("numpy"), "generic", None)
-    return scalar is not None and isinstance(value, scalar) and value.dtype.kind in "biuf"
+    bases = ((base.__module__, base.__qualname__) for base in type(value).__mro__)
+    return ("numpy", "generic") in bases and cast(Any, value).dtype.kind in "biuf"
 
 
 def _described(value: object) -> str:

@@ -27,6 +27,8 @@ from ..escaping import escape_control_chars
 DEADLINE_S = 60.0
 GRACE_S = 10.0
 _USAGE = 4
+_FILES = threading.RLock()
+"""Held while a file is imported under a name of ours: nothing else imports that name."""
 
 
 def load_object(
@@ -100,18 +102,19 @@ def _import(name: str, file: Path | None) -> ModuleType:
     """Import a module by its name, or a file under a name that no other module has."""
     if file is None:
         return importlib.import_module(name)
-    if name in sys.modules:
-        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} is not a Python file")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+    with _FILES:
+        if name in sys.modules:
+            return sys.modules[name]
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+        return module
 
 
 def _split(spec: str, prefix: str) -> tuple[str, str]:

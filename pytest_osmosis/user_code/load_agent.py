@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import copy
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from osmosis_ai.loaded_modules import loaded_module
 
 from .agent import PROGRAM, Agent
 from .agent_loop import LoopAgent
@@ -60,7 +61,7 @@ def load_agent(
     `named` is the object itself, where there is one: `spec` then is its name in messages.
     """
     if named is not None:
-        module = sys.modules.get(_home(named))
+        module = loaded_module(_home(named))
         return _loaded(named, spec, roots=roots, module=module)
     if spec.startswith(PROGRAM):
         from .command import CommandAgent, parse_command

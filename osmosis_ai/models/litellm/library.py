@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...providers import parse_model_name
 from ..errors import UNSUPPORTED, CallFault
+from . import filter_renewals
 
 if TYPE_CHECKING:
     from .transport import Exchange
@@ -108,6 +109,7 @@ def _imported() -> Any:
     litellm.telemetry = False
     litellm.disable_hf_tokenizer_download = True
     _replace_transport(AsyncHTTPHandler)
+    filter_renewals.append(ignore_its_warnings)
     return litellm
 
 

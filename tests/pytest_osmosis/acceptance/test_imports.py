@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -157,3 +158,14 @@ def test_a_model_call_passes_at_most_so_many_coroutines(project: Project) -> Non
     for chain in chains:
         assert chain[0] == "_run" and "agent" in chain
         assert len(chain) <= MOST, chain
+
+
+def test_a_session_reads_nothing_of_modules_that_other_threads_import(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("osmosis_ai.models.litellm.library", "numpy", "unittest", "litellm"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))  # its import has just begun
+    project.rows("a", {"user_prompt": "b", "ground_truth": "x"})
+    project.write("test_it.py", "class TestIt:\n    def test_it(self): ...\n")
+    session = project.run("test_it.py", "data.jsonl")
+    assert session.outcomes == {"passed": 2, "failed": 1}, session.out + session.err
