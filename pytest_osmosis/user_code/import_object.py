@@ -22,6 +22,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from osmosis_ai.loaded_modules import loaded_module
+
 from ..escaping import escape_control_chars
 
 DEADLINE_S = 60.0
@@ -73,7 +75,7 @@ def _refuse_namesake(
     """Raise ImportingError where another file's module had the name before."""
     if wanted is None:
         name = name.partition(".")[0]
-        module = sys.modules.get(name, module)
+        module = loaded_module(name) or module
         found = PathFinder.find_spec(name, [str(root) for root in roots])
         wanted = None if found is None or found.origin is None else Path(found.origin)
     loaded = getattr(module, "__file__", None)

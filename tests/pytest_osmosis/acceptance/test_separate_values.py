@@ -23,7 +23,7 @@ def branch(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project beside `../main`; both have an ini file and an evaluation in it."""
     for name in ("branch", "main"):
         project.write(f"{name}/pytest.ini", "[pytest]\nosmosis_data = data.jsonl\n")
-        project.write(f"{name}/agent.py", "def agent(question):\n    return question\n")
+        project.write(f"{name}/agent.py", "def agent(messages):\n    return messages[-1]\n")
         row = {"user_prompt": "a", "ground_truth": "a", "id": name}
         project.rows(row, name=f"{name}/data.jsonl")
     project.write("main/sub/there", "")
