@@ -22,8 +22,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from osmosis_ai.loaded_modules import loaded_module
-
 from ..escaping import escape_control_chars
 
 DEADLINE_S = 60.0
@@ -75,6 +73,8 @@ def _refuse_namesake(
     """Raise ImportingError where another file's module had the name before."""
     if wanted is None:
         name = name.partition(".")[0]
+        from osmosis_ai.loaded_modules import loaded_module  # only where one is loaded already
+
         module = loaded_module(name) or module
         found = PathFinder.find_spec(name, [str(root) for root in roots])
         wanted = None if found is None or found.origin is None else Path(found.origin)

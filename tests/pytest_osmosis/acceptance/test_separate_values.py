@@ -17,13 +17,18 @@ PATHS = [
 ]
 CODE = ["--osmosis-agent", "--osmosis-grader", "--osmosis-eval-fn", "--eval-fn"]
 
+AGENT = """
+def agent(messages):
+    return messages[-1]["content"]
+"""
+
 
 @pytest.fixture
 def branch(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project beside `../main`; both have an ini file and an evaluation in it."""
     for name in ("branch", "main"):
         project.write(f"{name}/pytest.ini", "[pytest]\nosmosis_data = data.jsonl\n")
-        project.write(f"{name}/agent.py", "def agent(messages):\n    return messages[-1]\n")
+        project.write(f"{name}/agent.py", AGENT)
         row = {"user_prompt": "a", "ground_truth": "a", "id": name}
         project.rows(row, name=f"{name}/data.jsonl")
     project.write("main/sub/there", "")
