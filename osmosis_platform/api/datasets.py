@@ -190,6 +190,11 @@ async def upload(request: Request) -> Response:
     with files.receive(number) as part:
         await _receive(request, part, size, settings.limits)
         etag = await run_in_threadpool(part.finish)
+    try:
+        await run_in_threadpool(_find, request.app.state.database, dataset_id)
+    except Refused:  # it was completed meanwhile, of other parts
+        await run_in_threadpool(files.remove_parts)
+        raise
     document = {"part_number": number, "etag": etag, "size": size}
     return JSONResponse(document, headers={"ETag": f'"{etag}"'})
 

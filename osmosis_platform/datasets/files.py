@@ -1,7 +1,8 @@
 """The files of datasets: parts as they arrive, and the whole once they are all there.
 
 A folder has the id of its dataset as its name, so no name that a user chose is ever a path. A part
-appears under its number and its etag only when it is complete.
+appears under its number and its etag only when it is complete, in place of one that came before; of
+each one at a time arrives. So an upload has what was announced on disk, twice at most.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import Refused, no_room
+from ..errors import Refused, busy, no_room
+from ..locks import locked_if_free
 
 _BLOCK = 1024 * 1024
 
@@ -83,8 +85,9 @@ class DatasetFiles:
 
     def remove_parts(self) -> None:
         """Remove what the whole file was made of."""
-        for path in (*self.folder.glob("part-*"), *self.folder.glob("incoming-*")):
-            path.unlink(missing_ok=True)
+        for kind in ("part", "incoming", "lock"):
+            for path in self.folder.glob(f"{kind}-*"):
+                path.unlink(missing_ok=True)
 
 
 class PartWriter:
@@ -92,14 +95,23 @@ class PartWriter:
 
     def __init__(self, folder: Path, number: int) -> None:
         self._folder = folder
-        self._number = number
-        self._path = folder / f"incoming-{secrets.token_hex(8)}"
+        self._number = f"{number:05d}"
+        self._path = folder / f"incoming-{self._number}"
         self._digest = hashlib.sha256()
         self._file: BinaryIO | None = None
+        self._held = ExitStack()
 
     def __enter__(self) -> PartWriter:
-        with _refusing():
-            self._file = _create(self._path)
+        """Begin; refuse a part that arrives already."""
+        with _refusing(), ExitStack() as held:
+            lock = self._folder / f"lock-{self._number}"
+            if not held.enter_context(locked_if_free(lock)):
+                raise busy()
+            for path in (lock, self._path):
+                held.callback(path.unlink, missing_ok=True)
+            self._path.unlink(missing_ok=True)  # of a process that was killed
+            self._file = held.enter_context(_create(self._path))
+            self._held = held.pop_all()
         return self
 
     def write(self, block: bytes) -> None:
@@ -116,13 +128,15 @@ class PartWriter:
         with _refusing():
             self._file.flush()
             os.fsync(self._file.fileno())
-            self._path.replace(self._folder / f"part-{self._number:05d}-{etag}")
+            part = self._folder / f"part-{self._number}-{etag}"
+            self._path.replace(part)
+            for other in self._folder.glob(f"part-{self._number}-*"):
+                if other != part:
+                    other.unlink(missing_ok=True)
         return etag
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-        self._path.unlink(missing_ok=True)
+        self._held.close()
 
 
 def _create(path: Path) -> BinaryIO:

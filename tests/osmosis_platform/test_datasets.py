@@ -6,6 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ import pytest
 from osmosis_platform.database.models import Dataset, now
 from osmosis_platform.datasets import files
 from osmosis_platform.datasets.uploads import upload_document
+from osmosis_platform.errors import Refused
 from osmosis_platform.execution import deletion
 from osmosis_platform.settings import ServerLimits
 from tests.support.platform_server import Account, PlatformServer, serving, submission
@@ -167,6 +169,44 @@ def test_a_part_of_another_size_leaves_nothing(
 
 
 @pytest.mark.fault("the URL of an upload is changed, or old")
+@pytest.mark.fault("one upload is sent over and over")
+def test_an_upload_keeps_the_last_of_each_part_however_often_it_is_sent(
+    client: httpx.Client, platform_server: PlatformServer
+) -> None:
+    content = ROW * 3
+    dataset = create(client, content)
+    folder = platform_server.settings.data / "datasets" / dataset["id"]
+    urls = [part["presigned_url"] for part in dataset["upload"]["parts"]]
+    for number in range(10):
+        assert [put(url, f"{number:064}".encode()).status_code for url in urls] == [200, 400]
+    assert len(stored(platform_server, dataset)) == 1
+    with ThreadPoolExecutor(20) as threads:
+        bodies = [f"{number:064}".encode() for number in range(40)]
+        statuses = {*threads.map(lambda body: put(urls[0], body).status_code, bodies)}
+    assert 200 in statuses <= {200, 503}
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= len(content)
+    parts = send(dataset["upload"], content)
+    assert finish(client, dataset, parts).json()["row_count"] == 3
+
+
+@pytest.mark.fault("one upload is sent over and over")
+def test_a_part_that_arrives_is_no_second_time_on_disk(tmp_path: Path) -> None:
+    found = files.DatasetFiles(tmp_path, "x", "jsonl")
+    found.make()
+    (found.folder / "incoming-00001").write_bytes(b"of a process that was killed")
+    with found.receive(1) as first, found.receive(2) as other:
+        first.write(b"one")
+        other.write(b"two")
+        with pytest.raises(Refused) as refused, found.receive(1):
+            pass
+        assert refused.value.status == 503
+        assert first.finish() != other.finish()
+    with found.receive(1):
+        pass
+    assert [part.number for part in found.parts()] == [1, 2]
+    assert len([*found.folder.iterdir()]) == 2
+
+
 def test_a_url_serves_its_own_part_until_it_expires(
     owner: httpx.Client, platform_server: PlatformServer
 ) -> None:
