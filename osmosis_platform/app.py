@@ -44,8 +44,9 @@ from .http.hardening import (
     on_refused,
 )
 from .pages.rendering import ElsewhereFirst, as_page, on_elsewhere
+from .pages.report_reader import RowView
 from .pages.routes import PAGES
-from .pages.run_rows import Recent, RowView
+from .pages.run_rows import Recent
 from .settings import MIB, Settings
 from .throttle import Throttle
 from .vault.cipher import Vault

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
 
 from pydantic import Field
@@ -169,20 +169,26 @@ def _logs(kind: RunKind, call: ApiCall[None, LogPage], run: Run) -> ApiAnswer:
     return ApiAnswer({"logs": shown, "next_cursor": None if cursor is None else str(cursor)})
 
 
-def _report(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:
-    if run.report is None:
+def _report(kind: RunKind, call: ApiCall[None, None], run: Run) -> FileAnswer:
+    text = records.report_text(call.session, run)
+    if text is None:
         message = f"the {kind.noun} {run.name} has no report: it is {run.status}"
         raise Refused(404, "no_report", message, details={"status": run.status})
-    return ApiAnswer(run.report)
+    return FileAnswer(iter([text]), "application/json")
 
 
 def _conversations(kind: RunKind, call: ApiCall[None, None], run: Run) -> FileAnswer:
-    found = open_conversations(call.session, call.vault, call.settings.data, run)
+    found = open_conversations(call.settings.data, run)
     if found is None:
         why = f"it is {run.status}, or they were removed some time after its end"
         message = f"the {kind.noun} {run.name} has no conversations here: {why}"
         raise Refused(404, "no_conversations", message, details={"status": run.status})
-    return FileAnswer(found.lines())
+    return FileAnswer(_lines(found))
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        yield from file
 
 
 def _stop(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from osmosis_executors.job import MIB, Job, JobLimits, wait_for_end
-from osmosis_executors.local import LocalExecutor
-
 from ..errors import busy
+from ..limited import LIMITS, run_limited
 from .files import DatasetFiles, upload_gone
 
 ROWS = 100_000
@@ -28,15 +24,6 @@ TIME_S = 20.0
 WAIT_S = 5.0
 """How long a request waits for those of its workspace before it: it keeps a thread."""
 _PROGRAM = ("-m", "osmosis_platform.datasets.row_check")
-_LIMITS = JobLimits(file_bytes=1024 * MIB, memory_bytes=1024 * MIB)
-"""Parquet and CSV are copied to a temporary file."""
-_ENVIRONMENT = {
-    # Parquet's library takes address space for each thread, most of which it never uses.
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "ARROW_IO_THREADS": "1",
-    "MALLOC_ARENA_MAX": "1",
-    "OMP_NUM_THREADS": "1",
-}
 _log = logging.getLogger(__name__)
 
 
@@ -79,8 +66,10 @@ class DatasetChecks:
         output = files.folder / "check"
         output.unlink(missing_ok=True)
         try:
-            running = LocalExecutor().start(_job(files, output))
-            status = wait_for_end(running, self.refuse_closing, time_s=TIME_S)
+            words = [*_PROGRAM, str(files.rows), str(ROWS)]
+            status = run_limited(
+                words, files.folder, output, time_s=TIME_S, limits=LIMITS, check=self.refuse_closing
+            )
             found = _answer(output, status)
         except FileNotFoundError:  # with the folder
             raise upload_gone() from None
@@ -90,12 +79,6 @@ class DatasetChecks:
             raise NoDataset(found["error"])
         count: int | None = found.get("row_count")
         return count
-
-
-def _job(files: DatasetFiles, output: Path) -> Job:
-    words = [sys.executable, *_PROGRAM, str(files.rows), str(ROWS)]
-    environment = {**_ENVIRONMENT, "PATH": os.defpath, "TMPDIR": str(files.folder)}
-    return Job(words, files.folder, environment, output, limits=_LIMITS)
 
 
 def _answer(output: Path, status: int | None) -> dict[str, Any]:

@@ -23,7 +23,14 @@ from .checkout import CheckoutError, CloneSource, check_out
 from .children import OWN_PYTHON, Children
 from .git_program import GitProgram
 from .orders import Rows, evaluation_words
-from .outcome import ReportProblem, exit_sentence, last_mistake, read_outcome
+from .outcome import (
+    ReportProblem,
+    ReportTooLarge,
+    exit_sentence,
+    last_mistake,
+    read_outcome,
+    take_conversations,
+)
 from .run_figures import Progress
 from .run_folder import RunFolder
 from .services import RunFailed, Services, read_submitted
@@ -280,20 +287,27 @@ class _Execution:
             output.mask(self._record.redact)
         journal = self._run_folder.journal()
         if self._progress is None and journal is not None:
-            self._progress = Progress(journal.parent)
+            self._progress = Progress(journal.parent, self._order.most_runs)
         if self._progress is not None and self._progress.update():
             self._record.set_figures(self._progress.metrics)
 
     def _take_report(self) -> str | None:
         """Import the report; return what halted the evaluation, "" for nothing, None for none."""
         try:
+            take_conversations(self._run_folder, self._record.redact)
             found = read_outcome(
-                self._run_folder.report, lambda text: self._record.redact(self._without_paths(text))
+                self._run_folder, lambda text: self._record.redact(self._without_paths(text))
             )
+        except ReportTooLarge as error:
+            self._record.say(str(error), step="report", level="warning")
+            return ""
         except ReportProblem as error:
             raise RunFailed(str(error), "report") from None
         if found is None:
             return None
+        if found.report is None:
+            message = "the report is too large to be kept; its figures are"
+            self._record.say(message, step="report", level="warning")
         self._record.set_figures(found.metrics, found.report)
         return found.halted
 

@@ -6,23 +6,22 @@ import json
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sqlalchemy.orm import Session
-
-from osmosis_ai.secret import Redactor
+from osmosis_executors.job import MIB, JobLimits
+from pytest_osmosis.reports.saved_conversations import beside
 
 from ..database.models import Run
-from ..vault.cipher import Vault
-from ..vault.records import resolve
-from .run_figures import metrics_of
+from ..limited import run_limited
+from . import report_taking
 from .run_folder import RunFolder
-from .tail import open_written
+from .tail import new_file, open_written
 
-REPORT_BYTES = 512 * 1024 * 1024
+_TIME_S = 120.0
+_LIMITS = JobLimits(file_bytes=256 * MIB, memory_bytes=2048 * MIB)
 _END_BYTES = 64 * 1024
 """Of the output, in which the mistake is looked for."""
 _USAGE_ERROR = re.compile(r"^ERROR: (.+)(?:\nTraceback .*((?:\n.+)*))?", re.MULTILINE)
@@ -45,44 +44,45 @@ class ReportProblem(Exception):
     """A report that is not taken; a sentence."""
 
 
+class ReportTooLarge(ReportProblem):
+    """One that takes too much to read."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReportedOutcome:
     """A report, and what it says."""
 
-    report: dict[str, Any]
+    report: dict[str, Any] | None
+    """None: it is too large to be kept."""
     metrics: dict[str, Any]
     halted: str
     """What ended the evaluation before its end; empty for nothing."""
 
 
-def read_outcome(path: Path, clean: Callable[[str], str]) -> ReportedOutcome | None:
-    """Return what the file of a report holds; None where there is none.
+def read_outcome(run_folder: RunFolder, clean: Callable[[str], str]) -> ReportedOutcome | None:
+    """Return what the report of a run holds; None where there is none. A child reads it.
 
     Raises:
         ReportProblem: for one that is too large, or no report of this version.
     """
-    from pytest_osmosis.reports.json_models import Report
-
+    taken = run_folder.folder / "report-taken"
+    taken.unlink(missing_ok=True)
+    words = ["-m", report_taking.__name__, str(run_folder.report), str(taken)]
+    output = run_folder.folder / "report-output"
+    output.unlink(missing_ok=True)
     try:
-        with open_written(path) as file:
-            if os.fstat(file.fileno()).st_size > REPORT_BYTES:
-                raise ReportProblem("the report is larger than the platform takes")
-            found = _without_surrogates(clean(file.read(REPORT_BYTES).decode("utf-8")))
-        report = Report.model_validate_json(found)
-        metrics = metrics_of(report)
-    except FileNotFoundError:
-        return None
-    except (ValueError, RecursionError):  # no UTF-8, no JSON, not the models', contradictory
-        raise ReportProblem("the report is not one of this version") from None
-    return ReportedOutcome(json.loads(found), metrics, report.summary.halted or "")
-
-
-def _without_surrogates(text: str) -> bytes:
-    """Return the JSON with `?` for each half of a character, which no database or answer holds.
-
-    A model's text may have them, and our reports keep them as escapes.
-    """
-    return json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace")
+        status = run_limited(words, run_folder.folder, output, time_s=_TIME_S, limits=_LIMITS)
+        if status == report_taking.ABSENT:
+            return None
+        if status == report_taking.NO_REPORT:
+            raise ReportProblem("the report is not one of this version")
+        if status != report_taking.TAKEN:
+            raise ReportTooLarge("the report is too large to be read; the journal has the figures")
+        found = json.loads(clean(taken.read_text("utf-8")))
+    finally:
+        for path in (taken, output):
+            path.unlink(missing_ok=True)
+    return ReportedOutcome(found.get("report"), found["metrics"], found["halted"])
 
 
 def last_mistake(output: Path) -> str | None:
@@ -106,42 +106,30 @@ def exit_sentence(status: int) -> str:
     return f"{what}: {message}" if message else f"{what}; the log has its output"
 
 
-_LINE_BYTES = 64 * 1024 * 1024
+_LINE_BYTES = 16 * 1024 * 1024
 """A longer line is no conversation: it and what follows it is left out."""
 _SUITE = re.compile(rb'^(\{"suite": ?)"\.\./')
 """The name of the evaluation begins with the path of its dataset, from the work tree."""
 
 
-@dataclass(frozen=True, slots=True)
-class Conversations:
-    """A file of conversations, a line of JSON for each run of a row; read once."""
-
-    file: BinaryIO
-    redact: Redactor = field(repr=False)
-
-    @property
-    def size(self) -> int:
-        """Its bytes."""
-        return os.fstat(self.file.fileno()).st_size
-
-    def lines(self) -> Iterator[bytes]:
-        """Yield the lines, and close the file."""
-        with self.file:
-            while (line := self.file.readline(_LINE_BYTES)) and len(line) < _LINE_BYTES:
-                text = _SUITE.sub(rb'\1"', line, count=1).decode("utf-8", "replace")
-                yield self.redact(text).encode("utf-8", "replace")
-
-
-def open_conversations(
-    session: Session, vault: Vault, data: Path, run: Run
-) -> Conversations | None:
-    """Return the conversations of a run; None where there are none, or not any more."""
-    from pytest_osmosis.reports.saved_conversations import beside
-
+def take_conversations(run_folder: RunFolder, redact: Callable[[str], str]) -> None:
+    """Take the file of conversations, a line of JSON for each run of a row, masked."""
+    written = beside(run_folder.report)
+    run_folder.conversations.unlink(missing_ok=True)
     try:
-        file = open_written(beside(RunFolder.of_run(data, run.id).report))
+        source = open_written(written)
+    except FileNotFoundError:
+        return
+    with source, new_file(run_folder.conversations) as file:
+        while (line := source.readline(_LINE_BYTES)) and len(line) < _LINE_BYTES:
+            text = _SUITE.sub(rb'\1"', line, count=1).decode("utf-8", "replace")
+            file.write(redact(text).encode("utf-8", "replace"))
+    written.unlink(missing_ok=True)
+
+
+def open_conversations(data: Path, run: Run) -> BinaryIO | None:
+    """Return the conversations of a run; None where there are none, or not any more."""
+    try:
+        return open_written(RunFolder.of_run(data, run.id).conversations)
     except FileNotFoundError:
         return None
-    names = run.submission.get("secrets", {}).get("required", [])
-    secrets, _ = resolve(session, vault, run.workspace_id, run.creator_id, names)
-    return Conversations(file, Redactor(secrets))

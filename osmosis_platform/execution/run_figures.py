@@ -23,17 +23,25 @@ if TYPE_CHECKING:
 _PASS_AT = "pass@"
 _ROWS = 100
 """That a page shows while they come: those of which the fewest runs passed."""
-_COUNTED = (b'{"session":', b'{"run":')
+_SESSION, _RUN = b'{"session":', b'{"run":'
 """How the lines begin that are counted; the others are what was said."""
+_RUN_BYTES = 256 * 1024
+"""Of the line of a run, which has no conversation."""
+_SESSIONS = 1000
+_MOST = 2**53
+_FILES = 1000
+"""Of workers that are followed."""
 
 
 class Progress:
     """The runs of rows that an evaluation's files have, counted as their lines come."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, most: int = 1_000_000) -> None:
+        """`most`: runs that are counted; the code of users may write there too."""
         self._folder = folder
+        self._most = most
         self._files: dict[Path, TailedFile] = {}
-        self._session = 0
+        self._session = self._sessions = 0
         self._runs: dict[tuple[int, int], Mapping[str, Any]] = {}
         self._planned = 0
         self._earlier: dict[tuple[int, int], Mapping[str, Any]] = {}
@@ -48,31 +56,45 @@ class Progress:
         return self._read_workers() or found
 
     def _read_workers(self) -> bool:
-        paths = worker_files(self._folder, self._session)
+        paths = worker_files(self._folder, self._session)[:_FILES]
         return sum(map(self._read, paths)) > 0
 
     def _read(self, path: Path) -> bool:
         count = 0
         for lines in self._files.setdefault(path, TailedFile(path)).blocks():
             for line in lines:
-                record = verify_checksum(line) if line.startswith(_COUNTED) else None
-                if record is not None:
-                    self._take(record)
-                    count += 1
+                if line.startswith(_SESSION) or (line.startswith(_RUN) and len(line) <= _RUN_BYTES):
+                    count += self._take_line(line)
         return count > 0
+
+    def _take_line(self, line: bytes) -> bool:
+        """Take a line; return whether it is whole, and one of ours."""
+        try:
+            record = verify_checksum(line)
+            if record is not None:
+                self._take(record)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return False  # code of users has written it
+        return record is not None
 
     def _take(self, record: Mapping[str, Any]) -> None:
         """Take the line of a session, or of a run."""
         if "session" in record:
+            number, planned = _whole(record["session"]["number"]), _planned(record["session"])
+            if self._sessions >= _SESSIONS:
+                return
             self._read_workers()  # of the session before
-            self._session = record["session"]["number"]
-            self._planned = _planned(record["session"]) or self._planned
+            self._sessions += 1
+            self._session = number
+            self._planned = planned or self._planned
             self._earlier = dict(self._runs)
             self._began = None
             return
         run = record["run"]
-        key = run["row_index"], run["run_index"]
-        began = run.get("started_at")
+        key = _whole(run["row_index"]), _whole(run["run_index"])
+        if key not in self._runs and len(self._runs) >= self._most:
+            return
+        began = _whole(run.get("started_at") or 0, float) or None
         before = self._earlier.pop(key, None)
         if before is not None and not (began and before["began"] == began):  # scored again
             self._repeated_tokens += before["tokens"]
@@ -81,7 +103,7 @@ class Progress:
         self._runs[key] = {
             "passed": bool(run.get("passed")),
             "counted": is_counted(run.get("error_type"), run.get("error_kind")),
-            "tokens": run.get("tokens") or 0,
+            "tokens": _whole(run.get("tokens") or 0),
             "began": began,
         }
 
@@ -119,6 +141,13 @@ class Progress:
         }
 
 
+def _whole(value: Any, kind: type[int] | type[float] = int) -> Any:
+    """Return a number that counts something; raise ValueError for another value."""
+    if not isinstance(value, (int, kind)) or not 0 <= value <= _MOST:
+        raise ValueError
+    return kind(value)
+
+
 def _remaining_s(began: float | None, done: int, overview: Mapping[str, Any]) -> float | None:
     """Return how long the rest takes at the pace of the runs since a time; None where unknown."""
     if not began or not done:
@@ -129,9 +158,12 @@ def _remaining_s(began: float | None, done: int, overview: Mapping[str, Any]) ->
 
 def _planned(session: Mapping[str, Any]) -> int:
     """How many runs a session of the journal was to have; 0 where it does not say."""
-    from pytest_osmosis.storage.fingerprint import RunPlan
-
-    return RunPlan.from_json(session["plan"]).total if session.get("plan") else 0
+    plan = session.get("plan")
+    if not plan:
+        return 0
+    rows = sum(_whole(stop) - _whole(first) for first, stop in plan["rows"])
+    total: int = _whole(_whole(plan["n"]) * max(0, rows))
+    return total
 
 
 def metrics_of(report: Report) -> dict[str, Any]:

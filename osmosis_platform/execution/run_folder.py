@@ -7,6 +7,7 @@ data/runs/<id>/kept/          the journal, from which an interrupted run resumes
 data/runs/<id>/build-output   what the build of its environment printed
 data/runs/<id>/output         what pytest printed
 data/runs/<id>/results/       of it, with the JSON report
+data/runs/<id>/conversations.jsonl  what it has told of the runs of rows, masked
 
 The folder and the outputs are the platform's; what the child processes write is in folders that may
 belong to another user.
@@ -39,6 +40,8 @@ class RunFolder:
         """The file of what pytest printed."""
         self.build_log = folder / "build-output"
         self.report = folder / "results" / "report.json"
+        self.conversations = folder / "conversations.jsonl"
+        """What was said, without secrets; there once the run has ended."""
         self.trained = folder / "trained"
         """The folder of the trainer, which is kept."""
         self.lock = folder / "lock"
@@ -87,7 +90,7 @@ class RunFolder:
     def journal(self) -> Path | None:
         """Return the journal that was written last, once there is one."""
         written = self.journal_dir.glob(f"*/{JOURNAL}")
-        return max(written, key=lambda path: path.stat().st_mtime, default=None)
+        return max(written, key=lambda path: path.lstat().st_mtime, default=None)
 
     def has_begun(self) -> bool:
         """Return whether an earlier attempt has written a journal."""

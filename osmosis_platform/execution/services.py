@@ -22,6 +22,8 @@ from ..vault.records import resolve
 from .checkout import CheckoutLimits
 from .claims import Claims
 
+MOST_RUNS = 1_000_000
+
 
 class RunFailed(Exception):
     """The run cannot be executed; its reason, a sentence for its user."""
@@ -91,6 +93,14 @@ class Submitted:
     def env(self) -> Mapping[str, str]:
         """The variables that the config sets."""
         return self.submission.get("env_config") or {}
+
+    @property
+    def most_runs(self) -> int:
+        """How many runs of rows it has at most."""
+        given = self.submission.get("evaluation_config") or {}
+        n: int = given.get("n", 1)
+        rows: int = given.get("limit", MOST_RUNS)
+        return min(MOST_RUNS, n * rows)
 
     @property
     def commit(self) -> str | None:

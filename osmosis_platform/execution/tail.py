@@ -16,15 +16,22 @@ BLOCK = 1024 * 1024
 
 
 def open_written(path: Path) -> BinaryIO:
-    """Open a file to read; raise FileNotFoundError for a link, a pipe and a device too."""
+    """Open a file to read; raise FileNotFoundError for links of both kinds, pipes and devices."""
     try:
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         raise FileNotFoundError(path) from None
-    if not stat.S_ISREG(os.fstat(number).st_mode):
+    status = os.fstat(number)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         os.close(number)
         raise FileNotFoundError(path)
     return open(number, "rb")
+
+
+def new_file(path: Path) -> BinaryIO:
+    """Open a new file for its owner alone, in place of whatever there is of this name."""
+    path.unlink(missing_ok=True)
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
 
 
 class TailedFile:
@@ -71,8 +78,8 @@ class TailedFile:
         if not self._path.exists():
             return
         masked = self._path.with_name(f"{self._path.name}.masked")
-        masked.touch(mode=0o600)
-        with masked.open("w", encoding="utf-8") as file:
+        with new_file(masked) as file:
             for lines in TailedFile(self._path).rest():
-                file.writelines(redact(line.decode("utf-8", "replace")) for line in lines)
+                for line in lines:
+                    file.write(redact(line.decode("utf-8", "replace")).encode("utf-8", "replace"))
         masked.replace(self._path)

@@ -93,9 +93,10 @@ class ApiAnswer:
 
 @dataclass(frozen=True, slots=True)
 class FileAnswer:
-    """A file of JSON lines, sent back line by line."""
+    """A file, sent back line by line as it is."""
 
     lines: Iterator[bytes]
+    media_type: str = "application/x-ndjson"
 
 
 Handler = Callable[[Any], ApiAnswer | FileAnswer]
@@ -131,7 +132,7 @@ class Endpoint:
                 self._handle, request, body=body, query=query, caller=caller, workspace=workspace
             )
             if isinstance(answer, FileAnswer):
-                return StreamingResponse(answer.lines, media_type="application/x-ndjson")
+                return StreamingResponse(answer.lines, media_type=answer.media_type)
             return JSONResponse(answer.document, status_code=answer.status)
 
         return respond

@@ -11,34 +11,23 @@ from ..database.models import Run
 from ..errors import Refused
 from .context import PageContext
 from .run_page import comparable_runs, find_run
-from .run_rows import read_questions, read_suite
+from .run_rows import compare
 from .run_view import RunView
 
 
 def show_comparison(context: PageContext) -> Response:
     """Show what changed from the baseline to the run."""
-    from pytest_osmosis.analysis.aggregate import CONFIDENCE
-    from pytest_osmosis.analysis.baseline import baseline_of, compared
-    from pytest_osmosis.analysis.score_table import score_table_of
-    from pytest_osmosis.reports.view import against
-
     run, baseline = _runs(context)
-    suite, before = read_suite(run), read_suite(baseline)
-    report = compared(
-        suite,
-        score_table_of(suite),
-        baseline=baseline_of(before, baseline.name),
-        confidence=CONFIDENCE,
-    )
+    (before, suite), (asked, asked_before), notes, *functions = compare(context, run, baseline)
     return context.show(
         "compare.html",
         active="runs",
         sides=[(RunView(baseline), before), (RunView(run), suite)],
         submissions=[baseline.submission, run.submission],
-        notes=report.notes,
-        functions=[against(comparison) for comparison in report.comparisons],
-        asked=read_questions(context, run),
-        asked_before=read_questions(context, baseline),
+        notes=notes,
+        functions=functions,
+        asked=asked,
+        asked_before=asked_before,
         others=comparable_runs(context, run),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import groupby, pairwise, zip_longest
@@ -127,7 +126,7 @@ def download_log(context: PageContext) -> Response:
 def download_report(context: PageContext) -> Response:
     """Answer with the JSON report as a file."""
     _, run = find_run(context)
-    return attachment(f"{run.name}.json", "application/json", json.dumps(report_of(run)).encode())
+    return attachment(f"{run.name}.json", "application/json", report_of(context, run))
 
 
 def show_report(context: PageContext) -> Response:

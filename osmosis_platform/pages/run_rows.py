@@ -1,33 +1,41 @@
-"""The report of a run: its rows, the worst first, and its HTML page.
-
-What a model wrote is in both.
-"""
+"""The report of a run: its rows, the worst first, and its HTML page, as a child reads them."""
 
 from __future__ import annotations
 
-import json
+import io
+import logging
+import os
+import pickle
+import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence, Sized
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sized
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar
 
-from pytest_osmosis.run_result import is_counted
-from pytest_osmosis.suite_results import RowData, RowResult, SuiteResult
+from osmosis_executors.job import MIB, JobLimits
+from pytest_osmosis.reports.saved_conversations import beside
 
 from ..database.models import Run
 from ..errors import Refused
 from ..execution.outcome import open_conversations
+from ..limited import run_limited
+from ..runs.records import report_text
+from . import report_reader
 from .context import PageContext
+from .report_reader import RowView
 
 PAGE = 50
 _KEPT = 8
 _RUNS = 50_000  # whose rows are shown: 10,000 take about a second
 MOST_BYTES = 256 * 1024 * 1024
 """Of conversations that are looked through for a page."""
+_LIMITS = JobLimits(file_bytes=256 * MIB, memory_bytes=2048 * MIB)
+TIME_S = 60.0
+"""How long a report may take to be read."""
 T = TypeVar("T", bound=Sized)
+_log = logging.getLogger(__name__)
 
 
 class Recent(Generic[T]):
@@ -50,30 +58,6 @@ class Recent(Generic[T]):
             return found
 
 
-@dataclass(frozen=True, slots=True)
-class RowView:
-    """One row."""
-
-    row: RowResult
-    outcomes: Sequence[str]
-    """Of its runs: passed, below, raised, …"""
-    asked: RowData | None
-
-    @property
-    def rank(self) -> tuple[float, float, int]:
-        """Where it stands: by the passes of its runs that count, then by their mean score."""
-        runs = [run for run in self.row.runs if is_counted(run.error_type, run.error_kind)]
-        scores = sum(sum(run.scores.values()) for run in runs) / max(1, len(runs))
-        return self.outcomes.count("passed") / max(1, len(runs)), scores, self.row.row_index
-
-    def has(self, text: str) -> bool:
-        """Return whether a text is in its name, its question, its truth or an answer."""
-        asked = self.asked or RowData("", "", {})
-        said = [run.answer or run.error for run in self.row.runs]
-        texts = (self.row.row_id, str(self.row.row_index), asked.user_prompt, asked.ground_truth)
-        return any(text in each.lower() for each in (*texts, *said) if each)
-
-
 def list_rows(context: PageContext, run: Run) -> dict[str, Any]:
     """Return the rows that an address asks for, and how many rows have which outcome."""
     if (run.metrics or {}).get("overview", {}).get("completed_samples", 0) > _RUNS:
@@ -93,74 +77,61 @@ def list_rows(context: PageContext, run: Run) -> dict[str, Any]:
 
 
 def _rows(context: PageContext, run: Run) -> list[RowView]:
-    suite, asked = read_suite(run, figures=False), read_questions(context, run)
-    rows = (
-        RowView(row, [each.outcome for each in row.runs], asked.get(row.row_index))
-        for row in suite.rows
-    )
-    return sorted(rows, key=lambda row: row.rank)
+    return [*_unpickled(read(context, "rows", run))]
 
 
-def report_of(run: Run) -> dict[str, Any]:
-    """Return the report; refuse a run without one."""
-    if run.report is None:
-        raise Refused(404, "no_report", f"the run {run.name} has no report: it is {run.status}")
-    return run.report
+def compare(context: PageContext, run: Run, baseline: Run) -> Iterator[Any]:
+    """Yield what `report_reader` says of a run against another one."""
+    return _unpickled(read(context, "comparison", run, baseline))
 
 
-def read_suite(run: Run, *, figures: bool = True) -> SuiteResult:
-    """Return what the report of a run has; refuse one that this version does not read."""
-    from pytest_osmosis.reports.json_reader import checked, result_of
-
-    try:
-        return result_of(checked(report_of(run)), figures=figures).suites[0]
-    except ValueError:
-        message = f"the report of {run.name} is not one that this version reads"
-        raise Refused(422, "unreadable_report", message) from None
-
-
-def read_conversations(context: PageContext, run: Run) -> Sequence[bytes]:
-    """Return what was said in the run, where this machine has it and it is not too much."""
-    found = open_conversations(context.session, context.vault, context.settings.data, run)
-    if found is None:
-        return ()
-    with found.file:
-        return () if found.size > MOST_BYTES else [*found.lines()]
-
-
-def read_questions(context: PageContext, run: Run) -> dict[int, RowData]:
-    """Return what was asked in each row, as far as conversations are there."""
-    from pytest_osmosis.reports.saved_conversations import asked_in
-
-    found: dict[int, RowData] = {}
-    try:
-        for line in map(json.loads, read_conversations(context, run)):
-            if line["row_index"] not in found:
-                found[line["row_index"]] = asked_in(line["messages"], line.get("ground_truth"))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return {}  # a program of the run wrote something else beside its report
-    return found
+def _unpickled(text: bytes) -> Iterator[Any]:
+    """Yield what our own program has written, one after the other."""
+    file = io.BytesIO(text)
+    while file.tell() < len(text):
+        yield pickle.load(file)
 
 
 def render_report(context: PageContext, run: Run) -> str:
     """Return the report's page."""
-    from pytest_osmosis.reports import html
-    from pytest_osmosis.reports.json_reader import UnreadableReport
-    from pytest_osmosis.reports.saved_conversations import beside
-    from pytest_osmosis.reports.saved_report import read_saved
+    return read(context, "html", run).decode("utf-8")
 
-    with TemporaryDirectory(prefix="osmosis-report-") as folder:
-        path = Path(folder) / "report.json"
-        path.write_text(json.dumps(report_of(run)), "utf-8")
-        said = beside(path)
-        said.write_bytes(b"".join(read_conversations(context, run)))
-        try:
-            try:
-                saved = read_saved(path)
-            except UnreadableReport:  # perhaps for what a program of the run wrote beside it
-                said.unlink()
-                saved = read_saved(path)
-        except UnreadableReport:
-            message = "the report is not one that this version reads"
-            raise Refused(422, "unreadable_report", message) from None
-        return html.render(saved.result, saved.sections, saved.conversations)
+
+def report_of(context: PageContext, run: Run) -> bytes:
+    """Return the report, which is not parsed; refuse a run without one."""
+    text = report_text(context.session, run)
+    if text is None:
+        raise Refused(404, "no_report", f"the run {run.name} has no report: it is {run.status}")
+    return text
+
+
+def read(context: PageContext, kind: str, *runs: Run) -> bytes:
+    """Return what a program makes of the reports of runs; refuse what it cannot read."""
+    with TemporaryDirectory(prefix="osmosis-report-") as name:
+        folder = Path(name)
+        for run in runs:
+            _write(context, run, folder / f"{run.name}.json")
+        files = [f"{run.name}.json" for run in runs]
+        words = ["-m", report_reader.__name__, kind, *files, "found"]
+        status = run_limited(words, folder, folder / "output", time_s=TIME_S, limits=_LIMITS)
+        if status == report_reader.UNREADABLE:
+            message = f"the report of {runs[0].name} is not one that this version reads"
+            raise Refused(422, "unreadable_report", message)
+        if status:
+            printed = (folder / "output").read_text("utf-8", "replace").strip()
+            _log.warning("a report is not read: exit status %s: %s", status, printed[-500:])
+        if status != 0:
+            message = f"the report of {runs[0].name} is too large to be shown: download it"
+            raise Refused(422, "too_large", message)
+        return (folder / "found").read_bytes()
+
+
+def _write(context: PageContext, run: Run, report: Path) -> None:
+    """Write a report, with the conversations beside it where there are some, and not too many."""
+    report.write_bytes(report_of(context, run))
+    said = open_conversations(context.settings.data, run)
+    if said is None:
+        return
+    with said, beside(report).open("wb") as file:
+        if os.fstat(said.fileno()).st_size <= MOST_BYTES:
+            shutil.copyfileobj(said, file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, Text, and_, cast, or_, select
 from sqlalchemy.orm import Session, defer
 
 from osmosis_ai.platform.answers import ENDED
@@ -69,6 +69,12 @@ def newest(
     query = select(Run).where(Run.id.in_(found)).order_by(*order)
     runs = session.scalars(query.options(*_WITHOUT_REPORT)).all()
     return runs, count(session, *ours)
+
+
+def report_text(session: Session, run: Run) -> bytes | None:
+    """Return the report of a run as it is stored, for others to parse; None without one."""
+    text = session.scalar(select(cast(Run.report, Text)).where(Run.id == run.id))
+    return None if text is None else text.encode("utf-8", "replace")
 
 
 def stop(session: Session, kind: RunKind, run: Run) -> Run:

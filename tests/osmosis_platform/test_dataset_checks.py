@@ -103,7 +103,7 @@ def test_what_the_limits_do_not_allow_to_check_is_taken_unchecked(
     known: int | None,
 ) -> None:
     assert counted(tmp_path, content, name) == rows
-    monkeypatch.setattr(checks, "_LIMITS", replace(checks._LIMITS, **limits))
+    monkeypatch.setattr(checks, "LIMITS", replace(checks.LIMITS, **limits))
     assert counted(tmp_path, content, name) == known
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from contextlib import AbstractContextManager
@@ -357,3 +358,97 @@ def test_an_evaluation_that_was_killed_goes_on_twice(
     assert submitted.execute().status == status
     assert submitted.log.count("the evaluation was killed; it resumes with") == 2
     assert ("was killed 3 times, as the system does" in submitted.log) == (status == "failed")
+
+
+def leave(submitted: Submitted, text: str) -> None:
+    """Have the evaluation leave this as its report."""
+    submitted.children.report = None
+    submitted.children.on_wait = lambda: submitted.run_folder.report.write_text(text)
+
+
+def padded(**more: Any) -> str:
+    """A report with more fields than there are."""
+    found = report_of("fine").model_dump(mode="python")
+    found["summary"]["eval_fns"]["reward"] |= {"pass_at_3": 0.25, "odd": [[]] * 9, "text": "x"}
+    found["config"]["settings"] = {"many": [[]] * 100_000}
+    return json.dumps({**found, **more})
+
+
+@pytest.mark.fault("a run's report is made to take much memory or time")
+@pytest.mark.parametrize(
+    ("text", "status", "told"),
+    [
+        (padded(padding=[[]] * 300_000), "finished", "the report is there"),
+        pytest.param(
+            padded(padding=[[]] * 20_000_000),
+            *("finished", "the report is"),
+            marks=pytest.mark.slow,
+        ),
+        ("[" * 200_000, "failed", "the report is not one of this version"),
+        (json.dumps([[]] * 300_000), "failed", "the report is not one of this version"),
+        (
+            padded(rows=[{"row_index": 0, "runs": [], "row_id": "x" * 10**6}] * 34),
+            *("finished", "the report is too large to be kept; its figures are"),
+        ),
+        ("{}", "failed", "the report is not one of this version"),
+        ("\0", "failed", "the report is not one of this version"),
+    ],
+    ids=["unknown fields", "very many", "deep", "a list", "many rows", "nothing", "no JSON"],
+)
+def test_of_a_report_what_is_known_is_kept_and_a_child_finds_that_out(
+    submitted: Submitted, text: str, status: str, told: str
+) -> None:
+    leave(submitted, text)
+    run = submitted.execute()
+    assert (run.status, told in submitted.log) == (status, True), submitted.log
+    assert not [*submitted.run_folder.folder.glob("report-*")]
+    if run.report is not None:
+        assert "padding" not in run.report
+        assert run.report["config"]["settings"] == {}
+        reward = run.report["summary"]["eval_fns"]["reward"]
+        assert reward.items() >= {"pass_at_2": 1.0, "pass_at_3": 0.25}.items()
+        assert not {"odd", "text"} & reward.keys()
+    if "figures" in told:
+        assert run.metrics["reward_stats"] == {}
+
+
+@pytest.mark.fault("the rollout prints a secret")
+def test_what_was_said_is_masked_with_the_values_that_the_run_was_given(
+    submitted: Submitted,
+) -> None:
+    said = submitted.run_folder.report.with_name("report.trajectories.jsonl")
+
+    def rotate() -> None:
+        said.write_text(f"{SECRET}, newer-than-the-run\n")
+        submitted.platform.add_secret("KEY", value="newer-than-the-run")
+
+    submitted.children.on_wait = rotate
+    assert submitted.execute().status == "finished"
+    assert submitted.run_folder.conversations.read_text() == "***, newer-than-the-run\n"
+    assert not said.exists()
+
+
+@pytest.mark.fault("a run puts a link where the platform writes or reads")
+def test_no_link_of_a_run_leads_the_platform_elsewhere(submitted: Submitted) -> None:
+    room, key = submitted.run_folder, submitted.services.data / "secret.key"
+    before = key.read_text()
+    room.conversations.with_name("output.masked").symlink_to(key)
+    room.conversations.symlink_to(key)
+    (room.folder / "report-taken").symlink_to(key)
+
+    def link() -> None:
+        room.report.unlink(missing_ok=True)
+        os.link(key, room.report)
+        said = room.report.with_name("report.trajectories.jsonl")
+        said.unlink(missing_ok=True)
+        os.link(key, said)
+        room.output.unlink(missing_ok=True)
+        room.output.symlink_to(key)
+
+    submitted.children.on_wait = link
+    submitted.children.evaluation = (4, "x\n")
+    run = submitted.execute()
+    assert (run.status, run.report) == ("failed", None)
+    assert key.read_text() == before
+    assert before not in submitted.log
+    assert not room.conversations.exists()

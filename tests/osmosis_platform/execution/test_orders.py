@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.execution.tail import TailedFile
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage.journal import FILE, end_line, session_line, worker_file
-from pytest_osmosis.storage.run_lines import run_lines
+from pytest_osmosis.storage.run_lines import add_checksum, run_lines
 
 RUN_ID = "0000002a" + "0" * 24
 SUBMISSION: dict[str, Any] = {
@@ -179,3 +180,59 @@ def test_progress_has_the_tokens_that_runs_took_before_they_were_repeated(tmp_pa
     assert progress.update()
     overview = progress.overview
     assert (overview["completed_samples"], overview["tokens_used"]) == (1, 2 + 8 + 16)
+
+
+def run_line(**fields: Any) -> bytes:
+    return add_checksum(json.dumps({"run": fields}))
+
+
+HOSTILE = [
+    run_line(row_index=[], run_index=0),
+    run_line(row_index=0),
+    run_line(row_index=-1, run_index=0),
+    run_line(row_index=True, run_index=10**30),
+    run_line(row_index=0, run_index=9, tokens="many"),
+    run_line(row_index=0, run_index=9, tokens=10**400),
+    run_line(row_index=0, run_index=9, tokens=[[]] * 100),
+    run_line(row_index=0, run_index=9, started_at="now"),
+    run_line(row_index=0, run_index=9, padding=[[]] * 200_000),
+    add_checksum(json.dumps({"run": "x"})),
+    add_checksum('{"run":' + "[" * 50_000 + "]" * 50_000 + "}"),
+    add_checksum(json.dumps({"session": 1})),
+    add_checksum(json.dumps({"session": {"number": "../../x"}})),
+    add_checksum(json.dumps({"session": {"number": [], "plan": {"n": 1, "rows": []}}})),
+    add_checksum(
+        json.dumps(
+            {"session": {"number": 2, "plan": {"n": 1, "rows": [[0, 10**15]], "digests": ""}}}
+        )
+    ),
+    add_checksum(json.dumps({"session": {"number": 2, "plan": {"n": 10**9, "rows": "xyz"}}})),
+    add_checksum(json.dumps({"session": {"number": 2, "plan": {"n": "1", "rows": [[0, 1]]}}})),
+    b'{"run":\xff,"crc":1}\n',
+]
+
+
+@pytest.mark.fault("a run's report is made to take much memory or time")
+@pytest.mark.parametrize("odd", HOSTILE, ids=range(len(HOSTILE)))
+def test_lines_that_code_of_users_has_written_into_the_journal_are_passed_over(
+    tmp_path: Path, odd: bytes
+) -> None:
+    plan, told = {"n": 1, "rows": [[0, 3]], "digests": ""}, {"row_index": 0, "run_index": 1}
+    told |= {"tokens": 5}
+    (tmp_path / FILE).write_bytes(
+        session_line({"number": 1, "plan": plan}) + run_line(**told) + odd
+    )
+    progress = Progress(tmp_path)
+    assert progress.update()
+    overview = progress.metrics["overview"]
+    assert (overview["completed_samples"], overview["tokens_used"]) == (1, 5)
+    assert overview["total_samples"] in (3, 10**15)
+
+
+def test_no_more_runs_are_counted_than_there_can_be(tmp_path: Path) -> None:
+    lines = [run_line(row_index=row, run_index=0) for row in range(9)]
+    (tmp_path / FILE).write_bytes(b"".join([*lines, run_line(row_index=0, run_index=0, tokens=3)]))
+    progress = Progress(tmp_path, most=4)
+    assert progress.update()
+    overview = progress.overview
+    assert (overview["completed_samples"], overview["tokens_used"]) == (4, 3)

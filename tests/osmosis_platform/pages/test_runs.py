@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from osmosis_ai.secret import Redactor, Secret
 from osmosis_platform.database.models import LogLine, now
 from osmosis_platform.execution import outcome
 from osmosis_platform.execution.run_figures import metrics_of
@@ -211,11 +212,11 @@ def test_the_rows_of_a_run_are_in_its_page_the_worst_first(
 ) -> None:
     scores: list[list[Any]] = [[1.0, 1.0], [0.0, 1.0], ["overloaded"] * 2, *[[1.0, 1.0]] * 60]
     run_id = finished(platform_server, browser.account, "rows-run", *scores)
-    path = RunFolder.of_run(platform_server.settings.data, run_id).report
+    path = RunFolder.of_run(platform_server.settings.data, run_id).conversations
     path.parent.mkdir(parents=True)
     asked = [{"role": "user", "content": f"What is it? {NASTY}"}]
     line = {"suite": "x", "row_index": 1, "run_index": 0, "messages": asked, "ground_truth": "7up"}
-    path.with_name("report.trajectories.jsonl").write_text(json.dumps(line) + "\n")
+    path.write_text(json.dumps(line) + "\n")
 
     def rows_of(query: str) -> list[int]:
         page = browser.get(f"runs/rows-run{query}").text
@@ -290,41 +291,52 @@ def test_a_run_has_a_title_that_lists_show_and_search(
     assert "<h1>red-run" in browser.get("runs/red-run").text
 
 
-def test_a_report_has_the_conversations_without_secrets_and_is_there_without_them(
+def test_a_report_has_the_conversations_as_they_were_taken_and_is_there_without_them(
     browser: Browser, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    submission = body(secrets={"required": ["SOME_KEY"]})
-    platform_server.add_secret("SOME_KEY", value="sk-0123456789abcdef", account=browser.account)
-    beside = []
-    for name in ("told-run", "odd-run", "link-run"):
-        run_id = finished(platform_server, browser.account, name, 1.0, 0.0, submission=submission)
-        report = RunFolder.of_run(platform_server.settings.data, run_id).report
-        report.parent.mkdir(parents=True)
-        beside.append(report.with_name("report.trajectories.jsonl"))
     messages = [{"role": "user", "content": "What is it? sk-0123456789abcdef"}]
     line = {"suite": "datasets/d.jsonl", "row_index": 1, "run_index": 0}
     line |= {"messages": messages, "ground_truth": "7"}
-    beside[0].write_text(json.dumps({**line, "suite": "../datasets/d.jsonl"}) + "\n")
-    beside[1].write_text("no line of a conversation\n")
-    beside[2].symlink_to(beside[0])
-    texts = [browser.get(f"runs/{run}/report").text for run in ("told-run", "odd-run", "link-run")]
-    assert all('id="conversations">' in text for text in texts)
-    assert "What is it? ***" in conversations_of(texts[0])
-    assert conversations_of(texts[1]) == conversations_of(texts[2]) == ""
+    written = {
+        "told-run": json.dumps({**line, "suite": "../datasets/d.jsonl"}) + "\n",
+        "odd-run": "no line of a conversation\n",
+        "link-run": None,
+        "long-run": "one\n" + "sk-0123456789" * 10,
+    }
+    monkeypatch.setattr(outcome, "_LINE_BYTES", 300)
+    for name, text in written.items():
+        run_id = finished(platform_server, browser.account, name, 1.0, 0.0)
+        folder = RunFolder.of_run(platform_server.settings.data, run_id)
+        folder.folder.parent.mkdir(exist_ok=True)
+        folder.make()
+        beside = folder.report.with_name("report.trajectories.jsonl")
+        if text is None:
+            beside.symlink_to(platform_server.settings.data / "secret.key")
+        else:
+            beside.write_text(text)
+        if name == "long-run":
+            monkeypatch.setattr(outcome, "_LINE_BYTES", 100)
+        outcome.take_conversations(folder, Redactor([Secret("sk-0123456789abcdef")]))
+        assert beside.exists() == (text is None)
+    told, odd, link, long = (browser.get(f"runs/{run}/report").text for run in written)
+    assert all('id="conversations">' in text for text in (told, odd, link, long))
+    assert "What is it? ***" in conversations_of(told)
+    assert {conversations_of(odd), conversations_of(link), conversations_of(long)} == {""}
 
     def downloaded(name: str) -> httpx.Response:
         path = f"/api/cli/eval-runs/{name}/conversations"
         return browser.client.get(path, headers=browser.account.headers)
 
-    told, odd, link = map(downloaded, ("told-run", "odd-run", "link-run"))
-    assert told.headers["content-type"] == "application/x-ndjson"
-    assert told.json() == {**line, "messages": [{**messages[0], "content": "What is it? ***"}]}
-    assert odd.text == "no line of a conversation\n"
-    assert (link.status_code, link.json()["code"]) == (404, "no_conversations")
-    assert "told-run has" not in link.text
-    beside[0].write_bytes(b"one\n" + b"sk-0123456789" * 10)
-    monkeypatch.setattr(outcome, "_LINE_BYTES", 100)
-    assert downloaded("told-run").text == "one\n"
+    answers = [*map(downloaded, written)]
+    assert answers[0].headers["content-type"] == "application/x-ndjson"
+    assert answers[0].json() == {
+        **line,
+        "messages": [{**messages[0], "content": "What is it? ***"}],
+    }
+    assert answers[1].text == "no line of a conversation\n"
+    assert (answers[2].status_code, answers[2].json()["code"]) == (404, "no_conversations")
+    assert "told-run has" not in answers[2].text
+    assert answers[3].text == "one\n"
 
 
 def conversations_of(page: str) -> str:

@@ -1,0 +1,45 @@
+"""Programs of the platform that read what others have written: children with limits of memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from osmosis_executors.job import MIB, Job, JobLimits, wait_for_end
+from osmosis_executors.local import LocalExecutor
+
+LIMITS = JobLimits(file_bytes=1024 * MIB, memory_bytes=1024 * MIB)
+"""Parquet and CSV are copied to a temporary file."""
+_ENVIRONMENT = {
+    "PATH": os.defpath,
+    # Libraries take address space for each thread, most of which they never use.
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "ARROW_IO_THREADS": "1",
+    "MALLOC_ARENA_MAX": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+def run_limited(
+    words: Sequence[str],
+    folder: Path,
+    output: Path,
+    *,
+    time_s: float,
+    limits: JobLimits = LIMITS,
+    check: Callable[[], None] = lambda: None,
+) -> int | None:
+    """Run Python with these arguments in a folder of ours, and return its status.
+
+    None where it took too long. It adds what it prints to `output`.
+
+    Raises:
+        OSError: where it cannot be started.
+        Exception: what `check` raises, which is called now and then.
+    """
+    environment = {**_ENVIRONMENT, "TMPDIR": str(folder)}
+    job = Job([sys.executable, *words], folder, environment, output, limits=limits)
+    return wait_for_end(LocalExecutor().start(job), check, time_s=time_s)
