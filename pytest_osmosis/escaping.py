@@ -16,13 +16,29 @@ def escape_control_chars(text: str) -> str:
         return text
     return "".join(
         char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
-        for char in text
+        for char in encodable(text)
     )
 
 
 def encodable(text: str) -> str:
-    """Return text that UTF-8 can hold: halves of a character escaped."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    """Return text that UTF-8 can hold: U+FFFD for each half of a character."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)
+"""An escape of JSON: a pair of halves, a half alone, or any other."""
+
+
+def encodable_json(text: str) -> str:
+    """Return JSON in ASCII, with U+FFFD for each half of a character."""
+    if "\\ud" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: "\\ufffd" if found["half"] else found[0], text)
 
 
 def escape_workflow_commands(text: str) -> str:

@@ -19,7 +19,10 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
+from osmosis_ai.models.base import INVALID_TEXT
 from osmosis_ai.models.errors import FINAL_KINDS
+
+from .escaping import encodable
 
 Outcome = Literal["passed", "below", "raised", "timeout", "error", "not run"]
 ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "internal"]
@@ -199,6 +202,19 @@ class RunResult:
     cached: bool = False
     """An earlier session ran it; the result is from its journal."""
 
+    def __post_init__(self) -> None:
+        """Hold text that every file can: U+FFFD for each half of a character, and a note of it."""
+        for name in _TEXTS:
+            text = getattr(self, name)
+            if text and not _is_encodable(text):
+                object.__setattr__(self, name, _encodable(text))
+                self.note(INVALID_TEXT)
+
+    def note(self, note: str) -> None:
+        """Add a note, once; to be called before the result is given to others."""
+        if note not in (self.notes or "").split("; "):
+            object.__setattr__(self, "notes", f"{self.notes}; {note}" if self.notes else note)
+
     def counted_score(self, eval_fn: str) -> float | None:
         """Return what the run counts for in an eval function's figures; None: it is left out.
 
@@ -252,6 +268,21 @@ RUN_FIELDS: Mapping[str, type] = {
     if not str(each.type).startswith("Mapping")
 }
 """The fields of a run that hold one value, and its type; some may be None."""
+
+_TEXTS = ("answer", "error", "reasons", "eval_errors")
+
+
+def _is_encodable(text: str | Mapping[str, str]) -> bool:
+    if isinstance(text, str):
+        return text.isascii() or encodable(text) == text
+    return all(map(_is_encodable, text.values()))
+
+
+def _encodable(text: str | Mapping[str, str]) -> str | Mapping[str, str]:
+    if isinstance(text, str):
+        return encodable(text)
+    return {name: encodable(each) for name, each in text.items()}
+
 
 _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 _NAMES = tuple(each.name for each in fields(RunResult))

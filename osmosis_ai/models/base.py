@@ -17,6 +17,10 @@ NO_HEADERS: Mapping[str, str] = {}
 """The further headers of a call that names none."""
 
 
+INVALID_TEXT = "text that is not valid Unicode, written with U+FFFD"
+"""The note of what held half a character, which no file can."""
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens as the endpoint counted them; None is unknown, never zero."""

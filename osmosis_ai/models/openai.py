@@ -122,7 +122,7 @@ class OpenAIModel:
                 raise self._wording.error(failed, self._redact, succeeded=self._succeeded) from None
             answer.retries, answer.latency_ms = tries + retries, before_s * 1000.0 + ms
             if self._adaptation:
-                answer.notes = self._adaptation.notes(request)
+                answer.notes += self._adaptation.notes(request)
             return answer
 
     async def aclose(self) -> None:

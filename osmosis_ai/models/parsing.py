@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .base import ChatCompletion, Usage
+from .base import INVALID_TEXT, ChatCompletion, Usage
 from .chunks import events_in, joined_chunks
 from .errors import CallFault
 from .faults import failure_in
@@ -47,7 +47,17 @@ def parse_completion(reply: Reply, *, model: str, policy: RetryPolicy) -> ChatCo
         logprobs=choice.get("logprobs", data.get("logprobs")),
         model=named if isinstance(named, str) else None,
         cost_usd=cost,
+        notes=(INVALID_TEXT,) if _was_invalid(reply, message) else (),
     )
+
+
+def _was_invalid(reply: Reply, message: Mapping[str, Any]) -> bool:
+    """Return whether a message held half a character, in the place of which is U+FFFD now."""
+    return _holds_halves(reply.body) and "\\ufffd" in json.dumps(message)
+
+
+def _holds_halves(body: bytes) -> bool:
+    return b"\\ud" in body or b"\\uD" in body
 
 
 def load_object(reply: Reply) -> dict[str, Any]:
@@ -65,7 +75,7 @@ def load_object(reply: Reply) -> dict[str, Any]:
     if not isinstance(data, dict):
         what = f"a {reply.status} whose JSON is {_type(data)}, no object"
         raise CallFault("protocol", summary=what)
-    if b"\\ud" in body or b"\\uD" in body:
+    if _holds_halves(body):
         return {key: _without_surrogates(value) for key, value in data.items()}
     return data
 

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..escaping import encodable
 from ..run_result import RUN_FIELDS, RunResult
 from ..storage.atomic_write import write_whole
 from ..suite_results import EvalResult, RowData, RowResult
@@ -92,7 +91,7 @@ def _csv(result: EvalResult) -> bytes:
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(columns)
     rows.writerows(zip(*(values for _, values in columns.values()), strict=True))
-    return text.getvalue().encode("utf-8", "backslashreplace")
+    return text.getvalue().encode("utf-8")
 
 
 def as_arrow(result: EvalResult) -> pyarrow.Table:
@@ -101,8 +100,7 @@ def as_arrow(result: EvalResult) -> pyarrow.Table:
 
     kinds = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     columns = {
-        _encodable(name): pa.array(map(_encodable, values), kinds[kind])
-        for name, (kind, values) in _columns(result).items()
+        name: pa.array(values, kinds[kind]) for name, (kind, values) in _columns(result).items()
     }
     return pa.table(columns)
 
@@ -113,8 +111,3 @@ def _parquet(result: EvalResult) -> bytes:
     sink = io.BytesIO()
     parquet.write_table(as_arrow(result), sink)
     return sink.getvalue()
-
-
-def _encodable(value: Any) -> Any:
-    """Return the value without the half characters that UTF-8 has no bytes for."""
-    return encodable(value) if isinstance(value, str) else value

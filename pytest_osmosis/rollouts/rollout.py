@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from osmosis_ai.messages import last_assistant_text
-from osmosis_ai.models.base import WrappedModel
+from osmosis_ai.models.base import INVALID_TEXT, WrappedModel
 from osmosis_ai.running.code_warning import call_left_behind
 from osmosis_ai.running.guards import CodeEnded
 from osmosis_ai.running.loop_call import RunInMainLoop, run_directly
@@ -24,6 +24,7 @@ from osmosis_ai.secret import redact
 
 from ..dataset.json_copy import json_copy
 from ..run_result import ANSWER_LIMIT, RolloutRecord, RunId, RunResult, whole_ms
+from ..storage.excerpt import is_encodable
 from ..user_code.agent import AgentResult, AgentRun
 from . import errors
 from .errors import Failure
@@ -226,6 +227,8 @@ class Rollout:
         outcome, is_marked = self.outcome, self.suite.spec.marked
         if not messages and result.error is not None:
             messages = self.row.opening()
+        if not is_encodable(messages):
+            result.note(INVALID_TEXT)
         return RolloutRecord(
             result,
             "" if result.error is None else self._frames(),

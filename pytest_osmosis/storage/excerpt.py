@@ -12,6 +12,7 @@ from typing import Any
 
 from osmosis_ai.secret import redact
 
+from ..escaping import encodable_json
 from ..run_result import RunId, RunResult
 from .atomic_write import write_whole
 
@@ -93,6 +94,15 @@ def _cut(value: Any) -> Any:
         return value
     half = TEXT_LIMIT // 2
     return f"{value[:half]}[… {len(value) - 2 * half} characters left out …]{value[-half:]}"
+
+
+def is_encodable(messages: list[Any]) -> bool:
+    """Return whether every file can hold the messages: none has half a character."""
+    try:
+        text = encode(messages)
+    except (TypeError, ValueError, RecursionError):
+        text = encode(plain(messages))
+    return encodable_json(text) == text
 
 
 _CHUNK = 1 << 20

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from osmosis_ai.secret import redact
 
+from ..escaping import encodable_json
 from ..run_result import RolloutRecord, RunResult
 from .excerpt import encode, excerpt, masked, plain
 
@@ -102,7 +103,7 @@ def _encode_conversation(record: RolloutRecord) -> tuple[bool, str]:
         whole = False
         told["messages"], told["messages_left_out"] = excerpt(json.loads(text)["messages"])
         text = encode(told)
-    return whole, text
+    return whole, encodable_json(text)
 
 
 # ---- read

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
-from pytest_osmosis.escaping import dollars, exact_text
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pytest_osmosis.escaping import dollars, encodable, encodable_json, exact_text
+
+ANY = st.text(st.characters(exclude_categories=()) | st.characters(categories=["Cs"]))
+
+
+@given(ANY)
+@example("\\ud83d \\\ud83d \ud83d\ude00 \ude00\ud83d")
+def test_any_text_is_one_that_every_file_can_hold(text: str) -> None:
+    whole = encodable(text)
+    whole.encode("utf-8")
+    assert json.loads(encodable_json(json.dumps({text: [text]}))) == {whole: [whole]}
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ class LiteLLMModel:
                 break
             answer = found.completion
             answer.retries, answer.latency_ms = tries + retries, before_s * 1000.0 + ms
-            answer.notes = self._adaptation.notes(params)
+            answer.notes += self._adaptation.notes(params)
             return found
         # Raised outside the handler: LiteLLM's exception holds the key: it is no context.
         raise error

@@ -399,3 +399,70 @@ def test_what_cannot_be_sent_is_refused_in_one_sentence(
     assert said in session.mistake
     assert "sk-1234567890" not in session.out + session.err
     assert asked.endpoint.requests == 0
+
+
+HALF = """
+def answer(question):
+    if question == "raise":
+        raise ValueError("half \\ud83d")
+    return [{"role": "assistant", "content": "ok \\ud83d", "sure\\udc00": ["\\udfff"]}]
+
+
+def inside(question):
+    said = [{"role": "assistant", "content": "half \\ud83d"}, {"role": "user", "content": "so?"}]
+    return [*said, {"role": "assistant", "content": "pair \\U0001f600"}]
+
+
+def judged(solution_str, ground_truth, extra_info):
+    return {"score": 1.0, "reason": "half \\udc00"}
+
+
+def broken(solution_str, ground_truth, extra_info):
+    raise ValueError("half \\udfff")
+"""
+FILES = ("--osmosis-html=out.html", "--osmosis-markdown=out.md", "--osmosis-runs-table=out.csv")
+
+
+def without_halves(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, as strict parsers read it."""
+    for name, value in pairs:
+        json.dumps([name, value], ensure_ascii=False).encode("utf-8")
+    return dict(pairs)
+
+
+@pytest.mark.fault("an answer holds half characters or control characters")
+@pytest.mark.parametrize(
+    ("agent", "rows"), [("half:answer", ["a", "raise"]), ("half:inside", ["a"])]
+)
+def test_half_a_character_is_written_as_a_whole_one_in_every_file(
+    asked: Project, agent: str, rows: list[str]
+) -> None:
+    asked.write("half.py", HALF)
+    asked.rows(*rows)
+    more = ("--eval-fn=half:broken", "--junitxml=out.xml")
+    session = asked.run(*FILES, *more, agent=agent, eval_fn="half:judged", model=None,
+                        base_url=None)  # fmt: skip
+    for path in asked.path.rglob("*.json*"):
+        for line in (
+            path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+        ):
+            json.loads(line, object_pairs_hook=without_halves)
+    for name in ("out.html", "out.md", "out.xml"):
+        (asked.path / name).read_bytes().decode("utf-8")
+    assert session.out.count("text that is not valid Unicode, written with U+FFFD") == 1
+    assert session.report["summary"]["notes"]
+    if agent == "half:answer":
+        assert session.runs[0]["answer"] == "ok \ufffd"
+        assert session.runs[0]["reasons"]["half:judged"] == "half \ufffd"
+        assert session.runs[1]["error"] == "ValueError: half \ufffd"
+
+
+@each_way
+def test_half_a_character_of_the_endpoint_is_a_whole_one_and_counted(
+    asked: Project, way: str
+) -> None:
+    asked.endpoint.answers = lambda ask: "ok \ud83d"
+    asked.rows("a", "b")
+    session = run(asked, way)
+    assert [run["answer"] for run in session.runs] == ["ok \ufffd"] * 2
+    assert "text that is not valid Unicode, written with U+FFFD (2 runs)" in session.out

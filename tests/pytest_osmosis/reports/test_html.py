@@ -263,4 +263,4 @@ def test_it_says_where_it_ran_and_survives_half_characters(tmp_path: Path):
     assert "ab12 and changes" in page.text
     assert "\x1b" not in page.text
     assert json.dumps(page.read(0, 0)["messages"][0]["content"]) == json.dumps("\ud800 \x1b")
-    assert text_of(page.runs[0]["answer"]) == "\ud800 \x1b[31m"
+    assert text_of(page.runs[0]["answer"]) == "\ufffd \x1b[31m"
