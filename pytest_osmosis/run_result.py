@@ -269,7 +269,7 @@ RUN_FIELDS: Mapping[str, type] = {
 }
 """The fields of a run that hold one value, and its type; some may be None."""
 
-_TEXTS = ("answer", "error", "reasons", "eval_errors")
+_TEXTS = ("answer", "error", "reasons", "eval_errors", "judge_errors")
 
 
 def _is_encodable(text: str | Mapping[str, str]) -> bool:
