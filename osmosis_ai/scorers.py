@@ -3,7 +3,8 @@
 They are used as values (`close = scorers.number(tolerance=0.01)`), and by name on the command line
 (`--eval-fn includes`, `--eval-fn "number(tolerance=0.01)"`), where `named` reads literals alone and
 executes nothing. A `Verdict` has a reason wherever the score is not full. An answer that cannot be
-read is wrong; a row without what a scorer needs is an error.
+read is wrong; a row without what a scorer needs is an error, which `refuse_ground_truth` of the
+scorer tells before any answer is there. Reasoning in the answer is no part of it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,19 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import math
 import re
+import unicodedata
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
-from typing import Any, NoReturn, TypedDict
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any, Literal, NoReturn, TypedDict
 
 from .agents.tool_calls import tool_calls
+from .folding import difference, fold, is_blank, is_spaceless
+from .number_reading import is_bare, numbers_in, read_answer, read_truth
+from .reasoning import answer_in
 from .rubric import aevaluate_rubric
 
 __all__ = [
@@ -35,7 +42,8 @@ __all__ = [
 
 SHOWN = 80
 """Characters of an answer or a value that a reason quotes."""
-_NUMBER = re.compile(r"(?<!\w)-?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
+CUT = "cut within its reasoning"
+"""The reason of an answer that there is not."""
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
 _CALL = re.compile(r"[a-z_]+(?:\(.*\))?", re.DOTALL)
 
@@ -61,63 +69,83 @@ Judge = Callable[[str, str | None, Mapping[str, Any]], Awaitable[Verdict]]
 def exact(*, ignore_case: bool = False, strip: bool = True) -> AnswerScorer:
     """Score 1 where the answer is the ground truth; `strip`: whatever white space is around it."""
 
-    def exact(solution_str: str, ground_truth: str | None) -> Verdict:
+    def compare(answer: str, truth: str) -> Verdict:
         said, wanted = (
-            _folded(text.strip() if strip else text, ignore_case)
-            for text in (solution_str, _truth(ground_truth, "exact"))
+            _folded(text.strip() if strip else text, ignore_case) for text in (answer, truth)
         )
-        return _verdict(said == wanted, f"{_short(said)}, wanted {_short(wanted)}")
+        return _same(said, wanted)
 
-    return _compares(exact)
-
-
-def includes(*, ignore_case: bool = True) -> AnswerScorer:
-    """Score 1 where the ground truth is somewhere in the answer."""
-
-    def includes(solution_str: str, ground_truth: str | None) -> Verdict:
-        wanted = _truth(ground_truth, "includes")
-        found = _folded(wanted.strip(), ignore_case) in _folded(solution_str, ignore_case)
-        return _verdict(found, f"{_short(wanted)} is not in {_short(solution_str)}")
-
-    return _compares(includes)
+    return _scorer("exact", compare)
 
 
-def regex(pattern: str, *, group: int | str = 0) -> AnswerScorer:
+def includes(*, ignore_case: bool = True, words: bool = True) -> AnswerScorer:
+    """Score 1 where the ground truth is somewhere in the answer, as whole words.
+
+    A number is found as a whole number. Without `words`, as any part of the text.
+    """
+
+    def compare(answer: str, truth: str) -> Verdict:
+        wanted, text = (_folded(each.strip(), ignore_case) for each in (truth, answer))
+        number = read_truth(truth) if words and is_bare(truth) else None
+        if number is not None:
+            found = number in numbers_in(answer)
+        elif words:
+            found = _has_words(" ".join(text.split()), " ".join(wanted.split()))
+        else:
+            found = wanted in text
+        how = "not a whole word of" if wanted in text else "not in"
+        return _verdict(found, f"{_short(truth.strip())} is {how} {_short(answer)}")
+
+    return _scorer("includes", compare, refuse=_refuse_letter)
+
+
+def regex(
+    pattern: str, *, group: int | str = 0, which: Literal["last", "first"] = "last"
+) -> AnswerScorer:
     """Score 1 where the pattern is found in the answer.
 
-    With a `group`, by number or name, the text of that group must be the ground truth besides.
+    With a `group`, by number or name, the text of that group must be the ground truth besides, in
+    the last place where the pattern matches, or the first.
     """
     compiled = _compiled(pattern, group)
+    if which not in ("last", "first"):
+        raise ValueError(f"regex: which is 'last' or 'first', not {which!r}")
 
-    def regex(solution_str: str, ground_truth: str | None) -> Verdict:
-        found = compiled.search(solution_str)
-        if found is None or group == 0:
-            return _verdict(found is not None, f"no {pattern!r} in {_short(solution_str)}")
-        said, wanted = (found[group] or "").strip(), _truth(ground_truth, "regex").strip()
-        return _verdict(said == wanted, f"{_short(said)}, wanted {_short(wanted)}")
+    def compare(answer: str, truth: str) -> Verdict:
+        for text in (fold(answer), answer):  # the pattern may have a typographic character
+            places = [*compiled.finditer(text)]
+            if places:
+                break
+        else:
+            return _verdict(False, f"no {pattern!r} in {_short(answer)}")
+        if group == 0:
+            return _verdict(True, "")
+        places = [each for each in places if each[0]] or places
+        found = places[-1 if which == "last" else 0]
+        return _same(*(fold(each).strip() for each in (found[group] or "", truth)))
 
-    return regex if group == 0 else _compares(regex)
+    return _scorer("regex", compare, compares=group != 0)
 
 
 def number(*, tolerance: float = 0.0, relative: float = 0.0) -> AnswerScorer:
-    """Score 1 where the last number of the answer is that of the ground truth.
+    """Score 1 where the number that the answer gives is that of the ground truth.
 
     It may differ by `tolerance`, or by the share `relative` of the ground truth: 0.01 is 1 %.
     """
-    if not (tolerance >= 0.0 and relative >= 0.0):
+    if not (0.0 <= tolerance < math.inf and 0.0 <= relative < math.inf):
         raise ValueError("number: tolerance and relative are numbers from 0 on")
+    absolute, share = (Fraction(str(float(each))) for each in (tolerance, relative))
 
-    def number(solution_str: str, ground_truth: str | None) -> Verdict:
-        wanted = _last_number(_truth(ground_truth, "number"))
-        if wanted is None:
-            raise ValueError(f"number: the ground truth {ground_truth!r} has no number")
-        said = _last_number(solution_str)
-        if said is None:
-            return _verdict(False, f"no number in {_short(solution_str)}")
-        allowed = max(Decimal(str(tolerance)), Decimal(str(relative)) * abs(wanted))
-        return _verdict(abs(said - wanted) <= allowed, f"{said}, wanted {wanted}")
+    def compare(answer: str, truth: str) -> Verdict:
+        wanted = read_truth(truth)
+        assert wanted is not None  # else it was refused
+        said = read_answer(answer)
+        if isinstance(said, str):
+            return _verdict(False, said or f"no number in {_short(answer)}")
+        allowed = max(absolute, share * abs(wanted))
+        return _verdict(abs(said - wanted) <= allowed, f"{_shown(said)}, wanted {_shown(wanted)}")
 
-    return _compares(number)
+    return _scorer("number", compare, refuse=_refuse_no_number)
 
 
 def json_equal(*, ignore: Iterable[str] = ()) -> AnswerScorer:
@@ -127,18 +155,16 @@ def json_equal(*, ignore: Iterable[str] = ()) -> AnswerScorer:
     """
     ignored = frozenset([ignore] if isinstance(ignore, str) else ignore)
 
-    def json_equal(solution_str: str, ground_truth: str | None) -> Verdict:
-        wanted = _decode(_truth(ground_truth, "json_equal"))
-        if wanted is None:
-            raise ValueError(f"json_equal: the ground truth {_short(ground_truth)} is not JSON")
-        said = _json_in(solution_str)
+    def compare(answer: str, truth: str) -> Verdict:
+        wanted, said = _decode(truth), _json_in(answer)
+        assert wanted is not None  # else it was refused
         if said is None:
-            return _verdict(False, f"no JSON in {_short(solution_str)}")
+            return _verdict(False, f"no JSON in {_short(answer)}")
         differences = [*_differences(said[0], wanted[0], "", ignored)]
         more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
         return _verdict(not differences, "; ".join(differences[:3]) + more)
 
-    return _compares(json_equal)
+    return _scorer("json_equal", compare, refuse=_refuse_no_json)
 
 
 def json_schema(schema: Mapping[str, Any]) -> AnswerScorer:
@@ -155,15 +181,15 @@ def json_schema(schema: Mapping[str, Any]) -> AnswerScorer:
         raise ValueError(f"json_schema: the schema is wrong: {error.message}") from None
     validator = validator_class(schema, registry=Registry())  # which fetches nothing
 
-    def json_schema(solution_str: str, ground_truth: str | None = None) -> Verdict:
-        said = _json_in(solution_str)
+    def compare(answer: str, truth: str) -> Verdict:
+        said = _json_in(answer)
         if said is None:
-            return _verdict(False, f"no JSON in {_short(solution_str)}")
+            return _verdict(False, f"no JSON in {_short(answer)}")
         error = best_match(validator.iter_errors(said[0]))
         where = "" if error is None else f"{error.json_path}: {error.message}"
         return _verdict(error is None, where)
 
-    return json_schema
+    return _scorer("json_schema", compare, compares=False)
 
 
 def tool_called(name: str, **arguments: Any) -> ConversationScorer:
@@ -217,9 +243,12 @@ def judge(
     async def judge(
         solution_str: str, ground_truth: str | None, extra_info: Mapping[str, Any]
     ) -> Verdict:
+        answer = answer_in(solution_str)
+        if answer is None:
+            return {"score": scale[0], "reason": CUT}
         details = await aevaluate_rubric(
             rubric,
-            solution_str,
+            answer,
             info,
             ground_truth=ground_truth,
             original_input=extra_info.get("user_prompt"),
@@ -264,24 +293,111 @@ def named(text: str) -> Callable[..., Any] | None:
     return scorer
 
 
-def _compares(scorer: AnswerScorer) -> AnswerScorer:
-    """Mark a scorer that needs the ground truth of every row."""
-    vars(scorer)["needs_ground_truth"] = True
+Fault = tuple[str, str]
+"""What is wrong with a ground truth, and what may be done about it."""
+
+
+def _scorer(
+    name: str,
+    compare: Callable[[str, str], Verdict],
+    *,
+    compares: bool = True,
+    refuse: Callable[[str], Fault | None] = lambda truth: None,
+) -> AnswerScorer:
+    """Return the scorer that compares answers with ground truths.
+
+    `refuse` says what is wrong with one that is not blank. Without `compares` it needs none.
+    """
+
+    def refuse_ground_truth(truth: str | None) -> Fault | None:
+        if truth is None or is_blank(truth):
+            return f"is {'missing' if truth is None else 'blank'}", ""
+        return refuse(truth)
+
+    def scorer(solution_str: str, ground_truth: str | None = None) -> Verdict:
+        if compares and (fault := refuse_ground_truth(ground_truth)):
+            raise ValueError(f"{name} compares with the ground truth, which {''.join(fault)}")
+        answer = answer_in(solution_str)
+        return _verdict(False, CUT) if answer is None else compare(answer, ground_truth or "")
+
+    scorer.__name__ = scorer.__qualname__ = name
+    if compares:
+        vars(scorer)["refuse_ground_truth"] = refuse_ground_truth
     return scorer
+
+
+def _refuse_letter(truth: str) -> Fault | None:
+    letter = fold(truth).strip(" .:()[]*\"'")
+    if len(letter) != 1 or letter.lower() == letter.upper():
+        return None
+    return (
+        f"is {truth.strip()!r}, one letter, which is a word of many answers",
+        r"; try exact, or regex with a group, such as regex('answer is \(?([A-D])', group=1)",
+    )
+
+
+def _refuse_no_number(truth: str) -> Fault | None:
+    if read_truth(truth) is not None:
+        return None
+    return f"is {_short(truth)}, not one number", "; exact compares any text"
+
+
+def _refuse_no_json(truth: str) -> Fault | None:
+    return None if _decode(truth) else (f"is {_short(truth)}, not JSON", "")
 
 
 def _verdict(right: bool, reason: str) -> Verdict:
     return {"score": 1.0} if right else {"score": 0.0, "reason": reason}
 
 
-def _truth(ground_truth: str | None, name: str) -> str:
-    if ground_truth is None:
-        raise ValueError(f"{name} compares with the ground truth, and the row has none")
-    return ground_truth
+def _same(said: str, wanted: str) -> Verdict:
+    told = f"{_short(said)}, wanted {_short(wanted)}"
+    if said != wanted:
+        told += difference(said, wanted, shown=SHOWN)
+    return _verdict(said == wanted, told)
 
 
 def _folded(text: str, ignore_case: bool) -> str:
-    return text.casefold() if ignore_case else text
+    return fold(fold(text).casefold()) if ignore_case else fold(text)
+
+
+def _has_words(text: str, wanted: str) -> bool:
+    """Return whether a text has others as whole words, where its script has words."""
+    start = text.find(wanted)
+    while start >= 0:
+        end = start + len(wanted)
+        if not _joins(text[max(0, start - 2) : start][::-1], wanted[0]) and not _joins(
+            text[end : end + 2], wanted[-1]
+        ):
+            return True
+        start = text.find(wanted, start + 1)
+    return False
+
+
+def _joins(beside: str, edge: str) -> bool:
+    """Return whether characters go on with the word, or the number, that ends with `edge`."""
+    if not beside or not (edge.isalnum() or edge == "_"):
+        return False
+    first, second = beside[0], beside[1:]
+    if edge.isdigit() and first in ".,:'/" and second.isdigit():
+        return True
+    if first == "'" and second in ("t", "T"):  # can, can't
+        return True
+    if is_spaceless(first) or is_spaceless(edge):
+        return False
+    return first.isalnum() or first == "_" or unicodedata.category(first).startswith("M")
+
+
+def _shown(value: Fraction) -> str:
+    """Return a number as it is written: decimal where that ends."""
+    rest = value.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest != 1:
+        return _short(value, quoted=False)
+    exact = Context(prec=2_000).divide(Decimal(value.numerator), Decimal(value.denominator))
+    return _short(f"{exact:f}", quoted=False)
 
 
 def _short(value: object, *, quoted: bool = True) -> str:
@@ -299,11 +415,6 @@ def _compiled(pattern: str, group: int | str) -> re.Pattern[str]:
     if group not in known:
         raise ValueError(f"regex: {pattern!r} has no group {group!r}")
     return compiled
-
-
-def _last_number(text: str) -> Decimal | None:
-    found = _NUMBER.findall(text)
-    return Decimal(found[-1].replace(",", "")) if found else None
 
 
 def _json_in(text: str) -> tuple[Any] | None:
@@ -346,6 +457,8 @@ def _differences(said: Any, wanted: Any, path: str, ignored: frozenset[str]) -> 
     elif isinstance(said, list) and isinstance(wanted, list) and len(said) == len(wanted):
         for index, (one, other) in enumerate(zip(said, wanted, strict=True)):
             yield from _differences(one, other, f"{path}[{index}]", ignored)
+    elif isinstance(said, str) and isinstance(wanted, str) and fold(said) == fold(wanted):
+        return
     elif said != wanted or isinstance(said, bool) != isinstance(wanted, bool):
         yield f"{path or 'it'} is {_as_json(said)}, wanted {_as_json(wanted)}"
 

@@ -102,6 +102,8 @@ class EvalSpec:
     """`module:function` each; empty means the rollout's own reward, named `reward`."""
     grader: str | None = None
     """`module:Grader`; None means the one in a workflow's module."""
+    strip_reasoning: Literal[True] | None = None
+    """Whether eval functions get answers without their reasoning."""
     n: int = 1
     pass_threshold: float = 1.0
     thresholds: tuple[str, ...] = ()
@@ -209,6 +211,7 @@ class Rescore:
     data: Path | None = None
     eval_fns: tuple[str, ...] = ()
     grader: str | None = None
+    strip_reasoning: Literal[True] | None = None
     thresholds: tuple[float, tuple[str, ...]] | None = None
     """That of all eval functions, and those that have their own."""
     folder: Path | None = None

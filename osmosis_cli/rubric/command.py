@@ -123,7 +123,7 @@ def rubric_command(
     """
     from osmosis_ai.rubric.errors import MissingAPIKeyError
 
-    from .judging import JudgingPlan, load_function
+    from .judging import JudgingPlan, check_ground_truths, load_function
     from .output import document_of, lines, load_baseline, result_path
 
     chosen = choose_rubric(given, config=config, data=data, model=model)
@@ -143,6 +143,8 @@ def rubric_command(
         **amounts,
         function=None if eval_fn is None else load_function(eval_fn),
     )
+    if plan.function is not None:
+        check_ground_truths(plan.function, records, data)
     judged = _judge(plan, quiet=as_json)
     document = document_of(plan, judged, data=data, compared_with=compared)
     write_json(target, document)

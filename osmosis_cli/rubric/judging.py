@@ -187,6 +187,20 @@ def load_function(spec: str) -> EvalFn:
     return function
 
 
+def check_ground_truths(function: EvalFn, records: Sequence[Record], data: Path) -> None:
+    """Refuse records whose ground truth a ready scorer cannot compare with: a usage error."""
+    if (refuse := function.refuse_ground_truth) is None:
+        return
+    refused = [(each, fault) for each in records if (fault := refuse(each.ground_truth))]
+    if refused:
+        record, (what, hint) = refused[0]
+        more = f" (and {len(refused) - 1} more records)" if len(refused) > 1 else ""
+        raise wrong_use(
+            f"--data {data}: record {record.index}{more}: 'ground_truth' {what}, and "
+            f"{function.name} compares with it{hint}"
+        )
+
+
 async def _call(
     function: EvalFn, threads: CallThreads, plan: JudgingPlan, record: Record
 ) -> Mapping[str, Any]:

@@ -25,6 +25,8 @@ NAMED = (*PROMPTS, MESSAGES, TRUTH, "id")
 ROLES = ("system", "developer", "user", "assistant", "tool")
 NONE = "none"
 """In the place of the column that serves as `system_prompt`: there is none."""
+TruthCheck = tuple[str, Callable[[str | None], tuple[str, str] | None]]
+"""An eval function's name, and what it says is wrong with a ground truth: the fault and a hint."""
 _PLANS_KEPT = 512
 _COLUMNS_SHOWN = 12
 _USUAL = {
@@ -60,13 +62,13 @@ class Columns:
         *,
         has_only_text: bool = False,
         system_prompt: str | None = None,
-        compared_by: str | None = None,
+        compared_by: Sequence[TruthCheck] = (),
     ) -> None:
         """`mapping`: the column that serves as each named one.
 
         With `has_only_text` an empty ground truth is none: such a format has no null.
         `system_prompt` is that of records without one, which need not have the column then;
-        `compared_by` is an eval function that needs every ground truth.
+        `compared_by`: the eval functions that need every ground truth.
         """
         self._compared_by = compared_by
         self._system_prompt = system_prompt
@@ -87,12 +89,18 @@ class Columns:
             _check_prompts(
                 self._system_prompt if system is None else system, record[plan.user], truth
             )
-        if self._compared_by and self._truth(plan, record, lambda: record) is None:
-            column = self.likely_truth()
-            hint = f"; try --osmosis-map {column}={TRUTH}" if column else ""
-            error = WrongColumns if plan.truth is None is plan.label else RecordError
-            raise error(f"'{TRUTH}' is missing, and {self._compared_by} compares with it{hint}")
+        self._check_truth(plan, record)
         return None if plan.id is None else _usable_id(record[plan.id])
+
+    def _check_truth(self, plan: _Plan, record: dict[str, Any]) -> None:
+        truth = self._truth(plan, record, lambda: record) if self._compared_by else None
+        for name, refuse in self._compared_by:
+            if (fault := refuse(truth)) is None:
+                continue
+            column = self.likely_truth() if truth is None else None
+            hint = f"; try --osmosis-map {column}={TRUTH}" if column else fault[1]
+            error = WrongColumns if plan.truth is None is plan.label else RecordError
+            raise error(f"'{TRUTH}' {fault[0]}, and {name} compares with it{hint}")
 
     def row_id(self, record: Mapping[str, Any]) -> str | None:
         """The row's id, if it has a usable one; checks nothing else."""

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from ..escaping import counted
-from .columns import Columns
+from .columns import Columns, TruthCheck
 from .decoding import decode_checked, decode_numbers
 from .errors import (
     DatasetError,
@@ -112,7 +112,7 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     shard: Shard | None = None,
     mapping: Mapping[str, str] | None = None,
     system_prompt: str | None = None,
-    compared_by: str | None = None,
+    compared_by: Sequence[TruthCheck] = (),
     validate: bool = True,
 ) -> Dataset:
     """The rows of a file that are selected; DatasetError when one of them is wrong.

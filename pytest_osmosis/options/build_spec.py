@@ -96,6 +96,7 @@ def _evaluation(given: OptionReader) -> EvalSpec:
     fields = given.fields("evaluation")
     if file := given("system-prompt-file"):
         fields["system_prompt"] = _text_of(given, file)
+    fields["strip_reasoning"] = given("strip-reasoning") or None
     fields["pass_threshold"], fields["thresholds"] = _thresholds(given)
     return EvalSpec(
         name="",
@@ -175,6 +176,7 @@ def _rescore(given: OptionReader) -> Rescore | None:
         data=given.resolved("data", data[0]) if data else None,
         eval_fns=given("eval-fn"),
         grader=given("grader"),
+        strip_reasoning=given("strip-reasoning") or None,
         thresholds=None if given.raw("pass-threshold") is None else _thresholds(given),
     )
 

@@ -126,6 +126,12 @@ _EVALUATED = (
         needs=("data", "rescore"),
     ),
     Option(
+        "strip-reasoning",
+        "give eval functions the answer without its reasoning (<think>…</think> before it), as "
+        "ready scorers look at it",
+        flag=True,
+    ),
+    Option(
         "n",
         "runs per row",
         values.whole_number(1),

@@ -20,7 +20,7 @@ from ..errors import ConfigurationError, NoRows
 from ..escaping import shown_path
 from ..run_result import EMBEDDED_ENDPOINT, OWN_MODEL, SuiteInfo, short_names
 from ..spec import EvalSpec, ModelSpec, SessionSpec
-from ..user_code.eval_function import load_eval_fns
+from ..user_code.eval_function import EvalFn, load_eval_fns
 from ..user_code.import_object import ImportingError
 from ..user_code.load_agent import load_agent, load_grading
 from .scoring import REWARD, TEST
@@ -46,8 +46,7 @@ def prepare(
     try:
         roots = session.roots
         eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=roots)
-        compare = (e.name for e in eval_fns if getattr(e.function, "needs_ground_truth", False))
-        dataset = read_rows(spec, validate=validate, compared_by=next(compare, None))
+        dataset = read_rows(spec, validate=validate, compared_by=eval_fns)
         loaded = load_agent(spec.agent, roots=roots, withheld=session.withheld, named=agent)
         grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=roots)
     except ImportingError as error:
@@ -61,6 +60,11 @@ def prepare(
         raise ConfigurationError(
             f"--osmosis-agent {spec.agent!r}: nothing scores it: put a Grader into its module, "
             "or give --osmosis-grader or --osmosis-eval-fn"
+        )
+    if spec.strip_reasoning and not eval_fns and not spec.marked:
+        raise ConfigurationError(
+            "--osmosis-strip-reasoning needs --osmosis-eval-fn too: graders and agents that give "
+            "their own reward get answers as they are"
         )
     models = [spec.model, *(each.model for each in session.evals)]
     mask_everywhere(*secrets_of(*models), *session.key_variables)
@@ -91,8 +95,10 @@ def _refuse_secret_ids(dataset: Dataset) -> None:
     )
 
 
-def read_rows(spec: EvalSpec, *, validate: bool = True, compared_by: str | None = None) -> Dataset:
-    """The selected rows of the data file; `compared_by` needs every ground truth."""
+def read_rows(
+    spec: EvalSpec, *, validate: bool = True, compared_by: Sequence[EvalFn] = ()
+) -> Dataset:
+    """The selected rows of the data file; `compared_by` may refuse ground truths."""
     shard = None
     if spec.shard:
         from ..dataset.sampling import parse_shard
@@ -109,7 +115,11 @@ def read_rows(spec: EvalSpec, *, validate: bool = True, compared_by: str | None 
             shard=shard,
             mapping=mapping_of(spec.map),
             system_prompt=spec.system_prompt,
-            compared_by=compared_by,
+            compared_by=[
+                (each.name, each.refuse_ground_truth)
+                for each in compared_by
+                if each.refuse_ground_truth is not None
+            ],
             validate=validate,
         )
     except EmptyDataset as error:
@@ -130,6 +140,7 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
     settings["system_prompt"] = spec.system_prompt
     if spec.map:
         settings.update(map=list(spec.map))
+    settings.update(strip_reasoning=spec.strip_reasoning)
     if spec.sample is not None:
         settings.update(sample=spec.sample, sample_seed=spec.sample_seed)
     settings.update(replay=spec.model.replay)

@@ -60,8 +60,9 @@ def applied(session: SessionSpec, *, root: Path) -> SessionSpec:
         agent=info.agent,
         data=asked.data or Path(info.data),
         model=_NO_MODEL,
-        eval_fns=asked.eval_fns or tuple(name for name in info.eval_fns if ":" in name),
+        eval_fns=asked.eval_fns or tuple(name for name in info.eval_fns if name != REWARD),
         grader=asked.grader or (None if asked.eval_fns else identity.asked.get("grader")),
+        strip_reasoning=asked.strip_reasoning or identity.asked.get("strip reasoning"),
         n=kept.plan["n"],
         pass_threshold=info.pass_threshold if asked.thresholds is None else asked.thresholds[0],
         thresholds=() if asked.thresholds is None else asked.thresholds[1],
@@ -100,8 +101,6 @@ def prepare(spec: EvalSpec, session: SessionSpec, *, validate: bool = True) -> S
     assert session.rescore is not None and session.rescore.folder is not None
     folder = session.rescore.folder
     kept, identity = _read_kept(folder)
-    dataset = read_rows(spec, validate=validate)
-    _refuse_changed(dataset, identity, folder.name)
     roots = session.roots
     try:
         eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=roots)
@@ -113,6 +112,8 @@ def prepare(spec: EvalSpec, session: SessionSpec, *, validate: bool = True) -> S
         grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=roots)
     except ImportingError as error:
         raise ConfigurationError(str(error)) from None
+    dataset = read_rows(spec, validate=validate, compared_by=eval_fns)
+    _refuse_changed(dataset, identity, folder.name)
     names = (REWARD, *spec.eval_fns) if grading is not None else spec.eval_fns or (REWARD,)
     own = own_thresholds(spec.thresholds, names)
     if session.rescore.thresholds is None:

@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from osmosis_ai.messages import last_assistant_text
+from osmosis_ai.messages import last_assistant_text, text_of
+from osmosis_ai.reasoning import without_reasoning
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import collect_reasons
 from osmosis_ai.running.guards import CodeEnded
@@ -69,9 +70,12 @@ class Scoring:
                 await score_with(REWARD, self._graded(suite.grading, outcome, run))
         elif not suite.eval_fns:
             self._take_reward(outcome)
+        messages = outcome.messages
+        if suite.spec.strip_reasoning:
+            messages = [*map(_without_reasoning, messages)]
         given = {
-            "messages": outcome.messages,
-            "solution_str": last_assistant_text(outcome.messages),
+            "messages": messages,
+            "solution_str": last_assistant_text(messages),
             "ground_truth": self._row.ground_truth,
             "metadata": self._row.metadata(),
         }
@@ -152,6 +156,12 @@ class Scoring:
             )
         else:
             self.scores[REWARD] = outcome.reward
+
+
+def _without_reasoning(message: dict[str, Any]) -> dict[str, Any]:
+    text = text_of(message.get("content")) if message.get("role") == "assistant" else ""
+    answer = without_reasoning(text)
+    return message if answer == text else {**message, "content": answer}
 
 
 def _judge_error_kind(error: BaseException) -> str | None:

@@ -140,6 +140,11 @@ class EvalFn:
         """`simple` gets the last assistant text, `full` gets the messages."""
         return self.plan.mode
 
+    @property
+    def refuse_ground_truth(self) -> Callable[[str | None], tuple[str, str] | None] | None:
+        """What a ready scorer says is wrong with a ground truth, before there is an answer."""
+        return getattr(self.function, "refuse_ground_truth", None)
+
     async def call(
         self,
         *,

@@ -40,14 +40,74 @@ TALK = [
         ("exact", "rome", "Rome", "'rome', wanted 'Rome'"),
         ("exact(ignore_case=True)", "rome", "Rome", None),
         ("exact(strip=False)", "Rome ", "Rome", "'Rome ', wanted 'Rome'"),
+        ("exact", "cafe\u0301", "caf\u00e9", None),
+        ("exact", "“It’s” −5", "\"It's\" -5", None),
+        ("exact", "1\u00a0000\u202f€", "1 000 €", None),
+        ("exact", "pages 3–5, no 12", "pages 3-5, no 12", None),
+        ("exact", "\uff14\uff12", "42", None),
+        ("exact", "Раris", "Paris", "'Раris', wanted 'Paris' (character 1: CYRILLIC CAPITAL LETTER "
+         "ER, wanted LATIN CAPITAL LETTER P)"),
+        ("exact", "x" * 100, "x" * 101, f"'{'x' * 79}…', wanted '{'x' * 79}…' (100 characters, "
+         "wanted 101)"),
+        ("exact", "<think>Rome?</think>\n\nRome", "Rome", None),
+        ("exact", "<think>Rome", "Rome", "cut within its reasoning"),
         ("includes", "It is ROME.", "Rome", None),
         ("includes(ignore_case=False)", "It is ROME.", "Rome", "'Rome' is not in 'It is ROME.'"),
+        ("includes", "I know nothing", "no", "'no' is not a whole word of 'I know nothing'"),
+        ("includes(words=False)", "I know nothing", "no", None),
+        ("includes", "The answer is no.", "no", None),
+        ("includes", "I can’t say", "can", "'can' is not a whole word of 'I can’t say'"),
+        ("includes", "Rome’s walls", "Rome", None),
+        ("includes", "un cafe\u0301", "caf\u00e9", None),
+        ("includes", "cafe\u0301s", "caf\u00e9",
+         "'caf\u00e9' is not a whole word of 'cafe\u0301s'"),
+        ("includes", "naïve", "na", "'na' is not a whole word of 'naïve'"),
+        ("includes", "snake_case", "case", "'case' is not a whole word of 'snake_case'"),
+        ("includes", "a well-known\nman", "Known man", None),
+        ("includes", "C++11", "C++", None),
+        ("includes", "It is “Paris”.", '"Paris"', None),
+        ("includes", "東京は首都です", "東京", None),
+        ("includes", "กรุงเทพเป็นเมืองหลวง", "กรุงเทพ", None),
+        ("includes", "新しいiPhoneです", "iPhone", None),
+        ("includes", "Москвабад", "Москва", "'Москва' is not a whole word of 'Москвабад'"),
+        ("includes", "15", "5", "'5' is not a whole word of '15'"),
+        ("includes", "It is 4.5", "4", "'4' is not a whole word of 'It is 4.5'"),
+        ("includes", "There are 42.", "42", None),
+        ("includes", "答えは42です", "42", None),
+        ("includes", "It has 1,000 rooms", "1000", None),
+        ("includes", "the roots 3, 6", "6", None),
+        ("includes", "−5", "5", "'5' is not in '−5'".replace("in", "a whole word of")),
+        ("includes", "on 2023-01-05, at 5:30, in A5 and 5th", "5", "'5' is not a whole word of "
+         "'on 2023-01-05, at 5:30, in A5 and 5th'"),
+        ("includes", "15 km", "5 km", "'5 km' is not a whole word of '15 km'"),
+        ("includes", "4.5 km", "5 km", "'5 km' is not a whole word of '4.5 km'"),
+        ("includes", "<think>no</think>yes", "no", "'no' is not in 'yes'"),
+        ("includes", "a no</think>yes", "no", "'no' is not in 'yes'"),
         (r"regex('\\d+')", "7 o'clock", None, None),
         (r"regex('\\d+')", "noon", "7", r"no '\\d+' in 'noon'"),
         ("regex('at (?P<hour>.*)', group='hour')", "at 7 ", "7", None),
         ("regex('at (.*)', group=1)", "at 8", "7", "'8', wanted '7'"),
+        ("regex('Answer: ([A-D])', group=1)", "Answer: A? No. Answer: B", "B", None),
+        ("regex('Answer: ([A-D])', group=1, which='first')", "Answer: A? No. Answer: B", "B",
+         "'A', wanted 'B'"),
+        ("regex('(.*)', group=1)", "Rome", "Rome", None),
+        ("regex('\"(.*)\"', group=1)", "“cafe\u0301”", "caf\u00e9", None),
+        ("regex('“(.*)”', group=1)", "“Rome”", "Rome", None),
+        ("regex('(B)|none', group=1)", "B, or none", "B", "'', wanted 'B'"),
+        ("regex('B')", "<think>B</think>A", None, "no 'B' in 'A'"),
         ("number", "2 x 3 makes $1,206.50.", "1206.5", None),
-        ("number", "between 5-3", "3", None),
+        ("number", "between 5-3", "3", "no number in 'between 5-3'"),
+        ("number", "−5", "5", "-5, wanted 5"),
+        ("number", "0.5", "1/2", None),
+        ("number", "1/3", "0.5", "1/3, wanted 0.5"),
+        ("number", "0.30000000000000004", "0.3", "0.30000000000000004, wanted 0.3"),
+        ("number(tolerance=0.1)", "0.3", "0.2", None),
+        ("number(relative=0.5)", "-1", "-2", None),
+        ("number(relative=0.5)", "1", "-2", "1, wanted -2"),
+        ("number", "It is 5 or 6.", "6", "'It is 5 or 6.' can be read in more than one way"),
+        ("number", r"5, so \boxed{x}", "5", r"the last \boxed{} holds 'x'"),
+        ("number", "<think>maybe it is 4", "4", "cut within its reasoning"),
+        ("number", "<think>5?</think>", "5", "no number in ''"),
         ("number", "6e3 in all", "6000", None),
         ("number", "six", "6", "no number in 'six'"),
         ("number", "6.01", "6", "6.01, wanted 6"),
@@ -56,6 +116,8 @@ TALK = [
         ("json_equal", FENCED, ROME, None),
         ("json_equal", f"So: {ROME}.", ROME, None),
         ("json_equal", "3", "3.0", None),
+        ("json_equal", '{"a": "cafe\u0301"}', '{"a": "caf\u00e9"}', None),
+        ("json_equal", f"<think>{ROME}</think>[]", ROME, "it is [], wanted " + ROME),
         ("json_equal", '{"city": "Rome"}', ROME, "days is missing"),
         ("json_equal", '{"a": [{"b": true}], "c": 1}', '{"a": [{"b": 1}]}',
          "a[0].b is true, wanted 1; c is not wanted"),
@@ -125,10 +187,12 @@ def test_a_judge_scores_within_the_scale(monkeypatch: pytest.MonkeyPatch):
         ("number(tolerance=__import__('os'))", "its arguments must be literals"),
         ("number(**{'tolerance': 1})", "'None'"),
         ("number() + exact()", "its arguments must be literals"),
-        ("number(tolerance='a')", "'float'; it takes tolerance, relative"),
+        ("number(tolerance='a')", "'str'; it takes tolerance, relative"),
         ("number(tolerance=-1)", "tolerance and relative are numbers from 0 on"),
         ("regex('(')", "missing )"),
         ("regex('a', group=1)", "has no group 1"),
+        ("regex('a', which='any')", "which is 'last' or 'first', not 'any'"),
+        ("number(tolerance=1e999)", "tolerance and relative are numbers from 0 on"),
         ("json_schema({'type': 'nope'})", "the schema is wrong: 'nope'"),
         ("judge('Is it polite?')", "model"),
     ],
@@ -148,8 +212,57 @@ def test_other_text_names_no_scorer():
 def test_a_row_without_ground_truth_is_an_error_of_what_compares_with_it(scorer: str):
     made = scorers.named(scorer)
     assert made is not None
-    with pytest.raises(ValueError, match="compares with the ground truth, and the row has none"):
+    with pytest.raises(ValueError, match="compares with the ground truth, which is missing"):
         made("Rome", None)
+
+
+COMPARING = ["exact", "includes", "includes(words=False)", "number", "json_equal",
+             "regex('(.)', group=1)"]  # fmt: skip
+
+
+@pytest.mark.parametrize("scorer", COMPARING)
+@pytest.mark.parametrize("truth", ["", "  \n", "\u00a0", "\u200b", "\u3000\ufeff"])
+def test_a_blank_ground_truth_is_refused_by_what_compares_with_it(scorer: str, truth: str):
+    made: Any = scorers.named(scorer)
+    assert made.refuse_ground_truth(truth) == ("is blank", "")
+    with pytest.raises(ValueError, match="which is blank"):
+        made("Rome", truth)
+
+
+@pytest.mark.parametrize("truth", ["A", "b", " C ", "(D)", "A.", "“B”", "**A**", "Ä", "\uff21"])
+def test_one_letter_is_refused_by_includes(truth: str):
+    for made in (scorers.includes(), scorers.includes(words=False)):
+        with pytest.raises(ValueError, match=r"one letter, .* try exact, or regex"):
+            made("Paris is a city", truth)
+
+
+@pytest.mark.parametrize("truth", ["no", "5", "C#", "東", "AB"])
+def test_a_word_or_a_digit_is_not(truth: str):
+    assert vars(scorers.includes())["refuse_ground_truth"](truth) is None
+
+
+def test_what_a_scorer_cannot_compare_with_is_told_with_a_next_step():
+    refusals = [
+        vars(made)["refuse_ground_truth"](truth)
+        for made, truth in ((scorers.number(), "3, 6"), (scorers.json_equal(), "{a}"))
+    ]
+    assert refusals == [
+        ("is '3, 6', not one number", "; exact compares any text"),
+        ("is '{a}', not JSON", ""),
+    ]
+
+
+def test_what_compares_with_nothing_takes_any_ground_truth():
+    assert scorers.regex("R")("Rome", "") == {"score": 1.0}
+    assert scorers.json_schema({})("{}", None) == {"score": 1.0}
+
+
+def test_a_judge_is_not_asked_about_an_answer_that_was_cut_within_its_reasoning():
+    polite = scorers.judge(
+        "Is it polite?", model="openai/m", scale=(1, 5), api_base="http://[::1]:9"
+    )
+    verdict = asyncio.run(polite("<think>Perhaps", None, {}))
+    assert verdict == {"score": 1, "reason": "cut within its reasoning"}
 
 
 def test_a_schema_fetches_nothing():

@@ -190,6 +190,16 @@ def test_scores_out_of_bounds_are_clamped_marked_and_counted(
     assert all(record["runs"][0]["clamped"] for record in found["records"])
 
 
+def test_a_ready_scorer_of_a_module_refuses_ground_truths_before_any_request(
+    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "ready.py").write_text("from osmosis_ai import scorers\nclose = scorers.number()\n")
+    assert rubric("--eval-fn", "ready:close") == 2
+    said = capsys.readouterr().err
+    assert "record 0 (and 1 more records): 'ground_truth' is missing, and ready:close" in said
+    assert judge.requests == 0
+
+
 def test_a_refused_key_stops_the_asking_and_the_file_is_written(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,6 +27,35 @@ def test_rows_without_what_a_ready_scorer_compares_with_are_told_before_any_requ
     assert project.run(eval_fn="regex('.')").ret == 0
 
 
+@each_mode
+def test_ground_truths_that_a_ready_scorer_cannot_compare_with_are_told_before_any_request(
+    project: Project, workers: int
+) -> None:
+    def refused(eval_fn: str) -> str:
+        session = project.run(eval_fn=eval_fn, workers=workers)
+        assert (session.ret, project.endpoint.requests) == (4, 0)
+        return session.mistake
+
+    project.write("close.py", "from osmosis_ai import scorers\nclose = scorers.number()\n")
+    for truth, eval_fn, fault in [
+        ("", "exact", "'ground_truth' is blank, and exact compares with it"),
+        ("\u00a0", "includes", "'ground_truth' is blank, and includes compares with it"),
+        ("A", "includes", "is 'A', one letter, which is a word of many answers, and includes"),
+        ("3, 6", "close:close", "is '3, 6', not one number, and close:close compares with it; "
+         "exact compares any text"),
+        ("{a", "json_equal", "is '{a', not JSON, and json_equal compares with it"),
+    ]:  # fmt: skip
+        project.rows({"user_prompt": "a", "ground_truth": "7"}, {"user_prompt": "b",
+                     "ground_truth": truth})  # fmt: skip
+        said = refused(eval_fn)
+        assert "data.jsonl:2: " in said and fault in said
+    project.rows(*[{"user_prompt": "a", "ground_truth": each} for each in ("7", " ", "x^2")])
+    assert ": 2 rows cannot be used\n  line 2: 'ground_truth' is blank, and number" in refused(
+        "number"
+    )
+    assert project.run("--osmosis-rows=0", eval_fn="number").ret == 1  # only rows that run count
+
+
 @pytest.mark.fault(
     "a string holds U+2028, U+2029, U+0085 or a lone CR", "a prompt holds NUL or escape characters"
 )

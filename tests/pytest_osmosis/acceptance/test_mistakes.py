@@ -28,6 +28,10 @@ WRONG: list[tuple[Given, str]] = [
         {"data": None},
         "--osmosis-agent needs --osmosis-data too: a .jsonl, .json, .csv or .parquet file",
     ),
+    (
+        ({"eval_fn": None}, ["--osmosis-strip-reasoning"]),
+        "--osmosis-strip-reasoning needs --osmosis-eval-fn too",
+    ),
     (["--osmosis-stop-when-decided"], "--osmosis-stop-when-decided needs --osmosis-gate too"),
     ([ASK], "--osmosis-replay-missing needs --osmosis-replay too"),
     # What does not go together, or is given twice.

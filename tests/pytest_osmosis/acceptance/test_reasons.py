@@ -140,6 +140,8 @@ def test_by_name_with_settings_and_as_values_of_a_module(project: Project) -> No
     [run] = session.runs
     assert session.ret == 0, session.out
     assert run["scores"] == {
-        "includes": 1.0, "number(tolerance=0.5)": 1.0, "app:close": 1.0, "exact": 0.0,
+        "includes": 0.0, "number(tolerance=0.5)": 1.0, "app:close": 1.0, "exact": 0.0,
     }  # fmt: skip
-    assert run["reasons"] == {"exact": "'It is 6.4.', wanted '6'"}
+    assert run["reasons"] == {
+        "includes": "'6' is not a whole word of 'It is 6.4.'", "exact": "'It is 6.4.', wanted '6'",
+    }  # fmt: skip

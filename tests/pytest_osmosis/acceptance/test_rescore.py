@@ -86,6 +86,55 @@ def test_what_was_kept_stays_as_it_was(recorded: Project):
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
+def test_ready_scorers_score_again_and_refuse_what_they_cannot_compare_with(project: Project):
+    project.rows("7", "8")
+    project.run(eval_fn="exact")
+    assert [run["scores"] for run in rescore(project).runs] == [{"exact": 1.0}] * 2
+    assert [run["scores"] for run in rescore(project, "--eval-fn=number").runs] == [
+        {"number": 1.0}
+    ] * 2
+    project.rows({"user_prompt": "7", "ground_truth": "seven"}, "8")
+    project.run("--osmosis-fresh", eval_fn="exact")
+    said = rescore(project, "--eval-fn=number").mistake
+    assert "data.jsonl:1: 'ground_truth' is 'seven', not one number" in said
+
+
+THOUGHTFUL = """
+def plain(solution_str, ground_truth, extra_info):
+    return {"score": float(solution_str == ground_truth), "reason": solution_str}
+
+
+def whole(messages, ground_truth, metadata):
+    return {"score": float(messages[-1]["content"] == ground_truth), "reason": "seen"}
+"""
+
+
+def test_reasoning_is_stripped_for_functions_when_asked_and_that_is_part_of_the_evaluation(
+    project: Project, endpoint: Endpoint
+):
+    endpoint.answers = lambda ask: f"<think>Is it {ask.row}?</think>\n\n{ask.row}"
+    project.write("mine.py", THOUGHTFUL)
+    project.rows("a")
+    names = ("--eval-fn=exact", "--eval-fn=mine:whole")
+    session = project.run(*names, eval_fn="mine:plain")
+    as_it_is = {"mine:plain": 0.0, "exact": 1.0, "mine:whole": 0.0}
+    assert session.runs[0]["scores"] == as_it_is
+    assert session.runs[0]["reasons"]["mine:plain"].startswith("<think>Is it a?</think>")
+    stripped = rescore(project, "--osmosis-strip-reasoning")
+    assert set(stripped.runs[0]["scores"].values()) == {1.0}
+    other = project.run(
+        "--osmosis-resume", "--osmosis-strip-reasoning", *names, eval_fn="mine:plain"
+    )
+    assert "strip reasoning was not given and is True" in other.mistake
+    session = project.run("--osmosis-strip-reasoning", *names, eval_fn="mine:plain")
+    assert set(session.runs[0]["scores"].values()) == {1.0}
+    assert session.runs[0]["answer"].startswith("<think>")
+    assert set(rescore(project).runs[0]["scores"].values()) == {1.0}
+    project.write("pytest.ini", "[pytest]\nosmosis_strip_reasoning = true\n")
+    again = project.run("--osmosis-extend", *names, eval_fn="mine:plain")
+    assert again.report["summary"]["cached"] == 1
+
+
 @pytest.mark.slow
 def test_an_unfinished_evaluation_is_scored_as_far_as_it_went(recorded: Project):
     recorded.run("--osmosis-max-total-tokens=1", "--osmosis-seed=1")

@@ -1,0 +1,64 @@
+"""Texts as they are compared: characters that say the same are one.
+
+Typographic quotes, minus signs, spaces and full-width digits differ by keyboard and model, accents
+by how they are composed. What is left different may still look equal; `difference` names it then.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_SPACES = "\u00a0\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_ONE = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛‹›", "'"),
+        **dict.fromkeys("“”„‟«»", '"'),
+        **dict.fromkeys("−﹣－", "-"),
+        **dict.fromkeys(_SPACES, " "),
+        **{chr(0xFF10 + digit): str(digit) for digit in range(10)},
+    }
+)
+_EN_DASH = re.compile(r"[‐‑‒–](?=[0-9.$€£¥])")
+_SPACELESS = re.compile(
+    "CJK|HIRAGANA|KATAKANA|HALFWIDTH|THAI|LAO|KHMER|MYANMAR|TIBETAN|HANGUL|BOPOMOFO|YI"
+)
+
+
+def fold(text: str) -> str:
+    """Return the text with one character for all that say the same."""
+    if text.isascii():
+        return text
+    return _EN_DASH.sub("-", unicodedata.normalize("NFC", text).translate(_ONE))
+
+
+def is_blank(text: str) -> bool:
+    """Return whether nothing of a text can be seen."""
+    return not any(each.isprintable() and not each.isspace() for each in text)
+
+
+def is_spaceless(character: str) -> bool:
+    """Return whether words of the character's script stand beside each other without spaces."""
+    return not character.isascii() and bool(_SPACELESS.match(_script(character)))
+
+
+def difference(said: str, wanted: str, *, shown: int) -> str:
+    """Return what tells apart two folded texts that look equal where `shown` characters are."""
+    look_equal = unicodedata.normalize("NFKC", said) == unicodedata.normalize("NFKC", wanted)
+    for place, (one, other) in enumerate(zip(said, wanted, strict=False), 1):
+        if one != other:
+            scripts = {_script(one), _script(other)} if one.isalpha() and other.isalpha() else ()
+            if place < shown and len(scripts) < 2 and not look_equal:
+                return ""
+            return f" (character {place}: {_name(one)}, wanted {_name(other)})"
+    if min(len(said), len(wanted)) < shown:
+        return ""
+    return f" ({len(said)} characters, wanted {len(wanted)})"
+
+
+def _script(character: str) -> str:
+    return unicodedata.name(character, "").partition(" ")[0]
+
+
+def _name(character: str) -> str:
+    return unicodedata.name(character, repr(character))
