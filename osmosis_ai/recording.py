@@ -21,6 +21,7 @@ from .blocking import in_daemon_thread, run_blocking
 from .bridge import anthropic
 from .bridge.session import Trajectory
 from .models.base import ChatCompletion, price
+from .models.chunks import joined_chunks
 from .models.client_exceptions import no_reply, provider_error, refusal
 from .models.errors import CallFault, ProviderError
 from .models.faults import failure_in
@@ -530,30 +531,7 @@ def _joined(events: list[dict[str, Any]]) -> dict[str, Any]:
         return dict(last.get("response") or partial)
     if first.get("type") == "message_start":
         return _joined_message(events)
-    return _joined_chat(events)
-
-
-def _joined_chat(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": None}
-    calls: dict[int, dict[str, Any]] = {}
-    found: dict[str, Any] = {}
-    reason = None
-    for event in events:
-        found |= {name: event[name] for name in ("usage", "model") if event.get(name)}
-        for choice in event.get("choices") or ():
-            delta = choice.get("delta") or {}
-            if delta.get("content"):
-                message["content"] = (message["content"] or "") + delta["content"]
-            for piece in delta.get("tool_calls") or ():
-                empty = {"id": None, "type": "function", "function": {"name": "", "arguments": ""}}
-                call = calls.setdefault(piece["index"], empty)
-                call["id"] = piece.get("id") or call["id"]
-                for name, text in (piece.get("function") or {}).items():
-                    call["function"][name] += text or ""
-            reason = choice.get("finish_reason") or reason
-    if calls:
-        message["tool_calls"] = list(calls.values())
-    return {**found, "choices": [{"message": message, "finish_reason": reason}]}
+    return joined_chunks(events)
 
 
 def _joined_message(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -589,4 +567,4 @@ def _price(host: str, completion: ChatCompletion) -> float | None:
         return None
     from .models.litellm.library import price_of
 
-    return price_of(f"{provider}/{completion.model}", usage.prompt_tokens, usage.completion_tokens)
+    return price_of(f"{provider}/{completion.model}", usage)

@@ -27,6 +27,7 @@ def joined_chunks(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     for event in events:
         found |= {name: event[name] for name in ("usage", "model", "error") if event.get(name)}
         for choice in (event.get("choices") or ())[:1]:
+            found |= {"error": choice["error"]} if choice.get("error") else {}
             delta = choice.get("delta") or {}
             for name in ("content", "refusal", "reasoning_content"):
                 if delta.get(name):

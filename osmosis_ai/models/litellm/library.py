@@ -25,6 +25,7 @@ from ..errors import UNSUPPORTED, CallFault
 from . import filter_renewals
 
 if TYPE_CHECKING:
+    from ..base import Usage
     from .transport import Exchange
 
 _OFFLINE = {
@@ -191,12 +192,18 @@ def _internal_call() -> ContextVar[Any]:
     return mark
 
 
-def price_of(model: str, prompt_tokens: int, completion_tokens: int) -> float | None:
+def price_of(model: str, usage: Usage) -> float | None:
     """Return the dollars of a call of `provider/model`; None where its price is not known."""
     try:
-        costs = load().cost_per_token(
-            model=model, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens
+        litellm = load()
+        details = {"cached_tokens": usage.cached_tokens or 0}
+        told = litellm.Usage(
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            total_tokens=usage.total_tokens,
+            prompt_tokens_details=details,
         )
+        costs = litellm.cost_per_token(model=model, usage_object=told)
     except Exception:  # noqa: BLE001 - LiteLLM raises plain exceptions for what it does not know
         return None
     return float(sum(costs))

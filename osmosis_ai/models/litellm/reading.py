@@ -16,6 +16,7 @@ from ..base import ChatCompletion, Usage
 from ..errors import UNSUPPORTED, CallFault
 from ..faults import fault_of_status
 from ..parsing import read_usage
+from .library import price_of
 
 if TYPE_CHECKING:
     from .transport import Exchange
@@ -84,6 +85,11 @@ def _priced(completion: ChatCompletion, response: Any) -> ChatCompletion:
         return completion
     hidden = getattr(response, "_hidden_params", None) or {}
     cost = hidden.get("response_cost")
+    counted = getattr(getattr(response, "usage", None), "completion_tokens", None)
+    if cost and counted is not None and counted < (completion.usage.completion_tokens or 0):
+        # Thoughts that the provider counts in its total alone.
+        provider = hidden.get("custom_llm_provider") or "openai"
+        cost = price_of(f"{provider}/{response.model}", completion.usage) or cost
     # 0 is what LiteLLM has for models without a price, local ones for example.
     return replace(completion, cost_usd=float(cost)) if cost else completion
 

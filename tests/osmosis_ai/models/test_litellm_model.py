@@ -15,7 +15,7 @@ import pytest
 from osmosis_ai import providers
 from osmosis_ai.models.base import ChatCompletion, Usage
 from osmosis_ai.models.errors import ProviderError
-from osmosis_ai.models.litellm.library import has_price, load
+from osmosis_ai.models.litellm.library import has_price, load, price_of
 from osmosis_ai.models.litellm.model import LiteLLMModel
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
@@ -336,6 +336,12 @@ def test_a_known_price_is_given_and_an_unknown_one_is_not_zero(endpoint: Endpoin
     known = complete("openai/gpt-4o-mini", endpoint.base_url).cost_usd
     assert known == pytest.approx(10 * 0.15e-6 + 5 * 0.60e-6)
     assert complete("openai/my-own", endpoint.base_url).cost_usd is None
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 1110}
+    endpoint.answers = lambda ask: [reply(200, completion("42", usage=usage, model="gpt-4o-mini"))]
+    apart = complete("openai/gpt-4o-mini", endpoint.base_url).cost_usd
+    assert apart == pytest.approx(100 * 0.15e-6 + 1010 * 0.60e-6)
+    half_cached = Usage(100, 10, 110, cached_tokens=100)
+    assert price_of("openai/gpt-5-mini", half_cached) == pytest.approx(100 * 0.025e-6 + 10 * 2e-6)
     with Provider(OLLAMA_REPLY) as provider:
         assert complete("ollama/llama3", provider.base_url[:-3]).cost_usd is None
     assert has_price("openai/gpt-5-mini")
