@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import TYPE_CHECKING
 
-from osmosis_ai.error_text import named_error
 from osmosis_ai.models.client_exceptions import chain, is_of_network, provider_error_of
 from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.running.guards import CodeEnded
@@ -18,6 +17,7 @@ from osmosis_ai.running.guards import CodeEnded
 from ..run_result import NOT_STREAMED, WRONG_RETURN, WRONG_TOOLS
 from ..user_code.agent import AgentFailed, WrongReturn, WrongTools
 from .failure_text import user_traceback
+from .root_cause import is_of_sharing, summed_up
 
 if TYPE_CHECKING:
     from osmosis_ai.models.progress import CallProgress
@@ -43,11 +43,11 @@ class Failure:
 def classify_exception(error: Exception, run: AgentRun) -> Failure:
     """Classify what an agent raised."""
     if isinstance(error, CodeEnded):
-        return Failure("agent", f"the agent {error}", user_traceback(error))
+        return Failure("agent", f"the agent {error}", user_traceback(error.__cause__ or error))
     refused = _refusal_behind(error, run)
-    if refused is not None:
+    if refused is not None and (refused.status is not None or not is_of_sharing(error)):
         return classify_provider_error(refused)
-    message = str(error) if isinstance(error, AgentFailed) else named_error(error)
+    message = str(error) if isinstance(error, AgentFailed) else summed_up(error)
     frames = None if isinstance(error, AgentFailed) else user_traceback(error)
     if isinstance(error, WrongReturn):
         return Failure("agent", message, fatal=True, kind=WRONG_RETURN)

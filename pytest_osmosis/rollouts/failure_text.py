@@ -20,6 +20,7 @@ from ..escaping import counted, escape_control_chars, escape_workflow_commands, 
 from ..run_result import RolloutRecord, RunResult, passes
 from ..storage.excerpt import masked, plain
 from ..user_code.import_object import filtered_traceback
+from .root_cause import introduction
 
 MESSAGES_SHOWN = 12
 """Messages of a conversation that a failure shows."""
@@ -43,8 +44,9 @@ _MACHINERY = (os.sep + "asyncio" + os.sep, os.sep + "concurrent" + os.sep, "<fro
 
 
 def user_traceback(error: BaseException) -> str:
-    """The traceback of an error and its causes, with the user's frames alone."""
-    return filtered_traceback(error, _user_frames, most=_LINES_SHOWN)
+    """The root of an error's chain, then the traceback of all of it, the user's frames alone."""
+    shown = filtered_traceback(error, _user_frames, most=_LINES_SHOWN)
+    return introduction(error) + shown
 
 
 def _user_frames(frames: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:

@@ -38,20 +38,18 @@ def check(config: pytest.Config) -> None:
 
 
 def _lacking_of_run(given: OptionReader, run: re.Match[str]) -> Iterator[str]:
-    yield from _unnamed(given, "agent")
+    has_agent = given.raw("agent") is not None
+    if not has_agent:
+        yield BY_NAME["agent"].flag_name
     if not any(is_in(run["file"], given.resolved("data", data)) for data in given("data")):
         yield f"{BY_NAME['data'].flag_name}={os.path.relpath(run['file'])}"
-    yield from _unnamed(given, "model")
+    if not has_agent and given.raw("model") is None:  # else the agent says whether it needs one
+        yield BY_NAME["model"].flag_name
     has_several = max(len(given("model")), len(given("agent"))) > 1
     if run["label"] and not (given("baseline-model") or has_several):
         yield f"{BY_NAME['model'].flag_name} or {BY_NAME['agent'].flag_name} of each candidate"
     if int(run["index"]) >= given("n"):
         yield f"{BY_NAME['n'].flag_name} {int(run['index']) + 1} or more"
-
-
-def _unnamed(given: OptionReader, name: str) -> Iterator[str]:
-    if given.raw(name) is None:
-        yield BY_NAME[name].flag_name
 
 
 def _listed(words: list[str]) -> str:

@@ -270,6 +270,7 @@ def nothing(question):
 """
 
 
+@pytest.mark.fault("an agent returns a type that is no answer")
 @each_mode
 def test_a_type_that_does_not_fit_stops_the_session_before_the_others_are_paid(
     project: Project, workers: int

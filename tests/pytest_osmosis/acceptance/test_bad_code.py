@@ -525,3 +525,68 @@ def test_an_errors_control_characters_are_escaped_in_the_short_summary_too(
     assert "ValueError: a\\x00\\x1b[31mb\\x9bc" in session.out
     assert not {"\0", "\x1b", "\x9b"} & set(session.out)
     assert "ground truth" not in session.out  # no section
+
+
+LOOPS = """
+import asyncio
+
+
+class Client:
+    # belongs to the event loop of its first call, as the connections of asynchronous clients do
+    loop = None
+
+    async def ask(self, question):
+        self.loop = self.loop or asyncio.get_running_loop()
+        try:
+            if self.loop.is_closed():
+                raise RuntimeError("Event loop is closed")
+        except RuntimeError as error:
+            raise ConnectionError("Connection error.") from error
+        return question
+
+
+client = Client()
+
+
+def agent(question):
+    return asyncio.run(client.ask(question))
+
+
+class Agent:
+    def __init__(self):
+        self.client = Client()
+
+    def __call__(self, question):
+        return asyncio.run(self.client.ask(question))
+
+
+def old(question):
+    return asyncio.get_event_loop().run_until_complete(client.ask(question))
+
+
+async def nested(question):
+    return asyncio.run(client.ask(question))
+"""
+
+
+@pytest.mark.fault("a client of the module is bound to another event loop")
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_an_object_that_belongs_to_another_loop_is_said_to_be_shared(project: Project) -> None:
+    project.write("app.py", LOOPS)
+    project.rows("a", "b")
+    own = {"model": None, "base_url": None}
+    session = project.run(agent="app:agent", **own)
+    assert session.outcomes == {"passed": 1, "failed": 1}
+    error = session.runs[1]["error"]
+    assert session.runs[1]["error_type"] == "agent"
+    assert error.startswith(
+        "ConnectionError: Connection error. (RuntimeError: Event loop is closed); likely cause: "
+    )
+    assert "--batch-size 1" in error and "a class" in error
+    section = session.out[session.out.index("= FAILURES =") :].splitlines()
+    assert section[2].startswith("RuntimeError: Event loop is closed (raised as ConnectionError")
+    assert project.run(agent="app:Agent", **own).outcomes == {"passed": 2}
+    session = project.run(agent="app:old", **own)
+    assert "declare the agent `async def` and await" in session.runs[0]["error"]
+    session = project.run(agent="app:nested", **own)
+    assert "declare the agent `def`, which runs in a thread" in session.runs[0]["error"]

@@ -299,6 +299,10 @@ AGENT, DATA = "--osmosis-agent=agent:agent_loop", "--osmosis-data=data.jsonl"
             "--osmosis-model too",
         ),
         (
+            ["data.jsonl::row-1[run-0]", AGENT],  # whether it needs a model the agent says
+            "run of an evaluation: give --osmosis-data=data.jsonl too",
+        ),
+        (
             ["data.jsonl::row-1[run-0]", AGENT, "--osmosis-model=embedded"],
             "run of an evaluation: give --osmosis-data=data.jsonl too",
         ),
@@ -319,6 +323,19 @@ def test_a_node_id_without_its_options_says_which_are_missing(
     assert session.mistake == (
         f"{args[0]} is a {missing}, or put what is missing into the ini file"
     )
+
+
+def test_a_node_id_runs_as_the_whole_evaluation_does(project: Project) -> None:
+    project.write("app.py", "def ask(question): return question\n")
+    keys = "osmosis_agent = app:ask\nosmosis_data = data.jsonl\nosmosis_eval_fns = rewards:exact\n"
+    project.write("pytest.ini", f"[pytest]\n{keys}osmosis_n = 2\n")
+    project.rows("a", "b")
+    assert project.plain("-n0").outcomes == {"passed": 4}
+    assert project.plain("-n0", "data.jsonl::row-1[run-1]").outcomes == {"passed": 1}
+    assert project.plain("-n0", "data.jsonl::row-1[run-2]").ret == 4
+    project.write("pytest.ini", f"[pytest]\n{keys}".replace("app:ask", "agent:agent_loop"))
+    session = project.plain("-n0", "data.jsonl::row-1[run-0]")
+    assert session.mistake.startswith("--osmosis-model is needed: ")
 
 
 def test_an_agent_in_the_ini_file_alone_says_what_it_lacks(project: Project) -> None:
