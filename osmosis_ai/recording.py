@@ -19,6 +19,7 @@ from .agents.client import ModelLLM
 from .agents.context import get_rollout_context
 from .blocking import in_daemon_thread, run_blocking
 from .bridge import anthropic
+from .bridge.openai import BadRequest
 from .bridge.session import Trajectory
 from .models.base import ChatCompletion, price
 from .models.chunks import joined_chunks
@@ -419,15 +420,17 @@ class _AsyncStream(_Body):
 
 
 def _read_request(path: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the messages of a request, in OpenAI's form."""
-    if path.endswith("/messages"):
-        return anthropic.read_message_call(json.dumps(body).encode()).messages
-    if path.endswith("/responses"):
-        return _of_items(body)
-    messages = body.get("messages")
-    return (
-        [each for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
-    )
+    """Return the messages of a request, in OpenAI's form; as they are where we do not know it."""
+    try:
+        if path.endswith("/messages"):
+            return anthropic.read_message_call(json.dumps(body).encode()).messages
+        if path.endswith("/responses"):
+            return _of_items(body)
+    except (BadRequest, AttributeError, TypeError):
+        pass
+    messages = body.get("messages", body.get("input"))
+    given = messages if isinstance(messages, list) else []
+    return [each for each in given if isinstance(each, dict)]
 
 
 def _of_items(body: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ class CallProgress:
         self.task = task
         """The task that waits for the answer; None where that is a client of the user's own."""
         self.is_streamed = False
-        """The reply was asked for as a stream: a slow endpoint is told from a long answer."""
+        """The reply was asked for as a stream: its first part tells a long answer."""
         self.is_arriving = False
         """A part of the reply has come."""
         self.tries = 0
