@@ -365,15 +365,18 @@ class _Body:
         self._call = call
         self._raw: list[bytes] = []
         self._is_whole = False
-        self._broken: Exception | None = None
+        self._has_ended = False
 
     def _take(self, piece: bytes) -> None:
         self._raw.append(piece)
         self._call.progress.is_arriving = True
 
-    def _end(self) -> None:
-        content = _decoded(self._response, b"".join(self._raw))
-        self._call.end(self._response, content, is_whole=self._is_whole, broken=self._broken)
+    def _end(self, broken: Exception | None = None) -> None:
+        """Record it, once: some clients leave a stream that broke without closing it."""
+        if not self._has_ended:
+            self._has_ended = True
+            content = _decoded(self._response, b"".join(self._raw))
+            self._call.end(self._response, content, is_whole=self._is_whole, broken=broken)
 
 
 class _Stream(_Body):
@@ -383,7 +386,7 @@ class _Stream(_Body):
                 self._take(piece)
                 yield piece
         except Exception as error:
-            self._broken = error
+            self._end(error)
             raise
         self._is_whole = True
 
@@ -402,7 +405,7 @@ class _AsyncStream(_Body):
                 self._take(piece)
                 yield piece
         except Exception as error:
-            self._broken = error
+            await in_daemon_thread(self._end, error)
             raise
         finally:
             if isinstance(pieces, AsyncGenerator):
