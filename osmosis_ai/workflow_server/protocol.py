@@ -98,7 +98,7 @@ class CancelRolloutsRequest(BaseModel):
     """The rollouts to cancel: controller to server, `POST /rollout/cancel`. Give one field."""
 
     ids: list[str] | None = None
-    prefix: str | None = None
+    prefix: str | None = Field(default=None, min_length=1)
     all: bool = False
 
 

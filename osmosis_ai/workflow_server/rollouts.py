@@ -226,7 +226,7 @@ class Rollouts:
         names = request.ids
         if names is None:
             begun = [each.request.rollout_id for each in self._begun()]
-            names = [name for name in begun if name.startswith(request.prefix or "")]
+            names = [name for name in begun if request.all or name.startswith(str(request.prefix))]
         return CancelRolloutsResponse(dispositions={name: self._cancel(name) for name in names})
 
     def _cancel(self, rollout_id: str) -> str:

@@ -17,6 +17,8 @@ from typing import Any
 from sqlalchemy import DateTime, Select, and_, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
+from pytest_osmosis.escaping import escape_control_chars
+
 from ..database.connection import Database, count
 from ..database.models import Run, User, now
 from ..runs import logs
@@ -174,7 +176,7 @@ def finish(session: Session, run: Run, status: str, message: str, *, step: str) 
     """End a run; the message of one that is not finished is its reason."""
     failed = status != "finished"
     if failed:
-        run.results = {**(run.results or {}), "error": message}
+        run.results = {**(run.results or {}), "error": escape_control_chars(message)}
     logs.add(session, run, message, level="error" if failed else "info", step=step)
     run.status = status
     run.completed_at = now()

@@ -18,7 +18,7 @@ from ..runs import logs, records
 from ..runs.kinds import EVALUATION, KINDS, TRAINING, RunKind
 from ..runs.submissions import submission_model
 from .context import PageContext
-from .rendering import go_to
+from .rendering import go_to, visible
 from .run_rows import Recent, list_rows, render_report, report_of
 from .run_view import RunView
 
@@ -117,7 +117,8 @@ def download_log(context: PageContext) -> Response:
     _, run = find_run(context)
     query = select(LogLine).where(LogLine.run_id == run.id).order_by(LogLine.id)
     lines = [
-        f"{line.timestamp:%Y-%m-%dT%H:%M:%SZ} {line.level} {line.step or '-'}: {line.message}\n"
+        f"{line.timestamp:%Y-%m-%dT%H:%M:%SZ} {line.level} {line.step or '-'}: "
+        f"{visible(line.message)}\n"
         for line in context.session.scalars(query)
     ]
     return attachment(f"{run.name}.log", "text/plain", "".join(lines).encode("utf-8", "replace"))

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from pytest_osmosis.escaping import escape_control_chars
+
 from ..database.models import LogLine, Run
 
 
 def add(
     session: Session, run: Run, message: str, *, level: str = "info", step: str | None = None
 ) -> None:
-    """Add a line to the log of a run, without the NUL that PostgreSQL takes in no text."""
-    text = message.replace("\0", "")
+    """Add a line to the log of a run, control characters escaped: PostgreSQL takes no NUL."""
+    text = escape_control_chars(message)
     session.add(LogLine(run_id=run.id, level=level, step=step, message=text))
 
 

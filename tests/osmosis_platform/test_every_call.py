@@ -199,10 +199,12 @@ def test_the_token_is_looked_at_before_a_body_is_read_and_a_body_that_never_come
             f"POST /api/cli/eval-runs HTTP/1.1\n{version}Content-Length: 999999999\n",
         )
         announced = exchanged(server.url, f"{head}Content-Length: 999999999\n")
+        sent = exchanged(server.url, f"{head}Content-Length: 17000000\n", b" " * 17_000_000)
         waiting = exchanged(server.url, f"{head}Content-Length: 20\n", b"{")
         endless = exchanged(server.url, f"{head}Transfer-Encoding: chunked\n", b"1\r\n{\r\n")
     assert refused.startswith(b"HTTP/1.1 401 ")
     assert announced.startswith(b"HTTP/1.1 413 ")
+    assert sent.startswith(b"HTTP/1.1 413 ")
     assert waiting.startswith(b"HTTP/1.1 408 ")
     assert endless.startswith(b"HTTP/1.1 408 ")
 

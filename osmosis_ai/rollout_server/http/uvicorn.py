@@ -18,6 +18,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_TIMEOUT_S = 10.0
 MAX_HEAD_BYTES = 64 * 1024
+MAX_REST_BYTES = 64 * 1024 * 1024
+"""Of a body that is answered before it has come, and that its client may send to its end."""
 CONNECTION_LIMIT = 8192
 """Connections beyond are answered with 503."""
 BACKLOG = 2048
@@ -36,30 +38,75 @@ GRACE_S = 5
 _LOG = logging.getLogger(__name__)
 
 
+class _LastWordTransport:
+    """A transport that is closed only once its client has had time to read the last answer.
+
+    A connection that is closed while a body comes is reset, and a reset takes the answer with it.
+    """
+
+    def __init__(self, transport: asyncio.Transport, end: Callable[[], bool]) -> None:
+        """`end` returns whether what comes is passed over first."""
+        self._transport = transport
+        self._end = end
+        self._is_ended = False
+
+    def close(self) -> None:
+        """Say that nothing more follows, and close where nothing more comes; else the next time."""
+        if self._is_ended or not self._end():
+            self._transport.close()
+        elif self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._is_ended = True
+
+    def is_closing(self) -> bool:
+        """Return whether nothing more can be sent."""
+        return self._is_ended or self._transport.is_closing()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class GuardedProtocol(HttpToolsProtocol):
     """uvicorn's HTTP/1.1 with a deadline and a size for the head of each request.
 
-    The deadline is also that of what is left of a body once its request is answered.
+    The deadline is also that of what is left of a body once its request is answered: it is passed
+    over, up to a size.
     """
 
     head_timeout_s = HEAD_TIMEOUT_S
     max_head_bytes = MAX_HEAD_BYTES
+    max_rest_bytes = MAX_REST_BYTES
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the deadline of the first head."""
-        super().connection_made(transport)
+        super().connection_made(
+            _LastWordTransport(transport, self._pass_over)  # type: ignore[arg-type]
+        )
         self._head_bytes = 0
         self._in_head = True
+        self._rest_bytes: int | None = None
         self._due: asyncio.TimerHandle | None = None
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the deadline."""
+        self._rest_bytes = 0  # nothing more comes
         self._head_came()
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        """End without waiting for what is left of a body that is answered."""
+        if getattr(self.cycle, "response_complete", False):
+            self._rest_bytes = 0
+        super().shutdown()
+
     def data_received(self, data: bytes) -> None:
-        """Count what belongs to a head, and hang up when that is too much."""
+        """Count what belongs to a head, or to a body that is passed over; hang up at too much."""
+        if self._rest_bytes is not None:
+            self._rest_bytes += len(data)
+            if self._rest_bytes > self.max_rest_bytes:
+                self.transport.abort()
+            return
         if self._in_head:
             self._expect_head()
             self._head_bytes += len(data)
@@ -89,6 +136,15 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if not self._in_head and self.cycle.response_complete and not self.transport.is_closing():
             self._expect_head()
+
+    def _pass_over(self) -> bool:
+        """Pass over what comes, if a body is under way; return whether it is."""
+        if self._in_head or self._rest_bytes is not None:
+            return False
+        self._rest_bytes = 0
+        self.flow.resume_reading()
+        self._expect_head()
+        return True
 
     def _expect_head(self) -> None:
         if self._due is None:

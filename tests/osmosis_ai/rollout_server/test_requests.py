@@ -47,6 +47,32 @@ def test_a_body_that_is_too_large_unasked_for_or_late_is_answered_before_it_is_w
         assert status_of(connection) == status
 
 
+@pytest.mark.parametrize("size", [1_000_001, 17 * 1024 * 1024])
+@pytest.mark.parametrize("framing", ["length", "chunks"])
+def test_a_client_that_sends_too_much_can_read_the_answer(serve: Serve, size: int, framing: str):
+    how = f"Content-Length: {size}" if framing == "length" else "Transfer-Encoding: chunked"
+    begun = b"" if framing == "length" else b"%x\r\n" % size
+    with connected(serve(max_body_bytes=1_000_000)) as connection:
+        connection.sendall(f"{HEAD}{how}\r\n\r\n".encode() + begun)
+        for _ in range(size // 4096):
+            connection.sendall(b" " * 4096)
+        connection.sendall(b" " * (size % 4096))
+        if framing == "chunks":
+            connection.sendall(b"\r\n0\r\n\r\n")
+        assert status_of(connection) == 413
+
+
+def test_what_is_sent_behind_an_answer_is_no_other_request(serve: Serve):
+    served = serve(max_body_bytes=1000)
+    with connected(served) as connection:
+        head = f"{HEAD}Content-Length: 5000\r\n\r\n".encode()
+        connection.sendall(head + b" " * 5000 + HEAD.encode() + b"Content-Length: 2\r\n\r\n{}")
+        received = b""
+        while chunk := connection.recv(65536):
+            received += chunk
+        assert (received.count(b"HTTP/1.1"), received[9:12]) == (1, b"413")
+
+
 def test_a_body_without_a_length_is_read_up_to_the_limit(serve: Serve):
     chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
     with connected(serve(max_body_bytes=1_000_000)) as connection:

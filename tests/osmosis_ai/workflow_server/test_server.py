@@ -283,7 +283,9 @@ def test_rollouts_wait_for_a_place_and_can_be_cancelled(serve: Serve, controller
     assert server.ask("GET", "/health", headers={}).json()["concurrency"] == concurrency
     full = server.ask("POST", "/rollout", asked(controller, "a3"))
     assert (full.status, full.headers["retry-after"]) == (429, "5")
-    assert server.ask("POST", "/rollout/cancel", {"ids": ["x"], "all": True}).status == 422
+    for unclear in ({"ids": ["x"], "all": True}, {"prefix": ""}, {"prefix": None}, {"all": False}):
+        assert server.ask("POST", "/rollout/cancel", unclear).status == 422
+    assert server.ask("GET", "/rollout/a1/status").json()["status"] == "running"
     cancelled = server.ask("POST", "/rollout/cancel", {"prefix": "a"}).json()
     assert cancelled == {"dispositions": {"a1": "cancelled_running", "a2": "cancelled_queued"}}
     for name in ("a1", "a2"):

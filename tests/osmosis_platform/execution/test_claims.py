@@ -154,7 +154,8 @@ def test_nothing_that_is_written_of_a_run_has_the_value_of_a_secret(
     lines = log_of(platform, run_id)
     told = "info run: the log takes 3 lines; what comes now is left out"
     long = "info run: " + "x" * writing.LINE_LENGTH
-    output = ["info run: ***", long, "info run: ***", told]
+    masked = "info run: ***\\x00"
+    output = [masked, long, masked, told]
     assert lines == ["info clone: it is ***", *output, "error run: because of ***"]
     results: Any = run_of(platform, run_id).results
     assert results == {"a": 1, "error": "because of ***"}

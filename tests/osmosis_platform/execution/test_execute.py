@@ -412,6 +412,16 @@ def test_of_a_report_what_is_known_is_kept_and_a_child_finds_that_out(
         assert run.metrics["reward_stats"] == {}
 
 
+def test_a_log_has_no_control_characters(submitted: Submitted) -> None:
+    odd = "\x1b[31mred\x1b[0m \u202eevil\u2066 \x07\x9b2J a\rb \0 tab\t"
+    submitted.children.evaluation = (4, f"{odd}\nERROR: {odd}\n")
+    submitted.children.report = None
+    run = submitted.execute()
+    told = submitted.log + run.results["error"]
+    assert "\\x1b[31mred" in told
+    assert [c for c in told if not c.isprintable() and c not in "\n\t"] == []
+
+
 @pytest.mark.fault("the rollout prints a secret")
 def test_what_was_said_is_masked_with_the_values_that_the_run_was_given(
     submitted: Submitted,
