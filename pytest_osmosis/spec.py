@@ -249,6 +249,8 @@ class SessionSpec:
     """Where the rollouts are run, unless on this machine."""
     worker_timeout_s: float = 30.0
     """How long a worker process may be silent."""
+    import_timeout_s: float = 60.0
+    """How long the import of a module that is named may take; 0: as long as it takes."""
     budget: Budget = Budget()
     deciding: Deciding = Deciding()
     keeping: Keeping = Keeping()

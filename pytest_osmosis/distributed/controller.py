@@ -48,6 +48,8 @@ class ControllerEvaluation(ReportingEvaluation):
         """Digests of the files that workers must load too, by suite and name."""
         self._differs: str | None = None
         """What a worker has loaded that is not what the session began with."""
+        self._refused: str | None = None
+        """What a worker cannot begin for."""
         self._items: list[RunId | None] = []
         """The runs of the items, in their order."""
         self._runs: dict[str, RunId] = {}
@@ -170,8 +172,14 @@ class ControllerEvaluation(ReportingEvaluation):
         setattr(report, REPORT_FIELD, result)
         self.store.log.report(found, result)
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Forget a worker, and cancel what others do if it has stopped the session."""
+        """Forget a worker, and cancel what others do if it has stopped the session.
+
+        A worker that cannot begin ends a session in which nothing has begun, as here.
+        """
+        if self._refused is not None and not self._runs:
+            raise pytest.UsageError(self._refused)
         if node in self._pids:
             self._watch.gone(self._pids[node])
         self.store.flush()  # others may report what it has kept
@@ -279,6 +287,8 @@ class ControllerEvaluation(ReportingEvaluation):
             self.supervisor.start()
         elif kind == messages.GAVE_UP and scheduling is not None:
             scheduling.excuse(node)
+        elif kind == messages.REFUSED:
+            self._refused = f"worker {node.gateway.id}: {values[0]}"
         elif kind == messages.PROBLEM:
             self.halt(values[0])
         elif kind == messages.ALIVE:

@@ -59,7 +59,11 @@ class WorkerEvaluation(Evaluation):
         """Read rows and import code, which the controller has checked; send signs of life."""
         leave_to_controller()
         live_with_parent(lambda: self._send(messages.ALIVE, os.getpid()))
-        self._prepare()
+        try:
+            self._prepare()
+        except pytest.UsageError as error:
+            self._send(messages.REFUSED, str(error))
+            raise
 
     def collected(self, items: list[pytest.Item]) -> None:
         """Send the controller what was collected, and what it cannot know of it itself."""

@@ -349,6 +349,14 @@ _LIMITS = (
         fills="evaluation.grader_timeout_s",
     ),
     Option(
+        "import-timeout",
+        "seconds that the import of an agent's or an eval function's module may take; 0 is none",
+        values.number("a number of seconds, or 0", lambda value: value >= 0),
+        60.0,
+        metavar="S",
+        fills="session.import_timeout_s",
+    ),
+    Option(
         "max-cost",
         "stop starting runs at this cost in dollars; needs a model whose price is known",
         values.number("a number of dollars above 0", lambda value: value > 0),

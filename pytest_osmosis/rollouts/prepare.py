@@ -21,7 +21,7 @@ from ..escaping import shown_path
 from ..run_result import EMBEDDED_ENDPOINT, OWN_MODEL, SuiteInfo, short_names
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..user_code.eval_function import EvalFn, load_eval_fns
-from ..user_code.import_object import ImportingError
+from ..user_code.import_object import ImportingError, imports_within
 from ..user_code.load_agent import load_agent, load_grading
 from .scoring import REWARD, TEST
 from .suite import Suite
@@ -43,12 +43,13 @@ def prepare(
 
     `agent` is the one that the spec only names, where it is an object.
     """
+    roots = session.roots
     try:
-        roots = session.roots
-        eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=roots)
-        dataset = read_rows(spec, validate=validate, compared_by=eval_fns)
-        loaded = load_agent(spec.agent, roots=roots, withheld=session.withheld, named=agent)
-        grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=roots)
+        with imports_within(session.import_timeout_s):
+            eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=roots)
+            dataset = read_rows(spec, validate=validate, compared_by=eval_fns)
+            loaded = load_agent(spec.agent, roots=roots, withheld=session.withheld, named=agent)
+            grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=roots)
     except ImportingError as error:
         raise ConfigurationError(str(error)) from None
     if loaded.agent.needs_model and not spec.model.model:

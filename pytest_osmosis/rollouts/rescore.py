@@ -23,7 +23,7 @@ from ..storage.journal import FILE, JournalError, Replay
 from ..storage.run_lines import read_record
 from ..user_code.agent import AgentResult, AgentRun, Reach
 from ..user_code.eval_function import load_eval_fns
-from ..user_code.import_object import ImportingError
+from ..user_code.import_object import ImportingError, imports_within
 from ..user_code.load_agent import LoadedAgent, load_agent, load_grading
 from .prepare import own_thresholds, read_rows
 from .scoring import REWARD
@@ -103,13 +103,18 @@ def prepare(spec: EvalSpec, session: SessionSpec, *, validate: bool = True) -> S
     kept, identity = _read_kept(folder)
     roots = session.roots
     try:
-        eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=roots)
-        agent = _NoAgent()
-        loaded = LoadedAgent(agent)
-        if REWARD in identity.info.eval_fns and not session.rescore.eval_fns and not spec.grader:
-            # Its grader may stand in its module; what gives itself a reward has none.
-            loaded = load_agent(spec.agent, roots=roots)
-        grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=roots)
+        with imports_within(session.import_timeout_s):
+            eval_fns = load_eval_fns(spec.eval_fns, option="--osmosis-eval-fn", roots=roots)
+            agent = _NoAgent()
+            loaded = LoadedAgent(agent)
+            if (
+                REWARD in identity.info.eval_fns
+                and not session.rescore.eval_fns
+                and not spec.grader
+            ):
+                # Its grader may stand in its module; what gives itself a reward has none.
+                loaded = load_agent(spec.agent, roots=roots)
+            grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=roots)
     except ImportingError as error:
         raise ConfigurationError(str(error)) from None
     dataset = read_rows(spec, validate=validate, compared_by=eval_fns)

@@ -17,12 +17,11 @@ from typing import Any
 
 import pytest
 
+from ..user_code.import_object import AGAIN_S, IMPORT_SYSTEM
+
 _SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
-_IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
-"""An exception that a handler raises there may leave the lock of all imports held for good."""
-_AGAIN_S = 0.01
 
 
 class SignalHandlers:
@@ -61,9 +60,9 @@ class SignalHandlers:
         self._before.clear()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if frame is not None and frame.f_code.co_filename == _IMPORT_SYSTEM:
+        if frame is not None and frame.f_code.co_filename == IMPORT_SYSTEM:
             main = threading.main_thread().ident
-            again = threading.Timer(_AGAIN_S, signal.pthread_kill, [main, number])
+            again = threading.Timer(AGAIN_S, signal.pthread_kill, [main, number])
             again.daemon = True
             again.start()
             return

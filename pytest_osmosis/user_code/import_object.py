@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import faulthandler
 import importlib
 import importlib.util
 import inspect
@@ -17,27 +16,43 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from ..escaping import escape_control_chars
 
 DEADLINE_S = 60.0
 GRACE_S = 10.0
+OPTION = "--osmosis-import-timeout"
+_deadline_s: ContextVar[float] = ContextVar("osmosis_import_deadline_s")
+"""That of a session, whose option it is."""
+IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
+"""An exception that a handler raises there may leave the lock of all imports held for good."""
+AGAIN_S = 0.01
+"""After which a handler that was called there is called again."""
 _USAGE = 4
 _FILES = threading.RLock()
 """Held while a file is imported under a name of ours: nothing else imports that name."""
 
 
-def load_object(
-    spec: str, *, option: str, roots: Sequence[Path], deadline_s: float = DEADLINE_S
-) -> Any:
+@contextlib.contextmanager
+def imports_within(seconds: float) -> Iterator[None]:
+    """Give each import in the block so many seconds; 0: as many as it takes."""
+    token = _deadline_s.set(seconds)
+    try:
+        yield
+    finally:
+        _deadline_s.reset(token)
+
+
+def load_object(spec: str, *, option: str, roots: Sequence[Path]) -> Any:
     """The object that `spec` names; `roots` are put in front of sys.path, once each, and stay."""
     prefix = f"{option} {spec!r}"
     _, attribute = _split(spec, prefix)
-    module = load_module(spec, option=option, roots=roots, deadline_s=deadline_s)
+    module = load_module(spec, option=option, roots=roots)
     return _attribute(module, attribute, prefix)
 
 
@@ -46,7 +61,6 @@ def load_module(
     *,
     option: str,
     roots: Sequence[Path],
-    deadline_s: float = DEADLINE_S,
     prefix: str | None = None,
 ) -> ModuleType:
     """The module in which `spec` names an object, or that of a .py file; `roots` as above.
@@ -62,7 +76,7 @@ def load_module(
         wanted = _found_file(source, roots, prefix)
         name, file = _name_of(wanted)
         shown = Path(source).name
-    module = _imported(name, file, shown, prefix=prefix, roots=roots, deadline_s=deadline_s)
+    module = _imported(name, file, shown, prefix=prefix, roots=roots)
     _refuse_namesake(module, name, wanted, prefix=prefix, roots=roots)
     return module
 
@@ -184,18 +198,14 @@ def _imported(
     *,
     prefix: str,
     roots: Sequence[Path],
-    deadline_s: float,
 ) -> ModuleType:
     try:
-        with watched(shown, deadline_s):
+        with watched(prefix, shown, _deadline_s.get(DEADLINE_S)):
             return _import(name, file)
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except ImportDeadline as error:
-        where = "".join(traceback.format_list(user_frames(error.stack))).rstrip()
-        message = (
-            f"the import of {shown!r} was not done after {deadline_s:g} s; it was at:\n{where}"
-        )
+        raise ImportingError(str(error)) from None
     except ModuleNotFoundError as error:
         message = f"{prefix}: {_not_found(error, name, shown, roots)}"
         raise MissingModuleError(message, error.name or "") from None
@@ -210,19 +220,22 @@ def _imported(
 
 
 class ImportDeadline(Exception):
-    """The watched code was not done in time; `stack` is where it was."""
+    """The watched code was not done in time; `stack` is where it was, and `str()` says all."""
 
-    def __init__(self, stack: list[traceback.FrameSummary]) -> None:
-        super().__init__("deadline exceeded")
+    def __init__(self, message: str, stack: list[traceback.FrameSummary]) -> None:
+        super().__init__(message)
         self.stack = stack
 
 
 @contextlib.contextmanager
 def watched(
-    module: str, deadline_s: float = DEADLINE_S, grace_s: float = GRACE_S
+    prefix: str, module: str, deadline_s: float = DEADLINE_S, grace_s: float = GRACE_S
 ) -> Iterator[None]:
-    """Raise ImportDeadline in the calling thread when the block takes longer than the deadline."""
-    watch = _Watch(module, deadline_s, grace_s)
+    """Raise ImportDeadline in the calling thread when the block takes longer than the deadline.
+
+    A deadline of 0 is none. `prefix` is what the message begins with.
+    """
+    watch = _Watch(prefix, module, deadline_s, grace_s)
     watch.start()
     try:
         yield
@@ -230,7 +243,7 @@ def watched(
     except KeyboardInterrupt:
         if not watch.expired:
             raise
-        raise ImportDeadline(watch.stack) from None
+        raise ImportDeadline(watch.message, watch.stack) from None
     finally:
         watch.finish()
 
@@ -238,26 +251,43 @@ def watched(
 class _Watch(threading.Thread):
     """Notes where the import hangs when time is up, and interrupts the main thread as Ctrl-C does.
 
-    Code that does not react even then ends the process, with the stacks on stderr and the status of
-    a usage error.
+    Whatever a session does at Ctrl-C: its handler is in force again once the import is over. Code
+    that does not react even then ends the process, with the message on stderr and the status of a
+    usage error.
     """
 
-    def __init__(self, module: str, deadline_s: float, grace_s: float) -> None:
+    def __init__(self, prefix: str, module: str, deadline_s: float, grace_s: float) -> None:
         # Not in the thread: what is watched may hold the locks of imports.
         from osmosis_ai.running.loop_thread import frame_of
 
         super().__init__(name=f"osmosis-import-{module}", daemon=True)
         self._frame_of = frame_of
         self.expired = False
+        self.message = ""
         self.stack: list[traceback.FrameSummary] = []
-        self._module, self._deadline_s, self._grace_s = module, deadline_s, grace_s
+        self._prefix, self._module = prefix, module
+        self._deadline_s, self._grace_s = deadline_s, grace_s
+        self._hint = f" ({OPTION} gives it more, 0 all it takes)" if _deadline_s.get(None) else ""
         self._watched = threading.get_ident()
+        self._is_main = threading.current_thread() is threading.main_thread()
+        self._before: Any = None
+        """The handler of SIGINT until the import is over."""
         self._done = threading.Event()
         self._one_at_a_time = threading.Lock()
+
+    def start(self) -> None:
+        if not self._deadline_s:
+            return
+        if self._is_main:
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        super().start()
 
     def finish(self) -> None:
         with self._one_at_a_time:
             self._done.set()
+        if self._before is not None and signal.getsignal(signal.SIGINT) == self._handle:
+            signal.signal(signal.SIGINT, self._before)
+        self._before = None
 
     def run(self) -> None:
         if self._done.wait(self._deadline_s):
@@ -267,22 +297,50 @@ class _Watch(threading.Thread):
                 return
             frame = self._frame_of(self._watched)
             self.stack = list(traceback.extract_stack(frame))
+            self.message = self._say(_without_libraries(user_frames(self.stack)))
             self.expired = True
             self._interrupt()
         if not self._done.wait(self._grace_s):
-            self._end_process()
+            os.write(2, f"ERROR: {self.message}\n".encode("utf-8", "backslashreplace"))
+            os._exit(_USAGE)
+
+    def _say(self, frames: list[traceback.FrameSummary]) -> str:
+        where = "".join(traceback.format_list(frames)).rstrip()
+        return (
+            f"{self._prefix}: the import of {self._module!r} was not done after "
+            f"{self._deadline_s:g} s{self._hint}; it was at:\n{where}"
+        )
 
     def _interrupt(self) -> None:
-        main = threading.main_thread().ident
-        by_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if self._watched == main and by_default:
+        if self._is_main:
             signal.pthread_kill(self._watched, signal.SIGINT)
 
-    def _end_process(self) -> None:
-        text = f"the import of {self._module!r} hangs (for more than {self._deadline_s:g} s)\n"
-        os.write(2, text.encode("utf-8", "backslashreplace"))
-        faulthandler.dump_traceback(file=2, all_threads=True)
-        os._exit(_USAGE)
+    def _interrupt_again(self) -> None:
+        with self._one_at_a_time:
+            if not self._done.is_set():
+                self._interrupt()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        """Raise the interrupt of the deadline; leave every other to the handler before."""
+        if not self.expired:
+            if callable(self._before):
+                self._before(number, frame)
+        elif frame is not None and frame.f_code.co_filename == IMPORT_SYSTEM:
+            again = threading.Timer(AGAIN_S, self._interrupt_again)
+            again.daemon = True
+            again.start()
+        else:
+            raise KeyboardInterrupt
+
+
+def _without_libraries(frames: list[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    """Return the frames up to the last that is of no library, where there is one."""
+    import sysconfig  # only where an import hangs
+
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    libraries = tuple(os.path.join(sysconfig.get_path(name), "") for name in names)
+    own = [at for at, each in enumerate(frames, 1) if not each.filename.startswith(libraries)]
+    return frames[: own[-1]] if own else frames
 
 
 def _not_found(error: ModuleNotFoundError, name: str, shown: str, roots: Sequence[Path]) -> str:

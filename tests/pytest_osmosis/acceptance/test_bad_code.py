@@ -590,3 +590,62 @@ def test_an_object_that_belongs_to_another_loop_is_said_to_be_shared(project: Pr
     assert "declare the agent `async def` and await" in session.runs[0]["error"]
     session = project.run(agent="app:nested", **own)
     assert "declare the agent `def`, which runs in a thread" in session.runs[0]["error"]
+
+
+HANGS = """
+import os
+import threading
+
+def fetch():
+    threading.Event().wait()
+
+if os.environ.get("PYTEST_XDIST_WORKER") or {in_controller}:
+    fetch()
+
+def agent(question):
+    return question
+"""
+
+
+def hanging(project: Project, *, in_controller: bool) -> str:
+    """Write an agent whose import never ends; return where that is told to be."""
+    path = project.write("hangs.py", HANGS.format(in_controller=in_controller))
+    project.rows("a")
+    return f'File "{path}", line 6, in fetch\n    threading.Event().wait()'
+
+
+@pytest.mark.fault("an import never ends")
+@pytest.mark.parametrize("where", ["option", "ini", "eval function", "marked"])
+def test_an_import_that_hangs_ends_the_session_with_its_line(project: Project, where: str) -> None:
+    place = hanging(project, in_controller=True)
+    words = ["--osmosis-data=data.jsonl", "--osmosis-import-timeout=0.2"]
+    if where == "ini":
+        words.pop()
+        project.write("pytest.ini", "[pytest]\nosmosis_import_timeout = 0.2\n")
+    if where == "eval function":
+        words += ["--osmosis-agent=agent:agent_loop", "--osmosis-model=m", "--eval-fn=hangs:agent"]
+    elif where == "marked":
+        mark = "@pytest.mark.osmosis(agent='hangs:agent', data='data.jsonl')"
+        test = f"import pytest\n\n{mark}\ndef test_it(rollout): ...\n"
+        words[0] = str(project.write("test_it.py", test))
+    else:
+        words += ["--osmosis-agent=hangs:agent", "--eval-fn=exact"]
+    session = project.plain(*words)
+    said = session.out if where == "marked" else session.mistake
+    told = "the import of 'hangs' was not done after 0.2 s (--osmosis-import-timeout gives it more"
+    assert session.ret == (2 if where == "marked" else 4), session.out
+    assert told in said and place in said
+    assert "threading.py" not in said and "Traceback" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.fault("an import never ends")
+def test_an_import_that_hangs_in_workers_alone_is_one_message(project: Project) -> None:
+    place = hanging(project, in_controller=False)
+    words = "--osmosis-agent=hangs:agent", "--eval-fn=exact", "--osmosis-data=data.jsonl", "-n2"
+    session = project.plain(*words, "--osmosis-import-timeout=1")
+    assert session.ret == 4
+    assert session.mistake.startswith("worker gw") and place in session.mistake
+    assert "Traceback" not in session.out + session.err
+    alone = project.plain(*words[:-1], "--osmosis-import-timeout=0")
+    assert alone.ret == 0
