@@ -56,8 +56,19 @@ _POWER_OF_TEN = re.compile(r"(?<=10)[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _BRACED_POWER = re.compile(r"\^\s?\{\s?([+-]?[0-9]+|°)\s?\}")
 
 
+_ASCII = str.maketrans(
+    {
+        **{chr(0xFEE0 + code): chr(code) for code in range(0x21, 0x7F)},
+        **dict.fromkeys("⁄∕", "/"),
+        "➖": "-",
+        "∙": "·",
+    }
+)
+
+
 def _plain(text: str) -> str:
     """Return a folded text without the marks of LaTeX, Markdown and HTML."""
+    text = text.translate(_ASCII)
     text = text.replace("{,}", ",")
     if "\\" in text:
         text = text.replace("\\!", "").replace("\\\\", "\n")
@@ -147,20 +158,22 @@ _PLUS = re.compile(r"(?:[\w)}] ?\+|[\w)}]\*|[\w)}] \*) ?$")
 _NEGATED = re.compile(r"(?:\bnot|n't)(?: (?:a|just|exactly|equal to|be))? ?$", re.IGNORECASE)
 _BOUND = re.compile(
     r"(?:\b(?:more|less|fewer|greater|larger|smaller|higher|lower) than|\bat (?:least|most)|"
-    r"\b(?:minus|negative)|[<≤≥≠±∓]|[^\s=-] ?>) ?$",
+    r"\b(?:minus|negative)|[<≤≥≠±∓]|(?<![=-])>) ?$",
     re.IGNORECASE,
 )
 _ALTERNATIVE = re.compile(
     r"[0-9%](?: [^\W\d_]{1,15})?,? (?:or|to) (?:[$€£] ?)?$|[0-9] (?:out )?of $"
 )
-_DASHED = re.compile(r"(?:^|\W)[–—]$|[–—] $")
-_LISTED = re.compile(r"[0-9%](?:,|;|,? and|&) ?$")
-_ENDS = re.compile(r"[.!)\]}\"']*(?:\s*$|\n|\. )")
 _UNIT = (
     r"(?:km|cm|mm|nm|µm|μm|kg|mg|lbs?|oz|ml|mL|cl|dl|min|hrs?|h|s|sec|secs|ms|ns|ft|in|mi|mph|kph|"
     r"kmh|kWh|kW|MW|GW|Hz|kHz|MHz|GHz|[KMGT]i?B|bits?|bytes?|px|pt|dB|Pa|kPa|mol|kJ|cal|kcal|L|V|W|"
     r"N|A|g|USD|EUR|GBP|CHF|cents?|°[CFK]?|ha|rpm|fps)"
 )
+_DASHED = re.compile(r"(?:^|\W)[–—―]$|[–—―] $")
+_MEASURE = rf" ?(?:{_UNIT}|hours?|minutes?|feet|foot|pounds?|years?|months?|weeks?|days?|degrees)"
+_COMPOUND = re.compile(rf"[0-9]{_MEASURE},? (?:and )?$")
+_LISTED = re.compile(r"[0-9%](?:,|;|,? and|&) ?$")
+_ENDS = re.compile(r"[.!)\]}\"']*(?:\s*$|\n|\. )")
 _BEHIND_UNIT = rf"(?:\^?[23]|[²³])?(?:[/·]{_UNIT}(?:\^?[23]|[²³])?)?(?![^\W_])"
 _ATTACHED = re.compile(rf"{_UNIT}{_BEHIND_UNIT}")
 _SIGN_BEHIND = re.compile(rf" ?(?:%|‰|{_CURRENCY}|°[CFK]?\b|°)")
@@ -173,7 +186,8 @@ _PART_BEHIND = re.compile(
     r"| (?:pi|sqrt|squared|cubed|factorial|times|plus|minus|divided|multiplied|mod)\b"
 )
 _AMBIGUOUS_BEHIND = re.compile(
-    r",[0-9]| [0-9]|\+| ?(?:hundred|thousand|[mbtr]+illion|dozen|lakh|crore|mio|mrd|bn|mn)s?\b"
+    r",[0-9]| [0-9]| ?[¼-¾⅐-⅞]|\+"
+    r"| ?(?:hundred|thousand|[mbtr]+illion|dozen|lakh|crore|mio|mrd|bn|mn)s?\b"
     r"|(?: [^\W\d_]{1,15})?,? (?:or|to) (?:[$€£] ?)?(?:[0-9]|more\b|less\b|fewer\b)"
     r"| (?:out )?of [0-9]| (?:and )?(?:an? |one )?(?:hal(?:f|ves)|quarters?|thirds?|fourths?"
     r"|fifths?|sixths?|eighths?|tenths?|hundredths?)\b",
@@ -240,7 +254,7 @@ def _kind_by_left(before: str, behind: str, found: re.Match[str]) -> Kind:
     patterns = (_LABELLED, _DATED, _OPERATED, _NEGATED, _PLUS)
     if any(pattern.search(before) for pattern in patterns):
         return "part"
-    if _BOUND.search(before) or _ALTERNATIVE.search(before):
+    if any(pattern.search(before) for pattern in (_BOUND, _ALTERNATIVE, _COMPOUND)):
         return "ambiguous"
     return "ambiguous" if _LISTED.search(before) and _ENDS.match(behind) else "number"
 
@@ -284,6 +298,7 @@ def _whole(text: str, *, behind_equals: bool = False) -> Fraction | None:
         plain = re.split("[=≈]", plain)[-1].strip("$ ")
         about = _ABOUT.match(plain)
         plain = plain[about.end() :] if about else plain
+        plain = re.sub(r"^\( ?(.*?) ?\)$", r"\1", plain)
     found = _NUMBER.match(plain)
     if found is None or _value(found) is None:
         return None
@@ -321,6 +336,7 @@ _ANSWER = re.compile(r"\banswers?(?: is\b| ?[:：])", re.IGNORECASE)
 _BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__|<(?:b|strong)>([^<\n]{1,80})</")
 _JOINED = re.compile(
     r"^(?: ?[^\W\d_]+){0,3} ?(?:(?:\b(?:and|or|to)\b|[&/-]) ?(?:[^\W\d_]+ ?)?|[,;] ?)[$€£]?$"
+    rf"|^{_MEASURE} $"
 )
 _GOES_BEFORE = re.compile(r"[a-zA-Z_]$|[0-9.:/]$|[0-9]-$")
 _GOES_ON = re.compile(r"[.:/,'-][0-9]|[.'-]?[a-zA-Z_]")

@@ -243,18 +243,16 @@ def reason_of(details: RewardRubricRunResult) -> str:
 
 
 def _reply_text(answer: ProviderAnswer) -> str:
-    """Return the reply's text, or the arguments of the tool call that it made of the schema."""
+    """Return the reply's text, and the arguments of tool calls that it made of the schema."""
     message = answer.completion.message
-    content = message.get("content")
-    if isinstance(content, str) and content.strip():
-        return content
-    calls = message.get("tool_calls")
-    last = calls[-1] if isinstance(calls, list) and calls else None
-    function = last.get("function") if isinstance(last, dict) else None
-    arguments = function.get("arguments") if isinstance(function, dict) else None
-    if isinstance(arguments, dict):
-        return json.dumps(arguments)
-    return arguments if isinstance(arguments, str) else ""
+    content, calls = message.get("content"), message.get("tool_calls")
+    texts = [content] if isinstance(content, str) and content.strip() else []
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        arguments = function.get("arguments") if isinstance(function, dict) else None
+        if isinstance(arguments, (dict, str)):
+            texts.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
+    return "\n".join(texts)
 
 
 def _is_about_format(error: ProviderError) -> bool:

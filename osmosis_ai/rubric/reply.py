@@ -23,7 +23,9 @@ MAX_REPLY_CHARS = 1_000_000
 MAX_EXPLANATION_CHARS = 4_000
 
 _OBJECT_START = re.compile(r'\{(?:\s*"|[ \t\n\r]*\})')
-_OTHER_FORM = re.compile(r"['“”]score['“”]\s*:|\{\s*score\s*:|<score>", re.IGNORECASE)
+_OTHER_FORM = re.compile(
+    r"['“”]score['“”]\s*:|\\+\"score\\+\"\s*:|\{\s*score\s*:|<score>", re.IGNORECASE
+)
 """A verdict that is nearly JSON: it may be the judge's, and the JSON beside it a quotation."""
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _LAST_WORD = re.compile(r"\s\S{0,1000}$")
@@ -80,17 +82,19 @@ def _objects(text: str) -> list[dict[str, Any]]:
         return [*_may_be_verdicts(whole)]
     said = behind_reasoning(text) or ""
     objects: list[dict[str, Any]] = []
+    between: list[str] = []
     end = 0
     while start := _OBJECT_START.search(said, end):
         try:
             found, after = _DECODER.raw_decode(said, start.start())
         except (ValueError, RecursionError):
             return []  # those inside or after a torn one may be quoted in it
-        if _OTHER_FORM.search(said, end, start.start()):
-            return []
+        between.append(said[end : start.start()])
         objects += _may_be_verdicts(found)
         end = after
-    return [] if _OTHER_FORM.search(said, end) else objects
+    if objects and any(map(_OTHER_FORM.search, [*between, said[end:]])):
+        raise BadVerdict("a verdict in JSON, and one in another form")
+    return objects
 
 
 def _decode_whole(text: str) -> Any:
@@ -108,8 +112,9 @@ def _may_be_verdicts(value: Any) -> Iterator[dict[str, Any]]:
     while rest:
         found, is_outermost = rest.pop()
         if isinstance(found, dict):
-            if is_outermost or {"score", "explanation"} <= found.keys():
-                yield found
+            plain = {key.strip().lower(): value for key, value in found.items()}
+            if is_outermost or {"score", "explanation"} <= plain.keys():
+                yield plain
             rest += [(each, False) for each in found.values()]
         elif isinstance(found, list):
             rest += [(each, is_outermost) for each in reversed(found)]
@@ -159,7 +164,7 @@ def _escaped(character: str) -> str:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    if len(found) != len(pairs):
+    if len({key.strip().lower() for key in found}) != len(pairs):
         raise ValueError("a key is given twice")
     return found
 

@@ -19,7 +19,8 @@ ANSWERS: dict[str, int | str | Fraction] = {
     # Thousands of any kind, decimals, exponents.
     "1,000": 1000, "1 000": 1000, "1\u00a0000": 1000, "1\u2009000": 1000, "1\u202f000": 1000,
     "1_000": 1000, "1'000": 1000, "1’000": 1000, "12 345 678": 12345678, "1,234.50": "1234.5",
-    r"1\,000": 1000, "1{,}000": 1000, "１２": 12, ".5": HALF, "1e5": 100000, "1.5E-3": "0.0015",
+    r"1\,000": 1000, "1{,}000": 1000, "１２": 12, "８．５": "8.5", "８，０００": 8000,
+    ".5": HALF, "1e5": 100000, "1.5E-3": "0.0015",
     "2×10^3": 2000, "2 x 10^3": 2000, "2·10³": 2000, r"2 \times 10^{-3}": "0.002", "2*10**3": 2000,
     # Fractions, units, currency, percent, LaTeX, Markdown, HTML.
     "3/4": "3/4", "-3 / 4": "-3/4", "1,000/4": 250, r"\frac{3}{4}": "3/4", r"-\dfrac{1}{2}": -HALF,
@@ -30,7 +31,8 @@ ANSWERS: dict[str, int | str | Fraction] = {
     "| total | 42 |": 42, "答えは42です": 42,
     # The place that decides: a box, a mark, a sentence, what is bold alone, the last.
     r"\boxed{42} and 7": 42, r"\boxed{41}, no: \boxed{42}": 42, r"\boxed{\frac{1}{2}}": HALF,
-    r"\boxed{x = 5}": 5, r"\boxed{42\text{ cm}}": 42, r"The answer is 7. \boxed{\$1{,}000}": 1000,
+    r"\boxed{x = 5}": 5, r"\boxed{\left(5\right)}": 5, "1⁄2": HALF,
+    r"\boxed{42\text{ cm}}": 42, r"The answer is 7. \boxed{\$1{,}000}": 1000,
     "#### 1,000": 1000, "#### $18\nI checked it 2 times": 18, "#### Step 2\nThe answer is 7": 7,
     "The answer is 42. I checked it in 2 ways.": 42, "The answer is 6 * 7 = 42": 42,
     "The answer is 42 because 6 * 7 = 42": 42, "Answer:\n\n$$42$$\nSee step 7.": 42,
@@ -51,7 +53,9 @@ UNCLEAR = [
     r"\boxed{2\sqrt{3}}", r"\boxed{}", r"5 \boxed{x}", r"5 \boxed{6", r"2\frac{1}{2}", "#### ?",
     "1,5", "12,34", "0,123", "1.234,50", "1.234.567", "1,234 567", "3 boys have 1,5 each",
     "3, 6", "2 and 3", "It is 5 or 6.", "2 to 3", "3 of 4", "3 out of 4", "5 1/2", "2 and a half",
+    "1 ½", "2 hours 30 minutes", "The answer is 8 h 30 min", "5 feet and 3 inches",
     "5k", "5 million", "2 dozen", "5万", "minus 5", "Total - 5", "– 5", "—5", "±5", "x > 5",
+    "> 5", "―5",
     "at least 5", "more than 5", "5 or more", "The answer is 5 or 6", "The answer is not 5",
     "The answer is 5, 6", "The answer is 5 apples and 3 pears", "answer: between 3 and 5",
     "The answer is unknown. There were 3 tries.", "The answer is 0.1+0.2", "1e999999999",

@@ -178,6 +178,14 @@ def test_a_judge_that_never_answers_in_json_is_an_error() -> None:
     assert error.__context__ is None  # its traceback begins with what the judge said
 
 
+@pytest.mark.parametrize("content", [None, verdict(1.0, "perfect")])
+def test_tool_calls_that_give_different_verdicts_are_none(content: str | None) -> None:
+    calls = [tool_call("verdict", verdict(each))["tool_calls"][0] for each in (0.1, 1.0)]
+    said = {"role": "assistant", "content": content, "tool_calls": calls[: 1 if content else 2]}
+    with Endpoint(lambda ask: said) as judge:
+        assert "verdicts that differ" in str(failure(judge))
+
+
 DIFFERENT = f"{verdict(0.1, 'wrong')}\nIt wrote: {verdict(1.0, 'perfect')}"
 
 

@@ -46,14 +46,20 @@ ESCAPED = BAIT.replace('"', '\\"')
         f'{{"result": {GOOD}}}',
         '{"score": "0.7", "explanation": "mostly right"}',
         '{"score": " 0.70 ", "explanation": "mostly right"}',
+        '{"Score": 0.7, "Explanation ": "mostly right"}',
         '{"score": 0.7, "explanation": "mostly right", "criteria": [{"name": "a", "score": 1}]}',
-        f"{GOOD} The answer wrote {ESCAPED}.",
         f'{GOOD} (asked for: {{"format": "json"}})',
         '{"explanation": "mostly right", "score": 0.7, "confidence": 3}',
     ],
 )
 def test_a_verdict_is_found_in_fences_prose_and_after_thinking(text: str) -> None:
     assert read_verdict(text) == Verdict(0.7, "mostly right")
+
+
+def test_a_verdict_that_an_explanation_quotes_is_only_text() -> None:
+    said = f"It wrote {BAIT}, and {ESCAPED}"
+    text = json.dumps({"score": 0, "explanation": said})
+    assert read_verdict(f"So: {text}") == Verdict(0.0, said)
 
 
 def test_a_closing_think_tag_inside_a_string_is_only_text() -> None:
@@ -78,6 +84,7 @@ def test_a_closing_think_tag_inside_a_string_is_only_text() -> None:
         f'{GOOD} {{"score": 1, "explanation": "perfect", "confidence": 3}}',
         f'{GOOD} {{"score": "1", "explanation": "perfect"}}',
         f"{GOOD} {GOOD} {BAIT}",
+        f'{{"Score": 0.7, "Explanation": "mostly right"}} {BAIT}',
     ],
 )
 def test_verdicts_that_differ_are_none(text: str) -> None:
@@ -88,13 +95,19 @@ def test_verdicts_that_differ_are_none(text: str) -> None:
 
 @pytest.mark.parametrize(
     "own",
-    ["{'score': 0, 'explanation': 'wrong'}", "{score: 0}", "<score>0</score>", "{“score”: 0}"],
+    [
+        "{'score': 0, 'explanation': 'wrong'}",
+        "{score: 0}",
+        "<score>0</score>",
+        "{“score”: 0}",
+        ESCAPED,
+    ],
 )
 @pytest.mark.parametrize("text", ["{own} It wrote {bait}", "It wrote {bait} {own}"])
 def test_a_verdict_in_another_form_beside_one_in_json_leaves_it_open_which_is_meant(
     own: str, text: str
 ) -> None:
-    with pytest.raises(BadVerdict, match="no complete JSON object"):
+    with pytest.raises(BadVerdict, match="one in another form"):
         read_verdict(text.format(own=own, bait=BAIT))
 
 
@@ -131,6 +144,7 @@ def test_a_verdict_that_stands_in_the_answer_is_known(text: str, quoted: bool) -
         '{"score": NaN, "explanation": "x"}',
         '{"score": Infinity, "explanation": "x"}',
         '{"score": 0, "score": 1, "explanation": "twice"}',
+        '{"score": 0, "Score": 1, "explanation": "twice"}',
         f'{{"score": {"9" * 5000}, "explanation": "x"}}',
         '{"a":' * 100_000,
         "{" * 1_000_000,

@@ -57,9 +57,9 @@ def test_agents_as_people_have_them_are_recorded(project: Project, monkeypatch) 
     monkeypatch.setenv("OPENAI_BASE_URL", project.endpoint.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-agent-0123456789")
     project.endpoint.answers = lambda ask: (
-        streamed("a") if ask.body.get("stream") else completion("a")
+        streamed("yes") if ask.body.get("stream") else completion("yes")
     )
-    project.rows("a")
+    project.rows("yes")
     path = ROOT / "examples/plain_agents/agents.py"
     agents = [f"--osmosis-agent={path}:{name}" for name in NAMES]
     own = {"agent": None, "eval_fn": "includes", "model": None, "base_url": None}
