@@ -11,7 +11,12 @@ from typing import Any
 
 from ..messages import text_of
 
-_FILTERED = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "recitation"})
+_FILTERED = frozenset(
+    {
+        *("content_filter", "safety", "prohibited_content", "blocklist", "recitation"),
+        "sensitive",  # Zhipu's
+    }
+)
 _CUT = frozenset({"length", "max_tokens", "incomplete", "max_output_tokens"})
 _CALLS = frozenset({"tool_calls", "function_call", "tool_use"})
 KNOWN_REASONS = frozenset(

@@ -44,7 +44,9 @@ _PREFIXES = frozenset({"openai", "hosted_vllm", "litellm_proxy", "lm_studio", "o
 
 _BODY_CHARS = 64 * 1024
 """Beginning of an error's body that is read."""
-_NO_ROUTE = re.compile(r"^$|not found|<html|cannot post|no route|unknown (?:path|route|url)")
+_NO_ROUTE = re.compile(
+    r"^.{0,30}not found.{0,10}$|^$|<html|cannot post|no route|unknown (?:path|url)"
+)
 """What servers say of a path that they do not have."""
 
 
@@ -135,7 +137,7 @@ def failure_in(
     for part in parts:
         named = (part.get(name) for name in ("finish_reason", "stop_reason", "status"))
         for reason in (_word(each) for each in named):
-            if reason in FAILED_REASONS:
+            if reason in FAILED_REASONS or reason.endswith("_error"):
                 summary = f"an answer that ended in {reason!r}"
                 return CallFault("overloaded", summary=summary, status=200, retried=True)
     return None

@@ -180,9 +180,14 @@ def words_of(text: str) -> ErrorWords:
     param = error.get("param")
     if not isinstance(param, str) or not param:
         param = _location(message)
-    if isinstance(message, str):
+    if not isinstance(message, str):
+        message = json.dumps(message) if message is not None else text
+    metadata = error.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    if not isinstance(raw, str) or not raw:
         return ErrorWords(message, named, param)
-    return ErrorWords(json.dumps(message) if message is not None else text, named, param)
+    inner = words_of(raw[: len(text)])  # OpenRouter quotes the provider
+    return ErrorWords(f"{message}: {inner.message}", f"{named} {inner.codes}", param or inner.param)
 
 
 def _location(detail: object) -> str | None:

@@ -138,6 +138,8 @@ def header(text: str) -> str:
     mistake = header_mistake(name.strip(), value, of_agent=False)
     if not separator or not value:
         mistake = "expected NAME=VALUE, such as X-Team=evals or 'Api-Key=$GATEWAY_KEY'"
+    elif "$" in value and value.strip("${}").lower().strip(_VARIABLE):
+        mistake = "a variable, such as $GATEWAY_KEY, must be the whole value"
     if mistake is not None:
         raise ValueError(mistake)
     return text

@@ -225,7 +225,7 @@ class Endpoint:
         """What to send back for `ask`."""
         if ask.method == "GET":
             return self._get(ask)
-        if not ask.path.endswith("/chat/completions"):
+        if not ask.path.partition("?")[0].endswith("/chat/completions"):
             return [reply(404, {"detail": "Not Found"})]
         if self.api_key is not None and ask.headers.get("authorization") != (
             f"Bearer {self.api_key}"

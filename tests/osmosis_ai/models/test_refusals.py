@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.models.faults import failure_in, fault_of_status
+from osmosis_ai.models.faults import Wording, failure_in, fault_of_status
 from osmosis_ai.models.refusals import words_of
 from osmosis_ai.models.retry import RetryPolicy
+from osmosis_ai.models.transport.base_url import normalise_base_url
+from osmosis_ai.secret import Redactor
 
 
 def of_openai(message: str, code: Any = None, kind: Any = None, param: Any = None) -> Any:
@@ -51,6 +53,11 @@ REFUSALS: list[tuple[int, Any, str]] = [
     (400, of_openai("The request was rejected because it was considered high risk"), REQUEST),
     (421, of_openai("Moderation Block", "421", "content_filter"), REQUEST),
     (400, of_openai("The user input violates our content policy"), REQUEST),
+    (400, {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw":
+           json.dumps({"error": {"message": "Output blocked by content filtering policy"}})}}},
+     REQUEST),
+    (403, {"error": {"message": "Provider returned error", "code": 403, "metadata": {"raw":
+           "Input was flagged"}}}, REQUEST),
     (451, of_openai("Blocked for legal reasons"), REQUEST),
     (403, of_openai("Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_CSAM"),
      REQUEST),
@@ -246,6 +253,9 @@ NEW = "max_completion_tokens"
                    f"'{NEW}' instead.", "unsupported_parameter", INVALID, "max_tokens"),
          ("max_tokens", NEW)),
         (of_openai(f"max_tokens is not supported, please use {NEW}"), ("max_tokens", NEW)),
+        ({"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw":
+          json.dumps(of_openai(f"Unsupported parameter: 'max_tokens'. Use '{NEW}' instead."))}}},
+         ("max_tokens", NEW)),
         (of_openai(f"Please use the parameter `{NEW}` instead of max_tokens"), ("max_tokens", NEW)),
         (of_openai(f"unsupported: max_tokens; accepted: {NEW}", None, None, "max_tokens"),
          ("max_tokens", NEW)),
@@ -281,7 +291,7 @@ ERROR = {"code": 502, "message": "upstream failed"}
          "overloaded"),
         *(({"choices": [{**CHOICE, "finish_reason": reason}]}, "overloaded") for reason in (
             "error", "ERROR", "abort", "aborted", "cancelled", "canceled",
-            "insufficient_system_resource", {"type": "abort", "message": "evicted"},
+            "insufficient_system_resource", "network_error", {"type": "abort", "message": "evicted"},
         )),
         ({"error": ERROR}, "overloaded"),
         ({"object": "error", "message": "overloaded", "code": 503}, "overloaded"),
@@ -311,3 +321,33 @@ def test_a_failure_may_be_told_anywhere_in_a_200(data: Any, kind: str) -> None:
 def test_an_unknown_finish_reason_without_an_error_is_an_answer(reason: Any, error: Any) -> None:
     data = {"choices": [{**CHOICE, "finish_reason": reason, "error": error}], "error": error}
     assert failure_in(data) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "sentence"),
+    [
+        (403, of_openai("You may not use this"),
+         '403 from h: refused; the key in MY_KEY may lack access ("You may not use this")'),
+        (403, of_openai("Invalid API key"),
+         '403 from h: the key in MY_KEY was refused ("Invalid API key")'),
+        (403, of_openai("Your input was flagged"), '403 from h ("Your input was flagged")'),
+        (404, of_openai("No endpoints found matching your data policy"),
+         '404 from h ("No endpoints found matching your data policy")'),
+        (404, {"detail": "Not Found"},
+         '404 from h: nothing is served at http://h/v1/chat/completions ("Not Found")'),
+        (404, of_openai("The tool \'now\' that this conversation calls was not found anywhere"),
+         '404 from h ("The tool \'now\' that this conversation calls was not found anywhere")'),
+        (404, of_openai("The model `m` does not exist"),
+         'model \'m\' is not known at http://h/v1 (404) ("The model `m` does not exist")'),
+        (403, {"message": "You don\'t have access to the model with the specified model ID."},
+         '403 from h: model \'m\' was refused ("You don\'t have access to the model with the '
+         'specified model ID.")'),
+    ],
+)  # fmt: skip
+def test_the_sentence_claims_no_more_than_the_endpoint_said(
+    status: int, body: Any, sentence: str
+) -> None:
+    address = normalise_base_url("http://h/v1")
+    wording = Wording(where="h", origin="http://h", address=address, model="m", key_name="MY_KEY",
+                      timeout_s=1.0)  # fmt: skip
+    assert wording.of_fault(fault(status, body), Redactor()) == sentence

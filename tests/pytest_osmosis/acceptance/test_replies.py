@@ -361,11 +361,12 @@ def test_a_change_of_what_is_sent_starts_another_evaluation(
 def test_a_query_of_the_base_url_goes_with_each_call_and_its_keys_are_masked(
     asked: Project,
 ) -> None:
-    asked.endpoint.answers = lambda ask: [error_reply(400, f"no: {ask.path}")]
+    asked.endpoint.answers = lambda ask: [error_reply(400, f"no: {ask.path}", code="wrong")]
     asked.rows("a")
     secret = "q-0123456789abcdef"
     url = f"{asked.endpoint.base_url}?api-version=2024-06-01&code={secret}"
     session = asked.run(base_url=url)
+    assert "no: /v1/chat/completions?api-version=2024-06-01&code=***" in session.runs[0]["error"]
     assert asked.endpoint.seen[0].path == (
         f"/v1/chat/completions?api-version=2024-06-01&code={secret}"
     )
@@ -381,6 +382,7 @@ def test_a_query_of_the_base_url_goes_with_each_call_and_its_keys_are_masked(
         ("header=X-Team", "--osmosis-header X-Team: expected NAME=VALUE"),
         ("header=Authorization=Bearer sk-1234567890", "the header Authorization holds the key"),
         ("header=Content-Type=text/plain", "is set by the request itself"),
+        ("header=X-Auth=Bearer $TOKEN", "such as $GATEWAY_KEY, must be the whole value"),
         ("header=X-Key=$NOT_SET_ANYWHERE", "NOT_SET_ANYWHERE is not set"),
         ("extra-body=[1]", "expected a JSON object, such as"),
         ("extra-body={", "expected a JSON object, such as"),
