@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from docutils import nodes
 from option_examples import introduction
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from pytest_osmosis.options.table import GROUPS, Option
+from pytest_osmosis.options.table import BY_NAME, GROUPS, Option
 
 
 def heading(option: Option) -> str:
@@ -30,7 +31,15 @@ def facts(option: Option) -> list[str]:
         lines.append("may be given several times")
     if option.default is not None:
         lines.append(f"default: `{option.default}`")
+    if option.needs:
+        lines.append(f"without effect, and refused, unless given with {_listed(option.needs)}")
+    if option.excludes or len(option.replaces) in range(1, 6):
+        lines.append(f"not beside {_listed((*option.excludes, *option.replaces))}")
     return lines
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " or ".join(f"`{BY_NAME[name].flag_name}`" for name in names)
 
 
 def entry(option: Option) -> str:

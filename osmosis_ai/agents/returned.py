@@ -138,13 +138,21 @@ def _of_object(value: Any) -> list[Message] | None:
     if get("kind") in ("request", "response") and isinstance(parts, list | tuple):
         return _of_parts(parts, get("kind"))
     if callable(every := get("all_messages")):  # the result of a run of pydantic-ai
-        return _held(every())
+        return _with_output(_held(every()), get("output"))
     if isinstance(choices := get("choices"), list) and choices:  # a chat completion
         said = getattr(choices[0], "message", None)
         return None if said is None else messages_of(said)
     if isinstance(text := get("output_text"), str):  # a response of OpenAI's
         return [{"role": "assistant", "content": text}]
     return _held(get("messages"))
+
+
+def _with_output(messages: list[Message] | None, output: Any) -> list[Message] | None:
+    """Return a conversation that ends with what came of it: a structured output is in no text."""
+    if messages is None or output is None or isinstance(output, str):
+        return messages
+    text = json.dumps(output, default=_as_text, ensure_ascii=False)
+    return [*messages, {"role": "assistant", "content": text}]
 
 
 def _dumps(value: Any) -> bool:

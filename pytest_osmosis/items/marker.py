@@ -24,6 +24,7 @@ from osmosis_ai.running.engine import EngineClosed
 
 from ..api_keys import key_of
 from ..errors import ConfigurationError
+from ..options import effects
 from ..options.reader import OptionReader
 from ..options.table import BY_NAME
 from ..rollouts.failure_text import OURS, rollout_section
@@ -214,13 +215,22 @@ class MarkerPlugin:
             spec = self._spec(session.defaults, definition, marker)
             session = replace(session, roots=(definition.path.parent, *session.roots))
             named = None if agent is None or isinstance(agent, str | Path) else agent
-            return prepare(spec, session, agent=named)
+            suite = prepare(spec, session, agent=named)
+            return self._unreached(suite, marker) or suite
         except ConfigurationError as error:
             message = str(error)
         for name in ("agent", "data", "model"):
             if name in marker.kwargs and message.startswith(f"--osmosis-{name} "):
                 return f"{_WHERE}({name}=...): {message.removeprefix(f'--osmosis-{name} ')}"
         return message
+
+    def _unreached(self, suite: Suite, marker: pytest.Mark) -> str | None:
+        """Return what is wrong with an argument that cannot reach the agent."""
+        for name in ("model", "max_turns"):
+            part = BY_NAME[name.replace("_", "-")].reaches
+            if name in marker.kwargs and part is not None and part not in suite.agent.reach:
+                return f"{_WHERE}({name}=...) {effects.unreached(suite.spec.agent, part)}"
+        return None
 
     def _spec(self, defaults: EvalSpec, definition: Any, marker: pytest.Mark) -> EvalSpec:
         given = dict(marker.kwargs)

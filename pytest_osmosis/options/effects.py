@@ -7,7 +7,7 @@ raise `pytest.UsageError`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -101,11 +101,19 @@ def _check_models(given: OptionReader, named: dict[str, frozenset[Reach]]) -> No
 
 def _reach(suite: Suite) -> frozenset[Reach]:
     reach: frozenset[Reach] = suite.agent.reach
-    if "endpoint" in reach or "osmosis_ai.recording" in sys.modules:
-        reach |= {"usage"}
-    return reach
+    return reach | {"usage"} if knows_calls(reach) else reach
+
+
+def knows_calls(reach: Collection[str]) -> bool:
+    """Return whether model calls of an agent are seen: at our endpoint, or by `record`."""
+    return "endpoint" in reach or "osmosis_ai.recording" in sys.modules
 
 
 def _refuse(given: OptionReader, name: str, agent: str, part: Reach | None) -> None:
     assert part is not None
-    raise pytest.UsageError(f"{given.spelled(name)} cannot reach {agent}, {_ADVICE[part].rstrip()}")
+    raise pytest.UsageError(f"{given.spelled(name)} {unreached(agent, part)}")
+
+
+def unreached(agent: str, part: Reach) -> str:
+    """Return why an option cannot reach an agent, and what to do, to stand behind its name."""
+    return f"cannot reach {agent}, {_ADVICE[part].rstrip()}"

@@ -12,6 +12,7 @@ from osmosis_ai.secret import Redactor, Secret
 
 from ..api_keys import is_withheld
 from ..escaping import counted, escape_control_chars, shown_path
+from ..options import effects
 from ..options.reader import OptionReader
 from ..reports.line_markup import USUAL_WIDTH, sentence
 from ..rollouts.prepare import endpoint_of
@@ -41,6 +42,10 @@ def header(
         yield f"osmosis: all in this one process, {reason}"
     if spec.cassette is not None:
         yield _cassette(spec.cassette)
+        for suite in () if spec.rescore else suites:
+            if not effects.knows_calls(suite.agent.reach):
+                agent = escape_control_chars(suite.spec.agent)
+                yield f"osmosis: {agent} asks a model of its own: those calls stay as they are"
     for name in Redactor(secrets).unmaskable:
         yield (
             f"osmosis: warning: the key in {name} is too short or too common a word to be masked "

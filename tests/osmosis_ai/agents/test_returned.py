@@ -154,6 +154,11 @@ class StateModel(BaseModel):
     messages: list[Chain] = TURNS
 
 
+class Answer(BaseModel):
+    value: int = 42
+    unit: str | None = None
+
+
 CONVERSATION = [SYSTEM, USER, ASKS, RESULT, ANSWER]
 AI_CONVERSATION = [
     SYSTEM,
@@ -188,16 +193,12 @@ AI_CONVERSATION = [
         (StateModel(), CONVERSATION),
         (AI_TURNS, AI_CONVERSATION),
         (AgentRunResult(), AI_CONVERSATION),
+        (AgentRunResult(Answer()), [*AI_CONVERSATION, {**ANSWER, "content": '{"value": 42}'}]),
     ],
     ids=lambda each: type(each).__name__,
 )
 def test_messages_of_libraries_are_told_by_their_shape(returned: Any, messages: Any) -> None:
     assert messages_of(returned) == messages
-
-
-class Answer(BaseModel):
-    value: int = 42
-    unit: str | None = None
 
 
 class OwnDump:

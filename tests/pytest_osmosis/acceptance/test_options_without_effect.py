@@ -216,3 +216,31 @@ def test_the_command_names_its_own_options(
     assert "--model cannot reach app2:ask" in capsys.readouterr().err
     assert run(cli, [*words, "--sample-seed", "3"]) == 4
     assert "--sample-seed needs --sample too" in capsys.readouterr().err
+
+
+def test_an_argument_of_the_marker_that_cannot_reach_its_agent_is_refused(
+    project: Project,
+) -> None:
+    project.write("app.py", AGENTS)
+    project.rows("a")
+    for argument in ("model='embedded'", "max_turns=3"):
+        name = argument.partition("=")[0]
+        project.write(
+            "test_app.py",
+            "import pytest\n"
+            f"@pytest.mark.osmosis(agent='app:ask', data='data.jsonl', {argument})\n"
+            "def test_it(rollout): assert rollout.text == 'a'\n",
+        )
+        session = project.plain("-n0", "test_app.py")
+        assert session.outcomes == {"errors": 1}
+        assert f"@pytest.mark.osmosis({name}=...) cannot reach app:ask, which" in session.out
+
+
+def test_a_cassette_says_that_it_does_not_have_the_calls_of_an_agents_own_client(
+    project: Project,
+) -> None:
+    project.write("app.py", AGENTS)
+    project.rows("a")
+    own = {"agent": "app:ask", "model": None, "base_url": None}
+    session = project.apart(*project.options("-n0", "--osmosis-record=taped", **own))
+    assert "osmosis: app:ask asks a model of its own: those calls stay as they are" in session.lines
