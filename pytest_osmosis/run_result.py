@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from osmosis_ai.models.base import INVALID_TEXT
-from osmosis_ai.models.errors import FINAL_KINDS
+from osmosis_ai.models.errors import FATAL_KINDS, FINAL_KINDS
 
 from .escaping import encodable
 
@@ -114,13 +114,13 @@ class RunId(NamedTuple):
 def may_differ(error_type: str | None, error_kind: str | None, *, fatal: bool = False) -> bool:
     """Return whether a run ended for a reason that repeating it may remove.
 
-    `fatal`: see `RunResult`; the user removes it.
+    `fatal`: see `RunResult`; the user removes it. A refusal that is not concerns one request.
     """
     if fatal:
         return True
     if error_type is None or error_type in OWN_ACCOUNT:
         return error_kind in NO_JUDGEMENT
-    return not (error_type == "provider" and error_kind in FINAL_KINDS)
+    return not (error_type == "provider" and error_kind in FINAL_KINDS | FATAL_KINDS)
 
 
 def is_counted(error_type: str | None, error_kind: str | None) -> bool:

@@ -11,11 +11,14 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from .errors import CallFault
+from ..secret import redact
+from .errors import CallFault, clip
 
 if TYPE_CHECKING:
     import asyncio
 
+WORDS_LIMIT = 80
+"""Characters of an endpoint's words beside its status."""
 _current: ContextVar[CallProgress | None] = ContextVar("osmosis_model_call", default=None)
 
 
@@ -72,6 +75,15 @@ class CallProgress:
     def last_error(self) -> str | None:
         """How the last try failed, in a sentence; None where none has ended."""
         return None if self._fault is None else self._describe(self._fault)
+
+    @property
+    def refusal(self) -> str:
+        """Status and words of the last try that failed, masked: "500: upstream timed out"."""
+        if self._fault is None:
+            return ""
+        words = clip(redact(self._fault.detail), WORDS_LIMIT)
+        status = str(self._fault.status or self._fault.kind)
+        return f"{status}: {words}" if words else status
 
     def failed(self, fault: CallFault, describe: Callable[[CallFault], str]) -> None:
         """Note how a try failed; `describe` puts it into words that hold no key."""

@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable
 
 from .base import CallOutcome
+from .progress import current_call
 
-Share = Callable[[str, float], None]
-"""Called with `("rate_limited" | "overloaded" | "ok", seconds from now)` of calls made here."""
+Share = Callable[[str, float, str], None]
+"""Called of calls made here with `"rate_limited"`, `"overloaded"` or `"ok"`, the seconds to wait
+from now, and what the endpoint said: "500: upstream timed out"."""
 
 
 class RateLimiter:
@@ -41,9 +43,10 @@ class RateLimiter:
             return
         if outcome in ("rate_limited", "overloaded"):
             self._refused = True
-            self._share(outcome, retry_after_s)
+            call = current_call()
+            self._share(outcome, retry_after_s, "" if call is None else call.refusal)
         elif outcome == "ok" and self._refused:
-            self._share(outcome, 0.0)
+            self._share(outcome, 0.0, "")
 
     def pause_for_others(self, seconds: float) -> None:
         """Pause because another process was refused."""

@@ -114,7 +114,7 @@ class Retrier:
             if progress is not None:
                 progress.tries = tries
             try:
-                value = await self._once(ask, read, started)
+                value = await self._once(ask, read, started, describe)
             except CallFault as caught:
                 doubted = doubted + 1 if caught.reason == DOUBTED_KEY else 0
                 fault = caught if doubted < DOUBTED_TRIES else self._without_doubt(caught)
@@ -138,7 +138,11 @@ class Retrier:
         return CallFault("auth", fault.detail, status=fault.status)
 
     async def _once(
-        self, ask: Callable[[float], Awaitable[R]], read: Callable[[R], T], started: float
+        self,
+        ask: Callable[[float], Awaitable[R]],
+        read: Callable[[R], T],
+        started: float,
+        describe: Callable[[CallFault], str],
     ) -> T:
         if self._total_timeout_s is None:
             await self._rate_limit.acquire()
@@ -155,6 +159,8 @@ class Retrier:
             outcome = "ok"
             self._succeeded = True
         except CallFault as fault:
+            if (progress := current_call()) is not None:
+                progress.failed(fault, describe)
             if fault.kind in ("rate_limited", "overloaded"):
                 outcome = fault.kind
             if fault.retry_after_s is not None and fault.retry_after_s <= RETRY_AFTER_LIMIT_S:

@@ -113,7 +113,9 @@ class Kept:
         functions = self.suite.functions[:1] if has_figures else ()
         figures = {name: each.value for one in functions for name, each in one.figures.items()}
         planned = set(plan.runs())
-        done = sum(place.is_done for key, place in self.journal.runs.items() if key in planned)
+        done = sum(
+            self.journal.is_done(run) for key, run in self.journal.runs.items() if key in planned
+        )
         state = "unfinished" if is_unfinished(self.journal, plan) else "ended"
         return replace(
             run,

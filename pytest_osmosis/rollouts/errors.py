@@ -46,7 +46,7 @@ def classify_exception(error: Exception, run: AgentRun) -> Failure:
         return Failure("agent", f"the agent {error}", user_traceback(error.__cause__ or error))
     refused = _refusal_behind(error, run)
     if refused is not None and (refused.status is not None or not is_of_sharing(error)):
-        return classify_provider_error(refused)
+        return classify_provider_error(refused, run)
     message = str(error) if isinstance(error, AgentFailed) else summed_up(error)
     frames = None if isinstance(error, AgentFailed) else user_traceback(error)
     if isinstance(error, WrongReturn):
@@ -94,14 +94,21 @@ def _words_of(error: ProviderError) -> list[str]:
     return [text for text in (str(error), error.detail) if len(text) >= _QUOTED]
 
 
-def classify_provider_error(error: ProviderError) -> Failure:
+def classify_provider_error(error: ProviderError, run: AgentRun) -> Failure:
     """Return the failure for an error of a model call.
 
-    A request that the endpoint refuses as such is the agent's, unless every one is refused alike.
+    A request that the endpoint refuses as such is the agent's. Whether a refusal concerns every
+    row is decided for the whole session; one that names an option of ours is marked `fatal`.
     """
-    is_own = error.kind == "bad_request" and not error.fatal
-    whose: ErrorType = "agent" if is_own else "provider"
-    return Failure(whose, str(error), fatal=error.fatal, kind=error.kind)
+    if error.kind != "bad_request":
+        return Failure("provider", str(error), kind=error.kind)
+    names = {error.param, _SAME.get(error.param or "")}
+    is_option = not names.isdisjoint({*run.params, *run.sent})
+    return Failure("agent", str(error), fatal=error.fatal or is_option, kind=error.kind)
+
+
+_SAME = {"max_completion_tokens": "max_tokens"}
+"""Names that an endpoint may give a field of ours."""
 
 
 def timed_out(limit_s: float, run: AgentRun) -> Failure:
@@ -140,8 +147,8 @@ def reported(outcome: AgentResult, run: AgentRun) -> Failure | None:
     last = run.llm.last_error if run.llm is not None else None
     if outcome.error is None:
         silent = last is not None and last.is_silent
-        return classify_provider_error(last) if last is not None and silent else None
+        return classify_provider_error(last, run) if last is not None and silent else None
     refused = last if outcome.cause is None else _refusal_behind(outcome.cause, run)
     if refused is not None:
-        return classify_provider_error(refused)
+        return classify_provider_error(refused, run)
     return Failure("agent", outcome.error or "the agent returned an error without a message")

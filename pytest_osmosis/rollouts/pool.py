@@ -209,8 +209,9 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
             copied = json_copy(finished.messages)  # a test may change its own
             shared.set_result(replace(finished, messages=copied))
         self._on_finished(key, finished)
-        if finished.result.fatal:  # at once: workers hear of the session's halt a moment later
-            self.halt(finished.result.error or "the endpoint refuses every call")
+        result = finished.result
+        if result.fatal and result.error_kind != "bad_request":  # at once: no run can be made
+            self.halt(result.error or "no run can be made")
         return finished
 
     async def _open_model(self, spec: ModelSpec) -> ChatModel:

@@ -1,21 +1,23 @@
 """Decide when a session starts no further run, and how many may be in flight.
 
 The reporting process hands in every result. What ends the session: an endpoint that refuses every
-row alike (a wrong key, an unknown model), cannot be reached or goes away, first rollouts that
-nothing can score or whose tools are wrong, and a spent budget. What slows it down: additive
-increase, multiplicative decrease (Chiu and Jain 1989) of the rollouts in flight when the endpoint
-limits its rate. Knows neither processes nor pytest.
+row alike or answers nothing but 5xx and 429 (`refusals`), cannot be reached or goes away, first
+rollouts that nothing can score or whose tools are wrong, and a spent budget. What slows it down:
+additive increase, multiplicative decrease (Chiu and Jain 1989) of the rollouts in flight when the
+endpoint limits its rate. Knows neither processes nor pytest.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Protocol
 
 from ..escaping import dollars
 from ..run_result import AT_FIRST, NO_JUDGE, RunResult
 from ..spec import Budget
+from .refusals import UNANSWERED_S, EndpointWatch, RefusedTries, cause_of
 
 UNANSWERED_RUNS = 3
 """The session ends after so many runs without connection or reply, where no run had a reply.
@@ -46,8 +48,15 @@ class RunBudget:
         selected: Callable[[], int],
         halt: Halt,
         resize: Callable[[int], None],
+        endpoint_of: Callable[[str], Hashable] = lambda suite: None,
+        planned: Callable[[Hashable], tuple[int, int]] | None = None,
+        tries: RefusedTries | None = None,
     ) -> None:
-        """`selected` returns how many runs the session has."""
+        """`selected` returns how many runs the session has.
+
+        `endpoint_of` returns what model at which endpoint a suite asks, and `planned` how many rows
+        and runs the session has of it.
+        """
         self._budget = budget
         self._is_limited = budget.tokens is not None or budget.cost_usd is not None
         self._selected = selected
@@ -59,6 +68,13 @@ class RunBudget:
         self._unreachable = 0
         self._tokens = 0
         self._cost_usd = 0.0
+        self._endpoint_of = endpoint_of
+        self._planned = planned or (lambda endpoint: (selected(), selected()))
+        self._endpoints: dict[Hashable, EndpointWatch] = {}
+        self._refused: tuple[Hashable, str] | None = None
+        """Where and why every row is refused alike, once that has ended the session."""
+        self.tries = tries or RefusedTries()
+        """What calls were refused with since the last answer."""
         self._pace = AdaptiveConcurrency(batch_size, resize)
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
@@ -97,13 +113,33 @@ class RunBudget:
         elif spent is not None:
             self.stop(*spent)
 
-    def pressed(self) -> None:
-        """Reduce the window: a call was refused for its rate."""
+    def settled(self, result: RunResult) -> RunResult:
+        """Return a result as the end of the session shows it.
+
+        What every row is refused alike is the endpoint's, and is asked again; else a refused
+        request is the run's own.
+        """
+        cause = cause_of(result)
+        if cause is None:
+            return result
+        if self._refused == (self._endpoint_of(result.suite), cause):
+            return replace(result, fatal=True, error_type="provider")
+        return replace(result, fatal=False) if result.fatal else result
+
+    def pressed(self, said: str = "", pause_s: float = 0.0) -> None:
+        """Reduce the window: a call was refused, in these words, for its rate or as overloaded."""
         self._pace.decrease()
+        with self._lock:
+            is_too_long = self.tries.add(said, pause_s)
+            reason = f"no answer for {UNANSWERED_S:g} s: {self.tries}"
+        if is_too_long:
+            self.stop(reason)
 
     def answered(self) -> None:
         """Enlarge the window: a call was answered."""
         self._pace.increase()
+        with self._lock:
+            self.tries.clear()
 
     def stop(self, reason: str, spent: Callable[[], str] | None = None) -> None:
         """End the session for this reason, once; `spent`: see `Halt`."""
@@ -114,11 +150,25 @@ class RunBudget:
         self._halt(reason, spent=spent)
 
     def _reason(self, result: RunResult) -> str | None:
-        if result.fatal:
+        if result.fatal and cause_of(result) is None:
+            return result.error or "no run can be made"
+        if self._is_refused(result):
             return result.error or "the endpoint refuses every call"
         if result.error_kind == NO_JUDGE or (result.error_kind in AT_FIRST and not self._scored):
             return result.error
         return self._lost(result)
+
+    def _is_refused(self, result: RunResult) -> bool:
+        """Return whether the endpoint refuses every row alike, or answers nothing but 5xx."""
+        endpoint = self._endpoint_of(result.suite)
+        if endpoint not in self._endpoints:
+            self._endpoints[endpoint] = EndpointWatch(lambda: self._planned(endpoint))
+        if result.llm_calls:
+            self.tries.clear()
+        is_refused = self._endpoints[endpoint].ended(result)
+        if is_refused and (cause := cause_of(result)) is not None:
+            self._refused = endpoint, cause
+        return is_refused
 
     def _unknown(self, result: RunResult) -> str | None:
         """Return which budget cannot be kept, since what a run took is not known."""

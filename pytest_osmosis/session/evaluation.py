@@ -48,8 +48,8 @@ class RunReceiver(Protocol):
     def ended(self, run: RunId, record: RolloutRecord) -> None:
         """Take a run that has ended."""
 
-    def paced(self, kind: str, not_before_s: float) -> None:
-        """Note that the endpoint limited the rate, or answered again."""
+    def paced(self, kind: str, not_before_s: float, said: str) -> None:
+        """Note that the endpoint limited the rate, in these words, or answered again."""
 
     def stuck(self, reason: str) -> None:
         """Note that nothing more can be run in this process."""

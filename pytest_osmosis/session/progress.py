@@ -54,9 +54,14 @@ class ProgressCounter:
         total: Callable[[], int],
         in_flight: Callable[[int], int],
         *,
+        refusals: Callable[[], str] = str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`in_flight` takes the number of runs that have not ended."""
+        """`in_flight` takes the number of runs that have not ended.
+
+        `refusals` returns what calls are refused with; "" once one was answered.
+        """
+        self._refusals = refusals
         self._total = total
         self._in_flight = in_flight
         self._clock = clock
@@ -92,7 +97,7 @@ class ProgressCounter:
         """
         with self._lock:
             parts = self._parts() if self._total() else {}
-        for name in ("tokens", "cost", "flight", "errors", "pass"):
+        for name in ("tokens", "cost", "flight", "errors", "pass", "eta"):
             if width is None or len("  ".join(parts.values())) <= width:
                 break
             parts.pop(name, None)
@@ -105,6 +110,8 @@ class ProgressCounter:
             parts["pass"] = f"pass {100 * self._passed // self._scored}%"
         if errors := self.done - self._scored:
             parts["errors"] = counted(errors, "error")
+        if refused := self._refusals():
+            parts["refused"] = refused
         parts["flight"] = f"{self._in_flight(total - self.done)} in flight"
         rate, tokens = self._rates()
         if tokens:

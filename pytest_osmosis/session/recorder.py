@@ -77,6 +77,8 @@ class Recorder:
         self._reports: Counter[str] = Counter()
         """How many items of each suite have been reported."""
         self._halted: str | None = None
+        self.settled: Callable[[RunResult], RunResult] = lambda run: run
+        """Returns a run as the end of the session sees it: see `RunBudget.settled`."""
         self._spent: Callable[[], str] | None = None
         """There where a spent budget halted the session: says so, with what was used."""
         self._interrupted: str | None = None
@@ -306,7 +308,7 @@ class Recorder:
         from ..suite_results import EvalResult
 
         with self._lock:
-            runs = list(self._runs.values())
+            runs = [self._settled(run) for run in self._runs.values()]
         suites = tuple(
             aggregate(
                 info,
@@ -321,6 +323,13 @@ class Recorder:
         return EvalResult(
             suites, duration_ms, self._halted, self._interrupted, environment=self._environment
         )
+
+    def _settled(self, run: RunResult) -> RunResult:
+        """Return the run as the end of the session sees it, and keep that."""
+        settled = self.settled(run)
+        if settled is not run and not run.cached:
+            self._store.log.report(run.run_id, settled)
+        return settled
 
     def _with_breakdowns(self, result: EvalResult) -> EvalResult:
         """The result with its figures by the columns that were asked for."""

@@ -8,7 +8,7 @@ ReportingEvaluation
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,9 +64,14 @@ class ReportingEvaluation(Evaluation):
             selected=self.recorder.selected,
             halt=self.halt,
             resize=self.resize_runs,
+            endpoint_of=self._endpoint_of,
+            planned=self._planned_at,
         )
+        self.recorder.settled = self.supervisor.settled
         self._signals = SignalHandlers(self.recorder.interrupt)
-        self._counter = ProgressCounter(self.recorder.selected, self._in_flight)
+        self._counter = ProgressCounter(
+            self.recorder.selected, self._in_flight, refusals=lambda: str(self.supervisor.tries)
+        )
         self._follow = self.gates.follow(self.halt)
         self._cassette: OpenFolder | None = None
         config.pluginmanager.register(self.recorder, "osmosis-recorder")
@@ -122,6 +127,19 @@ class ReportingEvaluation(Evaluation):
         """Return how many rollouts are in flight, where so many have not ended."""
         return min(self.spec.batch_size, left) if self.supervisor.has_started else 0
 
+    def _endpoint_of(self, suite: str) -> tuple[str, str]:
+        info = self.recorder.infos()[suite]
+        return info.model, info.endpoint
+
+    def _planned_at(self, endpoint: Hashable) -> tuple[int, int]:
+        """Return how many rows and runs of the session a model at an endpoint is asked."""
+        found = [
+            (info, runs)
+            for info, runs in self.recorder.selected_infos()
+            if (info.model, info.endpoint) == endpoint
+        ]
+        return sum(info.rows for info, _ in found), sum(runs for _, runs in found)
+
     def _first_heard(self, run: RunResult) -> None:
         """Count a run, and stop when no gate is open; from any thread."""
         self._counter.ended(run)
@@ -142,12 +160,12 @@ class ReportingEvaluation(Evaluation):
         self.store.log.keep(run, record, lines)
         self.received(run, record.result)
 
-    def paced(self, kind: str, not_before_s: float) -> None:
+    def paced(self, kind: str, not_before_s: float, said: str) -> None:
         """Note that a call was refused for its rate, or answered after one had been."""
         if kind == "ok":
             self.supervisor.answered()
         else:
-            self.supervisor.pressed()
+            self.supervisor.pressed(said or kind, not_before_s)
 
     def halt(self, reason: str, *, spent: Callable[[], str] | None = None) -> None:
         """Start no further run, for this reason; `spent`: see `budget.Halt`."""

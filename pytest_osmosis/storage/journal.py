@@ -20,6 +20,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from osmosis_ai.models.errors import FATAL_KINDS
+
 from ..run_result import RolloutRecord, RunResult, may_differ
 from .atomic_write import write_whole
 from .excerpt import encode
@@ -111,6 +113,19 @@ class Replay:
     """The `commit` and `branch` of the last session, where they are known."""
     ended: bool = False
     """Whether the last session was not cut short."""
+
+    def is_done(self, run: KeptRun) -> bool:
+        """Return whether a run has scores, or an error that repeating it cannot remove.
+
+        Where no run had an answer, a refusal may be one of every row.
+        """
+        is_refused = run.result.error_kind in FATAL_KINDS and run.result.error_type == "provider"
+        return run.is_done and not (is_refused and not self._has_answer)
+
+    @property
+    def _has_answer(self) -> bool:
+        runs = (run.result for run in self.runs.values())
+        return any(run.llm_calls or run.success for run in runs)
 
     @property
     def plan(self) -> Mapping[str, Any]:

@@ -108,7 +108,7 @@ def is_unfinished(kept: Replay, plan: RunPlan) -> bool:
     if not kept.ended:
         return True
     runs = map(kept.runs.get, plan.runs())
-    return any(run is not None and not run.is_done for run in runs)
+    return any(run is not None and not kept.is_done(run) for run in runs)
 
 
 def _refuse_or_archive(
@@ -172,7 +172,7 @@ def _go_on(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Repl
         lines = "1 unfinished line" if kept.dropped == 1 else f"{kept.dropped} unfinished lines"
         notes.append(f"{lines} dropped from the end of the journal")
         journal.cut_torn(kept)
-    cached = {key: run for key, run in kept.runs.items() if _stays(run, keeping)}
+    cached = {key: run for key, run in kept.runs.items() if _stays(kept, run, keeping)}
     again = {key: run for key, run in kept.runs.items() if key not in cached}
     unscored = _unscored(identity, again)
     left = ((key, run) for key, run in again.items() if key not in unscored)
@@ -223,9 +223,9 @@ def planned(runs: Collection[tuple[RowRun, KeptRun]], plan: RunPlan) -> list[Run
     return [run.result for key, run in runs if key in wanted]
 
 
-def _stays(run: KeptRun, keeping: Keeping) -> bool:
+def _stays(kept: Replay, run: KeptRun, keeping: Keeping) -> bool:
     """Whether a run is reported as it is, and not run again."""
-    if not run.is_done:
+    if not kept.is_done(run):
         return False
     if keeping.retry == "all":
         return run.result.passed
@@ -233,10 +233,10 @@ def _stays(run: KeptRun, keeping: Keeping) -> bool:
 
 
 def _has_done_run(kept: Replay) -> bool:
-    return any(run.is_done for run in kept.runs.values())
+    return any(map(kept.is_done, kept.runs.values()))
 
 
 def is_complete(kept: Replay) -> bool:
     """Return whether every run that was last asked for is done."""
     runs = map(kept.runs.get, RunPlan.from_json(kept.plan).runs())
-    return all(run is not None and run.is_done for run in runs)
+    return all(run is not None and kept.is_done(run) for run in runs)

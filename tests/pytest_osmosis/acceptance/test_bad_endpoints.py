@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 
 from tests.support.endpoint_faults import misbehave
-from tests.support.endpoints import Ask, Endpoint, completion, refusing_address, reply
+from tests.support.endpoints import (
+    Ask,
+    Endpoint,
+    completion,
+    error_reply,
+    failure_reply,
+    refusing_address,
+    reply,
+)
 from tests.support.modes import each_mode
 from tests.support.project import Project
 
@@ -128,14 +136,18 @@ def test_unusual_answers_are_answers(faulty: Project, workers: int) -> None:
     "the account has no quota left",
 )
 @pytest.mark.parametrize("fault", ["401", "model-not-found", "quota"])
-def test_what_refuses_every_row_stops_the_session_at_the_first(faulty: Project, fault: str) -> None:
-    faulty.rows(fault, *"abcdef")
-    session = faulty.run()
-    assert faulty.endpoint.requests == 1
+@each_mode
+def test_what_refuses_every_row_stops_the_session_after_three(
+    faulty: Project, fault: str, workers: int
+) -> None:
+    faulty.rows(*[fault] * 7)
+    session = faulty.run(workers=workers)
+    assert 3 <= faulty.endpoint.requests <= (3 if not workers else 5)
     assert session.ret == 1
     assert session.refusal.endswith("Correct it and run the same command again.")
     summary = session.report["summary"]
-    assert (summary["complete"], summary["total_runs"], summary["selected"]) == (False, 1, 7)
+    assert (summary["complete"], summary["selected"]) == (False, 7)
+    assert summary["eval_fns"]["rewards:exact"]["mean"] is None
     if fault == "401":  # what was kept of it is no reason to start another model anew
         assert "starting anew" not in faulty.run(model="other").out
 
@@ -143,12 +155,12 @@ def test_what_refuses_every_row_stops_the_session_at_the_first(faulty: Project, 
 @pytest.mark.fault(
     "a gateway answers 500 and speaks of the key, or says nothing where none was sent"
 )
-def test_a_gateway_whose_500_is_about_the_key_stops_the_session_after_five_requests(
+def test_a_gateway_whose_500_is_about_the_key_stops_the_session_after_three_rows(
     faulty: Project,
 ) -> None:
-    faulty.rows("500-wrong-key", *"abcdef")
-    session = faulty.run()
-    assert (session.ret, faulty.endpoint.requests) == (1, 5)
+    faulty.rows(*["500-wrong-key"] * 7)
+    session = faulty.run("--batch-size=7")
+    assert session.ret == 1
     assert "the key in OPENAI_API_KEY was refused" in session.refusal
 
 
@@ -221,3 +233,87 @@ def test_an_endpoint_that_takes_too_long_is_left_and_the_row_errored(
         assert (run["error_type"], run["error_kind"]) == ("provider", "timeout")
         assert "no whole answer from" in run["error"]
     assert faulty.endpoint.wait_until(lambda e: e.open_connections == 0)
+
+
+@pytest.mark.fault("it refuses one request, and answers others")
+@pytest.mark.parametrize(
+    ("status", "said", "outcome", "scored"),
+    [
+        (403, "your input was flagged", "raised", 4),
+        (403, "access denied", "error", 3),
+        (401, "no", "error", 3),
+        (404, "no such thing", "error", 3),
+        (400, "this is too long", "raised", 4),
+    ],
+)
+def test_a_refusal_of_one_request_is_that_runs_alone_also_when_the_session_resumes(
+    project: Project, status: int, said: str, outcome: str, scored: int
+) -> None:
+    def answers(ask: Ask) -> Any:
+        if ask.row == "down" and ask.endpoint.by_row["down"] == 1:
+            return failure_reply("come back later")
+        return error_reply(status, said) if ask.row == "odd" else ask.row
+
+    project.endpoint.answers = answers
+    project.rows("odd", "a", "b", "c", "down")
+    first = project.run("--osmosis-gate=mean >= 0.5")
+    assert [run["outcome"] for run in first.runs] == [outcome, *["passed"] * 3, "error"]
+    assert first.report["summary"]["eval_fns"]["rewards:exact"]["scored"] == scored
+    assert (first.ret, first.report["summary"]["halted"]) == (0, None)
+    again = project.run("--osmosis-gate=mean >= 0.5")
+    assert "resuming: 4 of 5 runs done" in again.out
+    assert (again.ret, project.endpoint.by_row) == (
+        0,
+        {**dict.fromkeys(["odd", *"abc"], 1), "down": 2},
+    )
+    assert [run["outcome"] for run in again.runs] == [outcome, *["passed"] * 4]
+
+
+@pytest.mark.fault("it refuses an option of every request")
+@each_mode
+@pytest.mark.parametrize(
+    ("said", "rows"), [("Unsupported parameter: 'temperature'", 1), ("not in this mode", 3)]
+)
+def test_what_every_request_is_refused_for_stops_the_session_and_is_asked_again(
+    project: Project, workers: int, said: str, rows: int
+) -> None:
+    project.endpoint.answers = lambda ask: error_reply(400, said)
+    project.rows(*(f"row {number}" for number in range(9)))
+    session = project.run("--osmosis-temperature=0.2", workers=workers)
+    assert session.ret == 1 and said in session.refusal
+    assert rows <= project.endpoint.requests <= rows + 2 * workers
+    figures = session.report["summary"]["eval_fns"]["rewards:exact"]
+    assert (figures["mean"], figures["scored"]) == (None, 0)
+    assert {run["outcome"] for run in session.runs} == {"error"}
+    project.endpoint.answers = lambda ask: ask.row
+    again = project.run("--osmosis-temperature=0.2", workers=workers)
+    assert (again.ret, again.outcomes) == (0, {"passed": 9})
+
+
+@pytest.mark.fault("it answers nothing but 5xx or 429")
+@each_mode
+def test_an_endpoint_that_only_fails_stops_the_session_and_is_asked_again(
+    project: Project, workers: int
+) -> None:
+    project.endpoint.answers = lambda ask: failure_reply("upstream timed out")
+    project.rows(*(f"row {number}" for number in range(100)))
+    session = project.run("--batch-size=4", workers=workers)
+    assert session.ret == 1 and "upstream timed out" in session.refusal
+    assert 16 <= project.endpoint.requests <= 24
+    assert session.report["summary"]["eval_fns"]["rewards:exact"]["mean"] is None
+    project.endpoint.answers = lambda ask: ask.row
+    again = project.run("--batch-size=4", workers=workers)
+    assert (again.ret, again.outcomes) == (0, {"passed": 100})
+
+
+@each_mode
+def test_one_candidate_whose_model_is_not_known_stops_the_session(
+    project: Project, workers: int
+) -> None:
+    project.endpoint.answers = lambda ask: (
+        error_reply(404, "no such model: b") if ask.model == "b" else ask.row
+    )
+    project.rows(*"acdefg")
+    session = project.run("--osmosis-model=b", model="a", workers=workers)
+    assert session.ret == 1
+    assert "stopped: model 'b' is not known at" in session.out.replace("\n", " ")
