@@ -291,7 +291,8 @@ ERROR = {"code": 502, "message": "upstream failed"}
          "overloaded"),
         *(({"choices": [{**CHOICE, "finish_reason": reason}]}, "overloaded") for reason in (
             "error", "ERROR", "abort", "aborted", "cancelled", "canceled",
-            "insufficient_system_resource", "network_error", {"type": "abort", "message": "evicted"},
+            "insufficient_system_resource", "network_error",
+            {"type": "abort", "message": "evicted"},
         )),
         ({"error": ERROR}, "overloaded"),
         ({"object": "error", "message": "overloaded", "code": 503}, "overloaded"),
