@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import zip_longest
 
 _SPACES = "\u00a0\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _ONE = str.maketrans(
@@ -44,16 +45,27 @@ def is_spaceless(character: str) -> bool:
 
 def difference(said: str, wanted: str, *, shown: int) -> str:
     """Return what tells apart two folded texts that look equal where `shown` characters are."""
-    look_equal = unicodedata.normalize("NFKC", said) == unicodedata.normalize("NFKC", wanted)
-    for place, (one, other) in enumerate(zip(said, wanted, strict=False), 1):
-        if one != other:
-            scripts = {_script(one), _script(other)} if one.isalpha() and other.isalpha() else ()
-            if place < shown and len(scripts) < 2 and not look_equal:
-                return ""
-            return f" (character {place}: {_name(one)}, wanted {_name(other)})"
-    if min(len(said), len(wanted)) < shown:
+    pairs = zip_longest(said, wanted, fillvalue="")
+    place, (one, other) = next(each for each in enumerate(pairs, 1) if each[1][0] != each[1][1])
+    if place < shown and not _look_equal(one, other) and _compatible(said) != _compatible(wanted):
         return ""
-    return f" ({len(said)} characters, wanted {len(wanted)})"
+    return f" (character {place}: {_name(one)}, wanted {_name(other)})"
+
+
+def _look_equal(one: str, other: str) -> bool:
+    if "M" in (_kind(one), _kind(other)):
+        return True
+    if not one or not other or (one + other).isascii() or _kind(one) != _kind(other):
+        return False
+    return _kind(one) != "L" or _script(one) != _script(other)
+
+
+def _kind(character: str) -> str:
+    return unicodedata.category(character)[0] if character else ""
+
+
+def _compatible(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
 
 
 def _script(character: str) -> str:
@@ -61,4 +73,4 @@ def _script(character: str) -> str:
 
 
 def _name(character: str) -> str:
-    return unicodedata.name(character, repr(character))
+    return unicodedata.name(character, repr(character)) if character else "none"

@@ -326,8 +326,9 @@ def read_truth(text: str) -> Fraction | None:
 
 
 def is_bare(text: str) -> bool:
-    """Return whether a text is digits with signs at most: a number without words."""
-    return re.fullmatch(r"[-+$€£%0-9.,_' /]+", fold(text).strip()) is not None
+    """Return whether a text is a number without words, and no code such as 007."""
+    bare = r"(?!0[0-9])[-+$€£%0-9.,_' /]+"
+    return re.fullmatch(bare, fold(text).strip()) is not None
 
 
 # ---- the number that an answer gives
@@ -338,8 +339,8 @@ _JOINED = re.compile(
     r"^(?: ?[^\W\d_]+){0,3} ?(?:(?:\b(?:and|or|to)\b|[&/-]) ?(?:[^\W\d_]+ ?)?|[,;] ?)[$€£]?$"
     rf"|^{_MEASURE} $"
 )
-_GOES_BEFORE = re.compile(r"[a-zA-Z_]$|[0-9.:/]$|[0-9]-$")
-_GOES_ON = re.compile(r"[.:/,'-][0-9]|[.'-]?[a-zA-Z_]")
+_GOES_BEFORE = re.compile(r"[a-zA-Z_^]$|[0-9.:/]$|[0-9]-$")
+_GOES_ON = re.compile(r"[.:/,'-][0-9]|[.'-]?[a-zA-Z_^²³⁰¹⁴-⁹¼-¾]")
 _SENTENCE_END = re.compile(r"(?<!approx)(?<!\bca)(?<!\bno)[.!?](?= |$)|\n")
 
 

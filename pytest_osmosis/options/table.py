@@ -130,6 +130,7 @@ _EVALUATED = (
         "give eval functions the answer without its reasoning (<think>…</think> before it), as "
         "ready scorers look at it",
         flag=True,
+        needs=("eval-fn", "rescore"),
     ),
     Option(
         "n",

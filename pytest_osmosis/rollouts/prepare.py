@@ -62,11 +62,6 @@ def prepare(
             f"--osmosis-agent {spec.agent!r}: nothing scores it: put a Grader into its module, "
             "or give --osmosis-grader or --osmosis-eval-fn"
         )
-    if spec.strip_reasoning and not eval_fns and not spec.marked:
-        raise ConfigurationError(
-            "--osmosis-strip-reasoning needs --osmosis-eval-fn too: graders and agents that give "
-            "their own reward get answers as they are"
-        )
     models = [spec.model, *(each.model for each in session.evals)]
     mask_everywhere(*secrets_of(*models), *session.key_variables)
     if validate:

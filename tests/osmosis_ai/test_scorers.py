@@ -47,8 +47,15 @@ TALK = [
         ("exact", "\uff14\uff12", "42", None),
         ("exact", "Раris", "Paris", "'Раris', wanted 'Paris' (character 1: CYRILLIC CAPITAL LETTER "
          "ER, wanted LATIN CAPITAL LETTER P)"),
-        ("exact", "x" * 100, "x" * 101, f"'{'x' * 79}…', wanted '{'x' * 79}…' (100 characters, "
-         "wanted 101)"),
+        ("exact", "x" * 100, "x" * 101, f"'{'x' * 79}…', wanted '{'x' * 79}…' (character 101: "
+         "none, wanted LATIN SMALL LETTER X)"),
+        ("exact", "co\u2011op", "co-op", "'co\u2011op', wanted 'co-op' (character 3: NON-BREAKING "
+         "HYPHEN, wanted HYPHEN-MINUS)"),
+        ("exact", "m\ufe0f", "m", "'m\ufe0f', wanted 'm' (character 2: VARIATION SELECTOR-16, "
+         "wanted none)"),
+        ("exact", "ﬁne", "fine", "'ﬁne', wanted 'fine' (character 1: LATIN SMALL LIGATURE FI, "
+         "wanted LATIN SMALL LETTER F)"),
+        ("exact", "Rom", "Rome", "'Rom', wanted 'Rome'"),
         ("exact", "<think>Rome?</think>\n\nRome", "Rome", None),
         ("exact", "<think>Rome", "Rome", "cut within its reasoning"),
         ("includes", "It is ROME.", "Rome", None),
@@ -79,6 +86,9 @@ TALK = [
         ("includes", "−5", "5", "'5' is not in '−5'".replace("in", "a whole word of")),
         ("includes", "on 2023-01-05, at 5:30, in A5 and 5th", "5", "'5' is not a whole word of "
          "'on 2023-01-05, at 5:30, in A5 and 5th'"),
+        ("includes", "5² or x5", "5", "'5' is not a whole word of '5² or x5'"),
+        ("includes", "agent 7", "007", "'007' is not in 'agent 7'"),
+        ("includes", "agent 007.", "007", None),
         ("includes", "15 km", "5 km", "'5 km' is not a whole word of '15 km'"),
         ("includes", "4.5 km", "5 km", "'5 km' is not a whole word of '4.5 km'"),
         ("includes", "<think>no</think>yes", "no", "'no' is not in 'yes'"),

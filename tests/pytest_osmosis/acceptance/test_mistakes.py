@@ -30,7 +30,7 @@ WRONG: list[tuple[Given, str]] = [
     ),
     (
         ({"eval_fn": None}, ["--osmosis-strip-reasoning"]),
-        "--osmosis-strip-reasoning needs --osmosis-eval-fn too",
+        "--osmosis-strip-reasoning needs --osmosis-eval-fn or --osmosis-rescore too",
     ),
     (["--osmosis-stop-when-decided"], "--osmosis-stop-when-decided needs --osmosis-gate too"),
     ([ASK], "--osmosis-replay-missing needs --osmosis-replay too"),
