@@ -114,13 +114,13 @@ def test_how_a_program_has_failed_is_told(project: Project) -> None:
     )
     project.rows("fail", "kill", "refused", "unscored")
     session = run(project, FAILING, eval_fn=None)
-    assert session.outcomes == {"failed": 2, "errors": 2}
+    assert session.outcomes == {"failed": 3, "errors": 1}
     failed, killed, refused, unscored = session.runs
     assert failed["error_type"] == "agent"
     assert failed["error"].endswith("ended with status 3:\nno such tool: añadir")
     assert "Captured stderr rollout" in session.out
     assert "was ended by SIGKILL" in killed["error"]
-    assert refused["error_type"] == "provider"
+    assert (refused["error_type"], refused["error_kind"]) == ("agent", "bad_request")
     assert 'print {"messages": [...], "reward": ...}' in unscored["error"]
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from pytest_osmosis.reports.json_models import Report
 from tests.support import report_page
-from tests.support.endpoints import Ask, completion, reply
+from tests.support.endpoints import Ask, completion, failure_reply, reply
 from tests.support.modes import each_mode
 from tests.support.project import Project, Session
 
@@ -25,7 +25,7 @@ def answers(ask: Ask) -> Any:
     """Wrong for some seeds, refused for one row, without usage or cut for others."""
     seed = ask.body.get("seed", 0)
     if ask.row == "refused":
-        return reply(400, {"error": {"message": "no", "code": "bad"}})
+        return failure_reply("no")
     if ask.row == "uncounted":
         return reply(200, completion(ask.row, usage=None))
     if ask.row == "cut":
@@ -50,10 +50,11 @@ def evaluated(project: Project, *args: str) -> Session:
     )
 
 
-def scores(report: dict[str, Any], name: str) -> Iterator[list[float | None]]:
-    """The scores of each row's runs, None where there is none."""
+def scores(report: dict[str, Any], name: str) -> Iterator[list[float]]:
+    """The scores of each row's runs that count, 0.0 for what the agent broke."""
     for row in report["rows"]:
-        yield [run["scores"].get(name) for run in row["runs"]]
+        runs = [run for run in row["runs"] if run["error_type"] != "provider"]
+        yield [run["scores"].get(name, 0.0) for run in runs]
 
 
 def drawn(passed: list[bool], k: int, enough: Any) -> Fraction:
@@ -86,14 +87,13 @@ def test_every_number_can_be_counted_again_from_the_rows(mixed: Project) -> None
 
     for name in config["eval_fns"]:
         told = summary["eval_fns"][name]
-        by_row = list(scores(report, name))
-        counted = [Fraction(score or 0.0) for row in by_row for score in row]
+        by_row = [row for row in scores(report, name) if row]
+        counted = [Fraction(score) for row in by_row for score in row]
         assert close(told["mean"], Fraction(sum(counted), len(counted)))
         assert close(told["std"], statistics.pstdev(counted))
         assert (told["min"], told["max"]) == (min(counted), max(counted))
-        assert told["missing"] == sum(score is None for row in by_row for score in row)
-        assert told["scored"] == len(counted) - told["missing"]
-        passed = [[score is not None and score >= 0.4 for score in row] for row in by_row]
+        assert (told["scored"], told["missing"]) == (len(counted), len(runs) - len(counted))
+        passed = [[score >= 0.4 for score in row] for row in by_row]
         for k in (1, 3, 5):
             any_of = [drawn(row, k, any) for row in passed]
             all_of = [drawn(row, k, all) for row in passed]
