@@ -25,6 +25,7 @@ from tests.osmosis_platform.execution.test_end_to_end import EVALS, PATIENCE_S, 
 from tests.support.platform_server import PlatformServer, submission
 from tests.support.pushed_workspace import commit, git, make_workspace
 from tests.support.submitted_runs import log_of, run_of
+from tests.support.tiny_wheels import write_wheel
 
 pytestmark = pytest.mark.slow
 NOBODY = pwd.getpwnam("nobody")
@@ -32,6 +33,7 @@ MAIN = """
 import os
 from pathlib import Path
 
+import tinylib
 from osmosis_ai.rollout import AgentWorkflow, Grader
 
 HERE = Path(__file__).absolute()
@@ -45,11 +47,19 @@ class Asked(AgentWorkflow):
 class IsApart(Grader):
     async def grade(self, ctx):
         closed = 0
-        for name in ("DATABASE", "secret.key", "datasets", "runs"):
+        downloads = "environments/downloads/WORKSPACE"
+        for name in ("DATABASE", "secret.key", "datasets", "runs", downloads):
             path = next(each for each in HERE.parents if each.name == "runs").parent / name
             try:
                 (os.listdir if path.is_dir() else open)(path)
             except PermissionError:
+                closed += 1
+        library = Path(tinylib.__file__)
+        for path in (library, library.with_name("evil.pth"), library.parent / "x" / "__init__.py"):
+            try:
+                path.parent.chmod(0o755)
+                path.write_text("import evil")
+            except (PermissionError, FileNotFoundError):
                 closed += 1
         ctx.set_reward(closed if ctx.sample.messages[-1]["content"] == "UID" else -1)
 """
@@ -74,13 +84,18 @@ def test_code_of_users_runs_as_another_user_who_cannot_read_the_platforms_data(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = make_workspace(tmp_path, monkeypatch)
-    code = MAIN.replace("DATABASE", FILE_NAME).replace("UID", str(NOBODY.pw_uid))
-    (root / "rollouts/my-rollout/main.py").write_text(code)
-    commit(root)
-    git(root, "push", "--quiet", "origin", "main")
     database = Database.in_folder(data)
     upgrade(database)
     platform = PlatformServer("", database, Settings(data=data), open_vault(data, None))
+    code = MAIN.replace("DATABASE", FILE_NAME).replace("UID", str(NOBODY.pw_uid))
+    code = code.replace("WORKSPACE", platform.account.workspace_id)
+    (root / "rollouts/my-rollout/main.py").write_text(code)
+    project = '[project]\nname = "r"\nversion = "0"\ndependencies = ["tinylib"]\n'
+    (root / "rollouts/my-rollout/pyproject.toml").write_text(project)
+    commit(root)
+    git(root, "push", "--quiet", "origin", "main")
+    wheels = data.parent / "wheels"
+    write_wheel(wheels, "tinylib", "1.5")
     rows = b'{"system_prompt": "s", "user_prompt": "u", "ground_truth": "g"}\n'
     files = DatasetFiles(data, platform.add_dataset("my-dataset", row_count=1), "jsonl")
     files.make()
@@ -90,7 +105,8 @@ def test_code_of_users_runs_as_another_user_who_cannot_read_the_platforms_data(
         home.clone_url = str(tmp_path / "bare.git")
     asked = submission(evaluation_config={"limit": 1})
     asked["experiment_config"]["model_path"] = "embedded"
-    with served(data, "--run-as", NOBODY.pw_name) as (url, _):
+    found_in = ("--find-links", str(wheels), "--no-index")
+    with served(data, "--run-as", NOBODY.pw_name, *found_in) as (url, _):
         headers = platform.account.headers
         answer = httpx.post(f"{url}{EVALS}", json=asked, headers=headers, timeout=PATIENCE_S)
         run_id = answer.json()["id"]
@@ -101,5 +117,5 @@ def test_code_of_users_runs_as_another_user_who_cannot_read_the_platforms_data(
     found = run_of(platform, run_id)
     assert found.status == "finished", log_of(platform, run_id)
     assert found.metrics is not None
-    assert found.metrics["reward_stats"]["mean"] == 4.0
+    assert found.metrics["reward_stats"]["mean"] == 8.0
     database.close()
