@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from osmosis_executors.job import MIB, Job, JobLimits, wait_for_end
 from osmosis_executors.local import LocalExecutor
+
+from .errors import busy
 
 LIMITS = JobLimits(file_bytes=1024 * MIB, memory_bytes=1024 * MIB)
 """Parquet and CSV are copied to a temporary file."""
@@ -21,6 +25,28 @@ _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
+
+
+WAIT_S = 5.0
+"""How long a request waits for those of its workspace before it: it keeps a thread."""
+
+
+class Turns:
+    """Lets one such program of each workspace run at a time."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, threading.Lock] = {}
+
+    @contextmanager
+    def turn(self, workspace_id: str) -> Iterator[None]:
+        """Have the workspace's turn; refuse a request that would wait for long."""
+        lock = self._locks.setdefault(workspace_id, threading.Lock())
+        if not lock.acquire(timeout=WAIT_S):
+            raise busy()
+        try:
+            yield
+        finally:
+            lock.release()
 
 
 def run_limited(

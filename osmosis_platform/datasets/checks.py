@@ -8,21 +8,17 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ..errors import busy
-from ..limited import LIMITS, run_limited
+from ..limited import LIMITS, Turns, run_limited
 from .files import DatasetFiles, upload_gone
 
 ROWS = 100_000
 """So many of a file are checked."""
 TIME_S = 20.0
 """How long a check may take: a client waits 30 s for an answer."""
-WAIT_S = 5.0
-"""How long a request waits for those of its workspace before it: it keeps a thread."""
 _PROGRAM = ("-m", "osmosis_platform.datasets.row_check")
 _log = logging.getLogger(__name__)
 
@@ -31,24 +27,13 @@ class NoDataset(Exception):
     """The file is none; its reason, in which the first line is a sentence."""
 
 
-class DatasetChecks:
+class DatasetChecks(Turns):
     """The checks of one process, one of a workspace at a time."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.closing = threading.Event()
         """Set when the platform ends: every check stops."""
-        self._locks: dict[str, threading.Lock] = {}
-
-    @contextmanager
-    def turn(self, workspace_id: str) -> Iterator[None]:
-        """Have the workspace's turn; refuse a request that would wait for long."""
-        lock = self._locks.setdefault(workspace_id, threading.Lock())
-        if not lock.acquire(timeout=WAIT_S):
-            raise busy()
-        try:
-            yield
-        finally:
-            lock.release()
 
     def refuse_closing(self) -> None:
         """Refuse to continue when the platform ends."""

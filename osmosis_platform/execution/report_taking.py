@@ -23,6 +23,8 @@ REPORT_BYTES = 32 * 1024 * 1024
 _VALUES = 3_000_000
 """In it: many small ones take much more memory than they have bytes."""
 _SETTINGS_BYTES = 64 * 1024
+_CHARACTERS = 2000
+"""Of why an evaluation has halted."""
 
 
 def main(source: str, target: str) -> int:
@@ -35,7 +37,8 @@ def main(source: str, target: str) -> int:
         return ABSENT
     except (ValueError, RecursionError):  # no UTF-8, no JSON, not the models', contradictory
         return NO_REPORT
-    kept: dict[str, Any] = {"metrics": metrics, "halted": report.summary.halted or ""}
+    halted = (report.summary.halted or "")[:_CHARACTERS]
+    kept: dict[str, Any] = {"metrics": metrics, "halted": halted}
     text = _known(report)
     if len(text) <= REPORT_BYTES and text.count(",") <= _VALUES:
         kept["report"] = json.loads(text)

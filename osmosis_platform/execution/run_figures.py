@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
+from pytest_osmosis.escaping import shortened
 from pytest_osmosis.reports.json_models import Report
 from pytest_osmosis.run_result import is_counted, passes
 from pytest_osmosis.storage.journal import FILE, worker_files
@@ -31,6 +32,8 @@ _SESSIONS = 1000
 _MOST = 2**53
 _FILES = 1000
 """Of workers that are followed."""
+_GATES, _CHARACTERS = 100, 2000
+"""Of a report, that lists of runs have too."""
 
 
 class Progress:
@@ -187,8 +190,12 @@ def metrics_of(report: Report) -> dict[str, Any]:
     return {
         "verdict": summary.verdict,
         "gates": [
-            {"gate": gate.gate, "outcome": gate.outcome, "sentence": gate.sentence}
-            for gate in report.gates
+            {
+                "gate": shortened(gate.gate, _CHARACTERS),
+                "outcome": gate.outcome,
+                "sentence": shortened(gate.sentence, _CHARACTERS),
+            }
+            for gate in report.gates[:_GATES]
         ],
         "overview": {
             "duration_ms": summary.total_duration_ms,

@@ -7,7 +7,6 @@ import logging
 import os
 import pickle
 import shutil
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sized
 from pathlib import Path
@@ -20,7 +19,7 @@ from pytest_osmosis.reports.saved_conversations import beside
 from ..database.models import Run
 from ..errors import Refused
 from ..execution.outcome import open_conversations
-from ..limited import run_limited
+from ..limited import Turns, run_limited
 from ..runs.records import report_text
 from . import report_reader
 from .context import PageContext
@@ -38,18 +37,18 @@ T = TypeVar("T", bound=Sized)
 _log = logging.getLogger(__name__)
 
 
-class Recent(Generic[T]):
+class Recent(Turns, Generic[T]):
     """What was made last of reports: of a large one that takes seconds, a workspace at a time."""
 
     def __init__(self, most: int) -> None:
+        super().__init__()
         self._most = most
-        self._locks: dict[str, threading.Lock] = {}
         self._made: OrderedDict[str, T] = OrderedDict()
 
     def get(self, run: Run, make: Callable[[], T]) -> T:
         """Return what was made of the report of a run, or make it; keep no longer one."""
         key = f"{run.id} {run.status}"
-        with self._locks.setdefault(run.workspace_id, threading.Lock()):
+        with self.turn(run.workspace_id):
             found = self._made.pop(key, None) or make()
             if len(found) <= self._most:
                 self._made[key] = found
@@ -82,7 +81,9 @@ def _rows(context: PageContext, run: Run) -> list[RowView]:
 
 def compare(context: PageContext, run: Run, baseline: Run) -> Iterator[Any]:
     """Yield what `report_reader` says of a run against another one."""
-    return _unpickled(read(context, "comparison", run, baseline))
+    recent: Recent[list[RowView]] = context.request.app.state.rows
+    with recent.turn(run.workspace_id):
+        return _unpickled(read(context, "comparison", run, baseline))
 
 
 def _unpickled(text: bytes) -> Iterator[Any]:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from osmosis_executors.job import MIB
+from osmosis_platform import limited
 from osmosis_platform.database.connection import Database
 from osmosis_platform.database.schema import upgrade
 from osmosis_platform.datasets import checks
@@ -149,7 +150,7 @@ def test_others_upload_while_a_check_takes_long_and_its_own_workspace_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _, folder, answer = begun
-    monkeypatch.setattr(checks, "WAIT_S", 0.0)
+    monkeypatch.setattr(limited, "WAIT_S", 0.0)
     for asks, status in ((client, 503), (owner, 200)):
         other = create(asks, ROW)
         put(other["upload"]["presigned_url"], ROW)

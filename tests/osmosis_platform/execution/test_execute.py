@@ -422,6 +422,20 @@ def test_a_log_has_no_control_characters(submitted: Submitted) -> None:
     assert [c for c in told if not c.isprintable() and c not in "\n\t"] == []
 
 
+def test_what_lists_of_runs_have_of_a_report_is_short(submitted: Submitted) -> None:
+    gate = {
+        "gate": "mean >= 0.5", "suite": "", "outcome": "passed", "metric": "mean", "eval_fn": None,
+        "operator": ">=", "threshold": 0.5, "figure": None, "low": None, "high": None, "rows": 1,
+        "unknown": 0, "more_rows": None, "sentence": "x" * 10_000,
+    }  # fmt: skip
+    leave(submitted, padded(gates=[gate] * 500))
+    run = submitted.execute()
+    assert run.status == "finished", submitted.log
+    assert len(run.report["gates"]) == 500
+    assert len(run.metrics["gates"]) == 100
+    assert len(json.dumps(run.metrics)) < 400_000
+
+
 @pytest.mark.fault("the rollout prints a secret")
 def test_what_was_said_is_masked_with_the_values_that_the_run_was_given(
     submitted: Submitted,
