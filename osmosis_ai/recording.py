@@ -21,7 +21,7 @@ from .blocking import in_daemon_thread, run_blocking
 from .bridge import anthropic
 from .bridge.openai import BadRequest
 from .bridge.session import Trajectory
-from .models.base import ChatCompletion, price
+from .models.base import CallOutcome, ChatCompletion, price
 from .models.chunks import joined_chunks
 from .models.client_exceptions import no_reply, provider_error, refusal
 from .models.errors import CallFault, ProviderError
@@ -183,10 +183,11 @@ class _Call:
         """Tell the shared pace how the endpoint answered."""
         if self._pace is None:
             return
-        outcomes: Any = {429: "rate_limited", 503: "overloaded", 529: "overloaded"}
-        usual = "ok" if response.status_code < 400 else "failed"
-        pause_s = parse_retry_after(response.headers) or 0.0
-        self._pace.record_response(outcomes.get(response.status_code, usual), pause_s)
+        status: int = response.status_code
+        outcome: CallOutcome = "ok" if status < 400 else "failed"
+        if status == 429 or status >= 500:
+            outcome = "rate_limited" if status == 429 else "overloaded"
+        self._pace.record_response(outcome, parse_retry_after(response.headers) or 0.0)
 
     def replayed(self, http: Any) -> Any:
         """Return the response of the session's cassette, None to send the request.

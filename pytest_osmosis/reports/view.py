@@ -14,7 +14,7 @@ from osmosis_ai.models.answers import KNOWN_REASONS
 from ..analysis.metrics import is_repeated
 from ..escaping import counted, dollars, p_value
 from ..rollouts.failure_text import below_threshold
-from ..run_result import EMBEDDED_ENDPOINT, RunResult, SuiteInfo
+from ..run_result import EMBEDDED_ENDPOINT, NOT_STREAMED, RunResult, SuiteInfo
 from ..suite_results import EvalResult, RowResult, SuiteResult, Usage
 from ..verdicts import Comparison, EvalVerdict, GateOutcome, overall
 from .formats import Sections, no_sections
@@ -247,13 +247,18 @@ _ANSWERS = {
 
 
 def unusual_answers(suite: SuiteResult) -> Iterator[str]:
-    """Yield a sentence for each kind of last answers that are no usual ones."""
+    """Yield a sentence for each kind of last answers that are no usual ones, and for late ones."""
     for kind, number in suite.answer_kinds.items():
         one, several = _ANSWERS.get(kind, (f"was {kind}", f"were {kind}"))
         yield f"{counted(number, 'answer')} {one if number == 1 else several}"
     for reason, number in suite.finish_reasons.items():
         if reason.lower() not in KNOWN_REASONS:
             yield f"{counted(number, 'answer')} ended in {reason!r}, an unknown finish reason"
+    if late := sum(run.error_kind == NOT_STREAMED for run in suite.runs):
+        yield (
+            f"{counted(late, 'run')} timed out within a call that is not streamed: a slow endpoint "
+            "or a long answer, taken for the endpoint's failure"
+        )
 
 
 def outcomes(suite: SuiteResult) -> Iterator[str]:

@@ -232,6 +232,27 @@ def test_the_providers_refusal_reaches_the_client_once(
     assert account.llm.last_error is not None and account.llm.last_error.kind == "overloaded"
 
 
+@pytest.mark.parametrize("path", ["/chat/completions", "/messages"])
+@pytest.mark.parametrize(
+    ("told", "status"),
+    [
+        ({"error": {"code": 502, "message": "upstream"}, "finish_reason": "error"}, 502),
+        ({"finish_reason": "error"}, 502),
+        ({"error": {"code": 429, "message": "slow down"}}, 429),
+        ({"error": {"code": "context_length_exceeded", "type": "invalid_request_error"}}, 400),
+    ],
+)
+def test_a_failure_inside_a_200_reaches_the_client_as_a_status(
+    endpoint: Endpoint, account: Account, told: Any, status: int, path: str
+) -> None:
+    broken = completion("partial 4")
+    broken["choices"][0].update(told)
+    endpoint.answers = broken
+    reply = posted(account, {"messages": [USER], "max_tokens": 5}, path=path)
+    assert reply.status_code == status
+    assert account.llm.last_error is not None and account.llm.num_llm_calls == 0
+
+
 def test_an_endpoint_that_is_gone_is_a_bad_gateway() -> None:
     with Endpoint() as endpoint:
         bridge = bridge_to(endpoint)

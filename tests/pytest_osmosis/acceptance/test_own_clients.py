@@ -1,0 +1,218 @@
+"""Whose failure it is where an agent asks an endpoint with a client of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.client_calls import events
+from tests.support.endpoints import Ask, completion, error_reply, refusing_address, reply
+from tests.support.project import Project, Session
+
+AGENT = """
+import os
+
+import httpx
+import openai
+
+from osmosis_ai import record
+
+SETTINGS = {"base_url": os.environ["MODEL_URL"], "api_key": "k", "max_retries": 0}
+ALONE = openai.AsyncOpenAI(**SETTINGS)
+RECORDED = record(openai.AsyncOpenAI(**SETTINGS))
+
+
+async def ask(client, question, **more):
+    messages = [{"role": "user", "content": question}]
+    return await client.chat.completions.create(model="m", messages=messages, **more)
+
+
+async def answer(client, question):
+    found = await ask(client, question)
+    return found.choices[0].message.content
+
+
+async def alone(question):
+    return await answer(ALONE, question)
+
+
+async def recorded(question):
+    return await answer(RECORDED, question)
+
+
+async def either(question):
+    client, _, question = question.partition(" ")
+    return await answer(RECORDED if client == "recorded" else ALONE, question)
+
+
+async def behaves(question):
+    how, _, asked = question.partition(": ")
+    client = RECORDED if how.startswith("recorded") else ALONE
+    how = how.removeprefix("recorded ")
+    if how == "uses a tool":
+        httpx.post(SETTINGS["base_url"] + "/chat/completions", json={}).raise_for_status()
+    try:
+        return await answer(client, asked)
+    except openai.APIError as error:
+        if how == "wraps it":
+            raise LookupError("no plan") from error
+        if how == "raises within":
+            raise ValueError("no plan")
+        if how == "hides it":
+            raise ValueError("no plan") from None
+        if how == "quotes it":
+            raise ValueError(f"no plan: {error}") from None
+        if how == "answers all the same":
+            return asked
+        if how == "asks again, then fails":
+            await answer(client, "good")
+            raise ValueError("no plan")
+    raise ValueError("its own")
+
+
+async def patient(question):
+    is_streamed = question != "whole"
+    found = await ask(RECORDED, question, stream=is_streamed)
+    async for part in found:
+        pass
+"""
+
+FAULTS: dict[str, tuple[str, str | None, str | None]] = {
+    # what the endpoint does: outcome, type and kind of error
+    "good": ("passed", None, None),
+    "500": ("error", "provider", "overloaded"),
+    "503": ("error", "provider", "overloaded"),
+    "429": ("error", "provider", "rate_limited"),
+    "400": ("raised", "agent", "bad_request"),
+    "403 flagged": ("raised", "agent", "bad_request"),
+    "reset": ("error", "provider", "connection"),
+}
+SILENT = ("200 choice", "200 reason", "200 error", "200 page")
+"""Failures inside a 200: `record` sees them, and the client does not."""
+WAYS: dict[str, tuple[str, str | None]] = {
+    # what the agent does with a 500: outcome, type of error
+    "wraps it": ("error", "provider"),
+    "recorded wraps it": ("error", "provider"),
+    "raises within": ("error", "provider"),
+    "recorded raises within": ("error", "provider"),
+    "recorded quotes it": ("error", "provider"),
+    "hides it": ("raised", "agent"),
+    "recorded hides it": ("raised", "agent"),
+    "goes on": ("raised", "agent"),
+    "recorded goes on": ("raised", "agent"),
+    "recorded asks again, then fails": ("raised", "agent"),
+    "uses a tool": ("raised", "agent"),
+    "answers all the same": ("passed", None),
+    "recorded answers all the same": ("passed", None),
+}
+
+
+def answers(ask: Ask) -> Any:
+    asked = ask.row
+    if asked == "reset":
+        return ["reset"]
+    if asked == "403 flagged":
+        return [error_reply(403, "Your input was flagged by the moderation")]
+    if asked == "200 page":
+        return [reply(200, b"<html>", headers={"Content-Type": "text/html"})]
+    if asked == "200 error":
+        return [reply(200, {"error": {"message": "busy", "code": 502}})]
+    told = completion(asked)
+    choice = told["choices"][0]
+    if asked == "200 choice":
+        choice.update(error={"code": 502, "message": "busy"}, finish_reason="error")
+    elif asked == "200 reason":
+        choice["finish_reason"] = "error"
+    elif asked.isdigit():
+        return [error_reply(int(asked), f"failed with {asked}")]
+    return told
+
+
+@pytest.fixture
+def own(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project whose agents ask its endpoint with clients of their own."""
+    monkeypatch.setenv("MODEL_URL", project.endpoint.base_url)
+    project.write("own.py", AGENT)
+    project.endpoint.answers = answers
+    return project
+
+
+def evaluated(own: Project, agent: str, *more: str) -> Session:
+    """A session in a process of its own: the agents' clients are open to its end."""
+    given = own.options("-n0", *more, agent=f"own:{agent}", model=None, base_url=None)
+    return own.apart(*given)
+
+
+@pytest.mark.fault(
+    "it fails the client of a function, a workflow or a framework, with `record` or without",
+    "a reply to such a client fails inside a 200",
+)
+def test_an_endpoint_fails_the_run_of_a_function_as_it_fails_our_own_calls(own: Project) -> None:
+    asked = [f"{client} {fault}" for client in ("alone", "recorded") for fault in FAULTS]
+    asked += [f"recorded {fault}" for fault in SILENT]
+    expected = [*FAULTS.values()] * 2 + [("error", "provider", None)] * len(SILENT)
+    own.rows(*({"user_prompt": each, "ground_truth": each.partition(" ")[2]} for each in asked))
+    session = evaluated(own, "either", "--batch-size=4", "--osmosis-gate=mean >= 0.2")
+    for name, run, (outcome, type_, kind) in zip(asked, session.runs, expected, strict=True):
+        assert (run["outcome"], run["error_type"]) == (outcome, type_), (name, run)
+        assert kind in (None, run["error_kind"]), (name, run)
+        if type_ == "provider":
+            assert f" from {own.endpoint.netloc}" in run["error"], run
+    figures = session.report["summary"]["eval_fns"]["rewards:exact"]
+    assert (figures["scored"], figures["mean"]) == (6, 2 / 6)  # good ones, and refused requests
+    assert "12 runs without a score, left out of every figure" in session.out
+
+
+def test_what_the_agent_makes_of_a_failure_decides(own: Project) -> None:
+    own.rows(*({"user_prompt": f"{way}: 500", "ground_truth": "500"} for way in WAYS))
+    session = evaluated(own, "behaves", "--batch-size=4")
+    for (way, expected), run in zip(WAYS.items(), session.runs, strict=True):
+        assert (run["outcome"], run["error_type"]) == expected, (way, run)
+
+
+@pytest.mark.parametrize("agent", ["alone", "recorded"])
+def test_a_refused_key_of_a_function_stops_the_session(own: Project, agent: str) -> None:
+    own.endpoint.answers = lambda ask: [error_reply(401, "wrong", code="invalid_api_key")]
+    own.rows(*(f"row {number}" for number in range(12)))
+    session = evaluated(own, agent)
+    assert session.ret == 1 and own.endpoint.requests < 6
+    assert "the key was refused" in session.refusal
+
+
+def test_a_function_whose_endpoint_is_away_stops_the_session_and_resumes(
+    own: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own.rows(*(f"row {number}" for number in range(12)))
+    with refusing_address() as netloc:
+        monkeypatch.setenv("MODEL_URL", f"http://{netloc}/v1")
+        session = evaluated(own, "alone")
+    summary = session.report["summary"]
+    assert session.ret == 1 and summary["total_runs"] < 12
+    assert f"cannot reach http://{netloc}" in summary["halted"]
+
+
+def test_runs_that_an_endpoint_failed_are_run_again(own: Project) -> None:
+    failing = {"is": True}
+    own.endpoint.answers = lambda ask: (
+        [error_reply(503, "busy")] if failing["is"] and ask.row == "b" else ask.row
+    )
+    own.rows("a", "b")
+    session = evaluated(own, "alone")
+    assert [run["outcome"] for run in session.runs] == ["passed", "error"]
+    failing["is"] = False
+    again = evaluated(own, "alone")
+    assert again.ret == 0 and own.endpoint.by_row == {"a": 1, "b": 2}
+
+
+def test_a_reply_that_was_arriving_when_time_was_up_is_the_agents(own: Project) -> None:
+    part = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
+            "choices": [{"index": 0, "delta": {"content": "4"}}]}  # fmt: skip
+    own.endpoint.answers = lambda ask: (
+        events(part, then=["hang"]) if ask.row == "arriving" else ["hang"]
+    )
+    own.rows("arriving", "silent", "whole")
+    session = evaluated(own, "patient", "--batch-size=3", "--osmosis-agent-timeout=4")
+    found = [(run["error_type"], run["error_kind"]) for run in session.runs]
+    assert found == [("timeout", None), ("provider", "timeout"), ("provider", "not_streamed")]
+    assert "1 run timed out within a call that is not streamed" in session.out
