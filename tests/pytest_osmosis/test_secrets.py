@@ -26,10 +26,12 @@ from osmosis_ai.secret import MASK, Redactor, Secret, mask_everywhere
 from osmosis_cli.errors import CommandError, run
 from osmosis_cli.eval.lines import say, say_facts, say_table
 from osmosis_cli.serve.server import LogFormatter
-from osmosis_platform.execution.outcome import Conversations
+from osmosis_platform.execution.outcome import take_conversations
+from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.execution.tail import TailedFile
 from pytest_osmosis.dataset.rows import Row
 from pytest_osmosis.items.redaction import LogFilter, MaskedWarnings, redact_report
+from pytest_osmosis.reports.saved_conversations import beside
 from pytest_osmosis.rollouts.failure_text import rollout_section
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.session.environment import command_line
@@ -176,9 +178,12 @@ def of_output_of_a_platforms_run(text: str, folder: Path) -> str:
 
 
 def of_conversations_of_a_platforms_run(text: str, folder: Path) -> str:
-    (folder / "said").write_text(json.dumps({"said": text}) + "\n")
-    found = Conversations((folder / "said").open("rb"), Redactor([SECRET]))
-    return b"".join(found.lines()).decode()
+    run_folder = RunFolder(folder / "runs" / "1")
+    written = beside(run_folder.report)
+    written.parent.mkdir(parents=True)
+    written.write_text(json.dumps({"said": text}) + "\n")
+    take_conversations(run_folder, Redactor([SECRET]))
+    return run_folder.conversations.read_text()
 
 
 SINKS: list[Callable[[str, Path], str]] = [
