@@ -102,6 +102,9 @@ def _mistake(error: ValidationError) -> str:
 
 def result_of(report: Report, *, figures: bool = True) -> EvalResult:
     """Return the result of a report; ValueError, which says where, if it contradicts itself."""
+    for number, part in enumerate(report.suites):
+        if part.name in (each.name for each in report.suites[:number]):
+            raise ValueError(f"suites[{number}].name {part.name!r} is there twice")
     rows: defaultdict[str | None, list[Row]] = defaultdict(list)
     for row in report.rows:
         rows[row.suite].append(row)

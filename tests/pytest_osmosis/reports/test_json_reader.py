@@ -170,6 +170,10 @@ def run(**changed):
         ({"gates": [{"suite": "a", "gate": "b", "outcome": "ok"}]}, "outcome is \"ok\" and should"),
         ({"environment": {"versions": {}}}, "environment.platform is missing"),
         ({"baseline_models": [{"name": "a"}]}, "baseline_models[0].config is missing"),
+        (
+            {"suites": [{**CORE, "name": "a"}, {**CORE, "name": "a"}]},
+            "suites[1].name 'a' is there twice",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_damaged_is_named(tmp_path, damage, why):
