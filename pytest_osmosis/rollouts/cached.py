@@ -37,10 +37,35 @@ class ResultCache:
         result, suite = self.runs[run], self._suites[run.suite]
         if not suite.spec.marked:
             return RolloutRecord(result)
+        record = self._read(run)
+        decided = replace(record.result, suite=run.suite, cached=True, answer=result.answer)
+        payer = self.payer_of(run) or run
+        return replace(record, result=decided, paid=None if payer == run else self.runs[payer])
+
+    def payer_of(self, run: RunId) -> RunId | None:
+        """Return the run of an earlier session that is the same rollout, and has its usage."""
+        what = self._suites[run.suite].info.shares
+        names = [name for name, each in self._suites.items() if each.info.shares == what]
+        kept = (run._replace(suite=name) for name in (names if what else [run.suite]))
+        found = [(self.runs[each].tokens or 0, each) for each in kept if each in self.runs]
+        return max(found)[1] if found else None
+
+    def holds(self, run: RunId) -> bool:
+        """Return whether a run that has ended can be read as it was: `rollout_of`."""
+        return run in self.runs or (self.log is not None and self.log.is_whole(run))
+
+    def rollout_of(self, run: RunId) -> RolloutRecord:
+        """Return a run, of this session or an earlier one, for another suite to share."""
+        if run not in self.runs:
+            return self._read(run)
+        record = self.record(run)
+        return replace(record, result=replace(record.result, cached=False))
+
+    def _read(self, run: RunId) -> RolloutRecord:
+        """Return a run of marked functions as it ended, with what was said."""
         assert self.log is not None
         record = self.log.record(run)
         assert record is not None
-        decided = replace(record.result, suite=run.suite, cached=True, answer=result.answer)
-        row = suite.dataset.row(run.row_index)
+        row = self._suites[run.suite].dataset.row(run.row_index)
         metadata = {**row.metadata(), **run.position()}
-        return replace(record, result=decided, ground_truth=row.ground_truth, metadata=metadata)
+        return replace(record, ground_truth=row.ground_truth, metadata=metadata)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -41,6 +41,19 @@ if TYPE_CHECKING:
 
     from ..spec import ModelSpec
     from .tracing import Tracing
+
+
+class _SharedRollout:
+    """A rollout that runs of several suites are; what was said is in the run log, if it can be."""
+
+    def __init__(self, takers: int) -> None:
+        self.made: asyncio.Future[RunId] = asyncio.get_running_loop().create_future()
+        """The run that has made it."""
+        self.takers = takers
+        """How many other runs may come for it."""
+        self.record: RolloutRecord | None = None
+        """What the log could not keep as it was."""
+        self.sections: Sequence[tuple[str, str]] = ()
 
 
 class RolloutPool(Engine[RunId, RolloutRecord]):
@@ -80,8 +93,9 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         several = Counter(named.values())
         self._shares = {name: what for name, what in named.items() if what and several[what] > 1}
         """What the rollouts of suites are called that share them with other suites."""
-        self._shared: dict[RunId, asyncio.Future[RolloutRecord]] = {}
-        """Rollouts that runs of several suites are."""
+        self._takers = {name: several[what] - 1 for name, what in self._shares.items()}
+        self._shared: dict[RunId, _SharedRollout] = {}
+        """Rollouts that runs of several suites are, until the last of them has taken it."""
         self.threads = CallThreads()
         """For synchronous calls."""
         self._on_stuck = on_stuck
@@ -151,11 +165,8 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
 
     async def _execute(self, key: RunId) -> RolloutRecord:
         """Run a rollout, or take the one that a run of another suite is, or was."""
-        if key.suite in self._shares:
-            group = self._group(key)
-            if group in self._shared:
-                return await self._taken(key, self._shared[group])
-            self._shared[group] = asyncio.get_running_loop().create_future()
+        if key.suite in self._shares and (record := await self._take_shared(key)) is not None:
+            return self._finish(key, capture(), record)
         suite, captured, log = self._suites[key.suite], capture(), self._cache.log
         spec, model = suite.spec.model, None
         recorded = log.unscored(key) if log is not None and log.has_unscored else None
@@ -183,10 +194,25 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
             record = _unrecorded(suite, key, error)
         return self._finish(key, captured, record)
 
-    async def _taken(self, key: RunId, known: asyncio.Future[RolloutRecord]) -> RolloutRecord:
-        record = (await asyncio.shield(known)).shared_with(key.suite)
-        copied = replace(record, messages=json_copy(record.messages))
-        return self._finish(key, capture(), copied)
+    async def _take_shared(self, key: RunId) -> RolloutRecord | None:
+        """Return the rollout of another suite's run, which may still be under way.
+
+        None: this run makes it, for the others too.
+        """
+        group = self._group(key)
+        shared = self._shared.get(group)
+        if shared is None:
+            shared = self._shared[group] = _SharedRollout(self._takers[key.suite])
+            if (kept := self._cache.payer_of(key)) is None:
+                return None
+            shared.made.set_result(kept)
+        run = await asyncio.shield(shared.made)
+        record = shared.record or self._cache.rollout_of(run)
+        shared.takers -= 1
+        if not shared.takers:
+            self._shared.pop(group, None)
+        taken = replace(record.shared_with(key.suite), sections=shared.sections)
+        return replace(taken, messages=json_copy(taken.messages))
 
     def _group(self, key: RunId) -> RunId:
         """Return what names the one rollout of several suites' runs."""
@@ -205,13 +231,17 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
             self.tracing.end(finished)
         if self.is_abandoned:
             return finished
-        if key.suite in self._shares and not (shared := self._shared[self._group(key)]).done():
-            copied = json_copy(finished.messages)  # a test may change its own
-            shared.set_result(replace(finished, messages=copied))
         self._on_finished(key, finished)
         result = finished.result
         if result.fatal and result.error_kind != "bad_request":  # at once: no run can be made
             self.halt(result.error or "no run can be made")
+        shared = self._shared.get(self._group(key)) if key.suite in self._shares else None
+        if shared is not None and not shared.made.done():
+            if not self._cache.holds(key):
+                copied = json_copy(finished.messages)  # a test may change its own
+                shared.record = replace(finished, messages=copied)
+            shared.sections = finished.sections
+            shared.made.set_result(key)
         return finished
 
     async def _open_model(self, spec: ModelSpec) -> ChatModel:

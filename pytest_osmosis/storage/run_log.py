@@ -17,7 +17,7 @@ from typing import BinaryIO
 from ..run_result import NO_JUDGEMENT, RolloutRecord, RunId, RunResult
 from .group_sync import AppendFile, GroupSync
 from .journal import FILE, KeptRun, Replay, replay, worker_file
-from .run_lines import Place, record_of, result_line, run_lines, said_in
+from .run_lines import Place, record_of, result_line, run_lines, said_in, verify_checksum
 
 REPORTING = "main"
 """The process that reports, whose runs are in the journal itself."""
@@ -126,6 +126,12 @@ class RunLog:
         """Return a run of this session, or of an earlier one; None when it was not kept."""
         lines = self._read(run)
         return None if lines is None else record_of(lines)
+
+    def is_whole(self, run: RunId) -> bool:
+        """Return whether a run of this session is kept with its conversation as it was."""
+        lines = self._read(run) if run in self._places else None
+        told = None if lines is None else verify_checksum(lines[: lines.find(b"\n") + 1])
+        return told is not None and told["whole"]
 
     def read_conversation(self, run: RunId) -> bytes | None:
         """Return what was said in a run as it is written: the fields of a JSON object."""

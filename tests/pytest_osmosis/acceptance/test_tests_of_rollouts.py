@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from pytest_osmosis.rollouts.pool import RolloutPool
 from tests.support.modes import each_mode
 from tests.support.project import Project
 
@@ -104,6 +107,92 @@ def test_functions_over_the_same_agent_and_rows_pay_for_them_once(
     # Five suites and two variants of two: each over 2 rows and 2 runs.
     assert session.outcomes == {"passed": 4 * (1 + 2 + 1 + 2 + 1) + 1}
     assert (project.path / "calls.txt").read_text() == "x" * (4 + 4)
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many shared rollouts are held in memory after each run, and how many are known last."""
+    counts: list[int] = []
+    finish, close = RolloutPool._finish, RolloutPool.close
+
+    def counted(pool: RolloutPool, *args: Any) -> Any:
+        record = finish(pool, *args)
+        counts.append(sum(shared.record is not None for shared in pool._shared.values()))
+        return record
+
+    def closed(pool: RolloutPool) -> bool:
+        counts.append(len(pool._shared))
+        return close(pool)
+
+    monkeypatch.setattr(RolloutPool, "_finish", counted)
+    monkeypatch.setattr(RolloutPool, "close", closed)
+    return counts
+
+
+CHANGING = ASKING.replace(
+    "    assert rollout.usage",
+    "    assert rollout.messages.pop()['content'] == rollout.row['user_prompt']\n"
+    "    assert rollout.usage",
+)
+
+
+@pytest.mark.parametrize("journal", [[], ["--osmosis-no-journal"]])
+def test_shared_rollouts_are_read_from_disk_and_dropped_after_their_last_taker(
+    project: Project, held: list[int], journal: list[str]
+) -> None:
+    project.rows(*(f"row {number}" for number in range(9)))
+    project.write("test_it.py", CHANGING)
+    url = f"--osmosis-base-url={project.endpoint.base_url}"
+    session = project.plain(url, "-n0", "--osmosis-batch-size=4", *journal)
+    assert session.outcomes == {"passed": 18}, session.out
+    assert project.endpoint.requests == 9
+    assert held == [0] * 19
+
+
+def test_what_the_journal_cannot_hold_whole_is_shared_whole(
+    project: Project, held: list[int]
+) -> None:
+    long = "return 9_000_000 * question[0]"
+    project.write("app.py", f"def agent(question):\n    {long}\n")
+    project.rows("a", "b")
+    own = CHANGING.replace('"agent:agent_loop"', '"app:agent"').replace(', model="m"', "")
+    own = own.replace("rollout.row['user_prompt']", "9_000_000 * rollout.row['user_prompt']")
+    project.write("test_it.py", own.replace("assert rollout.usage", "assert 1 or rollout.usage"))
+    session = project.plain("-n0", "-p", "no:cacheprovider")
+    assert session.outcomes == {"passed": 4}, session.out[-2000:]
+    assert max(held) == 2 and held[-1] == 0
+
+
+@each_mode
+def test_a_resumed_session_shares_what_an_earlier_one_has_paid_for(
+    project: Project, workers: int
+) -> None:
+    project.rows("a", "b", "c")
+    project.write("test_it.py", CHANGING)
+    stop = "if 'other' in item.name and not Path('again').exists(): raise KeyboardInterrupt"
+    project.write(
+        "conftest.py",
+        f"from pathlib import Path\n\n\ndef pytest_runtest_setup(item):\n    {stop}\n",
+    )
+    words = f"--osmosis-base-url={project.endpoint.base_url}", "--osmosis-model=m"
+    assert project.apart(*words, "-n0").ret == 2
+    assert 1 <= project.endpoint.requests <= 3
+    project.write("again", "")
+    session = project.plain(*words, f"-n{workers}", "--osmosis-output=out.json")
+    assert session.outcomes == {"passed": 6}, session.out
+    assert project.endpoint.requests == 3
+    both = [suite["summary"] for suite in session.report["suites"]]
+    assert both[0]["total_tokens"] > 0 and both[1]["total_tokens"] == 0
+
+
+@pytest.mark.parametrize("words", [["-k", "other"], ["test_it.py::test_other"], ["-x"]])
+def test_a_part_of_the_functions_shares_likewise(project: Project, words: list[str]) -> None:
+    project.rows("a", "b")
+    project.write("test_it.py", CHANGING)
+    url = f"--osmosis-base-url={project.endpoint.base_url}"
+    session = project.plain(url, "--osmosis-model=m", "-n0", *words)
+    assert session.outcomes["passed"] == (4 if "-x" in words else 2), session.out
+    assert project.endpoint.requests == 2
 
 
 def test_usage_is_that_of_the_shared_rollout_and_counts_once(project: Project) -> None:
