@@ -213,16 +213,27 @@ def _libraries() -> tuple[str, ...]:
     return tuple(os.path.join(path, "") for name in names if (path := sysconfig.get_path(name)))
 
 
+@cache
+def _ours() -> tuple[str, ...]:
+    """Return the folders of this project's code: where it waits, as for a thread, all wait."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    packages = ("osmosis_ai", "pytest_osmosis", "osmosis_cli")
+    return tuple(os.path.join(root, package, "") for package in packages)
+
+
 def _user_frame(section: Section, innermost: FrameType) -> FrameType | None:
     """Return the user's frame that waits, else the innermost one; None where waiting is excused."""
     outermost = getattr(section.task.get_coro(), "cr_frame", None)
     found: FrameType | None = None
+    is_of_library = False
     frame: FrameType | None = innermost
     while frame is not None and frame is not outermost:
         filename = frame.f_code.co_filename
         if filename.startswith(_EXCUSED[0]) or filename.endswith(_EXCUSED[1:]):
             return None
-        if found is None and not filename.startswith(_libraries()):
-            found = frame
+        if not filename.startswith(_ours()):
+            is_library = filename.startswith(_libraries())
+            is_of_library = is_of_library or (is_library and "-packages" in filename)
+            found = found or (None if is_library else frame)
         frame = frame.f_back
-    return found or innermost
+    return found or (innermost if is_of_library else None)

@@ -97,5 +97,9 @@ def summed_up(error: BaseException) -> str:
 def introduction(error: BaseException) -> str:
     """Return the lines before a traceback: the root of its chain, and a hint; empty for neither."""
     root, hint = root_of(error), hint_for(error)
-    lines = [] if root is error else [f"{named_error(root)} (raised as {named_error(error)})"]
-    return "".join(f"{line}\n" for line in (*lines, hint) if line)
+    first = named_error(root)
+    if root is not error:
+        first += f" (raised as {named_error(error)})"
+    elif hint is None:
+        return ""
+    return "".join(f"{line}\n" for line in (first, hint) if line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import osmosis_ai
 from osmosis_ai.running.guards import CodeEnded
 from osmosis_ai.running.isolation import Isolation
 from osmosis_ai.running.loop_call import RunInMainLoop
@@ -97,6 +99,23 @@ def test_short_waits_count_once_they_are_a_habit() -> None:
     assert set(earlier) == {threading.main_thread()}
     assert last is not threading.main_thread()
     assert len(told.all) == 1
+
+
+def test_what_code_of_this_project_waits_for_is_no_habit_of_the_agents() -> None:
+    told = Told()
+    ours = os.path.join(os.path.dirname(osmosis_ai.__file__), "running", "thread_calls.py")
+    text = "import time\nasync def waits(main_loop): time.sleep(0.15)\n"
+    names: dict[str, Any] = {}
+    exec(compile(text, ours, "exec"), names)
+
+    async def main() -> None:
+        isolation = Isolation(told)
+        for _ in range(4):
+            await isolation.run(Section("owner", "agent"), names["waits"])
+        isolation.close()
+
+    asyncio.run(main())
+    assert told.all == []
 
 
 def test_an_import_is_no_habit(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,7 @@ def test_words_of_shared_objects_name_concurrency_and_both_cures(words: str) -> 
     hint = hint_for(error) or ""
     assert "--batch-size 1" in hint and "a class" in hint and "made anew for each run" in hint
     assert introduction(error).splitlines()[1] == hint
+    assert introduction(RuntimeError(words)) == f"RuntimeError: {words}\n{hint}\n"
 
 
 def test_members_of_a_group_are_looked_at_too() -> None:
