@@ -30,6 +30,7 @@ _COMMANDS = {
     **dict.fromkeys(["times", "cdot", "ast"], "×"),
     **dict.fromkeys(["approx", "simeq", "sim"], "≈"),
     **dict.fromkeys(["le", "leq", "ge", "geq", "lt", "gt", "ne", "neq"], "≤"),
+    **dict.fromkeys(["dots", "ldots", "cdots"], "…"),
     **dict.fromkeys(["quad", "qquad", "left", "right", "displaystyle", "textstyle", "Large"], " "),
     **dict.fromkeys(["to", "rightarrow", "Rightarrow", "implies", "therefore"], " → "),
     "div": "÷",
@@ -79,7 +80,7 @@ def _plain(text: str) -> str:
     text = _EMPHASIS.sub("", text)
     text = _POWER_OF_TEN.sub(lambda found: f"^{found[0].translate(_SUPERSCRIPT)}", text)
     text = _BRACED_POWER.sub(r"^\1", text).replace("^°", "°").replace("**", "^")
-    return re.sub(r"[ \t]+", " ", text).strip()
+    return re.sub(r"[ \t]+", " ", text).replace(" ^", "^").strip()
 
 
 def _fraction(found: re.Match[str]) -> str:
@@ -178,11 +179,11 @@ _BEHIND_UNIT = rf"(?:\^?[23]|[²³])?(?:[/·]{_UNIT}(?:\^?[23]|[²³])?)?(?![^\W
 _ATTACHED = re.compile(rf"{_UNIT}{_BEHIND_UNIT}")
 _SIGN_BEHIND = re.compile(rf" ?(?:%|‰|{_CURRENCY}|°[CFK]?\b|°)")
 _PART_BEHIND = re.compile(
-    r"[.'][a-z0-9]|:[0-9]|-[\w(\\]|/(?![A-Za-z]{2,}|[hsmgL]\b)|[\^\\{}√∛_(@\ue000]|![^\s.,;:!?)\"']"
+    r"[.'][a-z0-9\\({]|:[0-9]|-[\w(\\]|/(?![A-Za-z]{2,}|[hsmgL]\b)|[\^\\{}√∛_(@\ue000]|![^\s.,;:!?)\"']"
     r"| ?[=≈≠<>≤≥÷×·⋅±√∛^]| ?\+ ?[\w(\\$.]| ?\* ?[\w(\\$.]| / ?[\w(]| - ?[0-9.$€£(\\]"
     r"| - ?[A-Za-z]\b| ?[xX] ?[0-9]| [xyzn]\b"
     r"| ?(?:am|pm|AM|PM|a\.m|p\.m|A\.M|P\.M|o'clock|[Uu]hr)\b"
-    rf"|(?:st|nd|rd|th)? (?:of )?{_MONTH}"
+    rf"| (?:st|nd|rd|th)\b|(?:st|nd|rd|th)? (?:of )?{_MONTH}"
     r"| (?:pi|sqrt|squared|cubed|factorial|times|plus|minus|divided|multiplied|mod)\b"
 )
 _AMBIGUOUS_BEHIND = re.compile(
@@ -205,6 +206,8 @@ def _kind(text: str, found: re.Match[str]) -> Kind:
     kind = _kind_by_right(behind)
     if kind != "number":
         return kind
+    if "." in found["top"] and behind.lstrip().startswith(("...", "…")):
+        return "ambiguous"  # cut, or it repeats
     if _value(found) is None:
         return "part" if _is_dotted(found) else "ambiguous"
     if found["bottom"] and re.match(r"0[0-9]", found["top"]):
@@ -249,7 +252,7 @@ def _kind_by_left(before: str, behind: str, found: re.Match[str]) -> Kind:
         return "part"
     if _DASHED.search(before):
         return "ambiguous"
-    if re.search(r"[0-9]:$|[\w)]\($|:[0-9]{1,2}\.?$", before) or last == "第":
+    if re.search(r"[0-9]:$|[\w).]\($|:[0-9]{1,2}\.?$", before) or last == "第":
         return "part"
     patterns = (_LABELLED, _DATED, _OPERATED, _NEGATED, _PLUS)
     if any(pattern.search(before) for pattern in patterns):
@@ -381,8 +384,13 @@ def numbers_in(text: str) -> Iterator[Fraction]:
 def _one(content: str | None, place: str) -> Fraction | str:
     if content is None:
         return f"the last {place} is not closed"
-    value = _whole(content, behind_equals=True)
-    return value if value is not None else f"the last {place} holds {content[:_SHOWN]!r}"
+    if (value := _whole(content, behind_equals=True)) is not None:
+        return value
+    plain = _plain(content)
+    found = [*_NUMBER.finditer(plain)]
+    is_clear = len(found) == 1 and _kind(plain, found[0]) == "number" and "!" not in plain
+    value = _value(found[0]) if is_clear else None
+    return f"the last {place} holds {content[:_SHOWN]!r}" if value is None else value
 
 
 def _last_box(text: str) -> tuple[str | None, str] | None:

@@ -32,7 +32,8 @@ ANSWERS: dict[str, int | str | Fraction] = {
     # The place that decides: a box, a mark, a sentence, what is bold alone, the last.
     r"\boxed{42} and 7": 42, r"\boxed{41}, no: \boxed{42}": 42, r"\boxed{\frac{1}{2}}": HALF,
     r"\boxed{x = 5}": 5, r"\boxed{\left(5\right)}": 5, "1⁄2": HALF,
-    r"\boxed{42\text{ cm}}": 42, r"The answer is 7. \boxed{\$1{,}000}": 1000,
+    r"\boxed{42\text{ cm}}": 42, r"\boxed{42\text{cm}^2}": 42, r"\boxed{\text{Total: }42}": 42,
+    r"The answer is 7. \boxed{\$1{,}000}": 1000,
     "#### 1,000": 1000, "#### $18\nI checked it 2 times": 18, "#### Step 2\nThe answer is 7": 7,
     "The answer is 42. I checked it in 2 ways.": 42, "The answer is 6 * 7 = 42": 42,
     "The answer is 42 because 6 * 7 = 42": 42, "Answer:\n\n$$42$$\nSee step 7.": 42,
@@ -50,6 +51,7 @@ UNCLEAR = [
     "at 9:30", "at 5 pm", "3:4", "1.2.3", "192.168.1.1", "COVID-19", "A4", "x2", "row_3", "5th",
     "a 5-year plan", "#5", "f(5)", "[5]", "see Section 4", "Room 12", "http://x.org/a/5", "5.pdf",
     "x^2", "2√3", "3x + 5", "3 + 5", "8 = 3 + 5", "5 - 3", "5-3", "5–10", "x -5", "2π", "1/0",
+    r"\boxed{5!}", r"\boxed{5\text{th}}", r"0.\overline{3}", "0.(3)", "0.333...", r"1.2 \ldots",
     r"\boxed{2\sqrt{3}}", r"\boxed{}", r"5 \boxed{x}", r"5 \boxed{6", r"2\frac{1}{2}", "#### ?",
     "1,5", "12,34", "0,123", "1.234,50", "1.234.567", "1,234 567", "3 boys have 1,5 each",
     "3, 6", "2 and 3", "It is 5 or 6.", "2 to 3", "3 of 4", "3 out of 4", "5 1/2", "2 and a half",
@@ -64,8 +66,8 @@ UNCLEAR = [
 TRUTHS = [
     "5", "-5", "−5", "+5", "1,000", "1 000", "1'000", "1_000", "１２", ".5", "0.1", "1e5", "1e-07",
     "2×10^5", "1/2", r"\frac{1}{2}", r"$\dfrac{1}{2}$", "50%", "$5", "5 km", "5km", "5 m/s",
-    "5 apples", "12 square meters", r"5\text{ cm}", "90°", "5.", "so it is\n#### 1,000",
-    r"Hence $\boxed{72}$.", r"3 \boxed{\text{72}}",
+    "5 apples", "12 square meters", r"5\text{ cm}", r"5\text{cm}^2", "90°", "5.",
+    "so it is\n#### 1,000", r"Hence $\boxed{72}$.", r"3 \boxed{\text{72}}",
 ]  # fmt: skip
 NO_TRUTHS = [
     "2023-01-05", "9:30", "3, 6", "3,6", "x^2", "10^5", "2√3", "Section 4", "eighteen", "1,5", "5,",
