@@ -81,12 +81,13 @@ def chain(exception: BaseException, *, with_context: bool = True) -> Iterator[Ba
             continue
         seen.add(id(each))
         yield each
-        before = each.__cause__
-        if before is None and with_context and not each.__suppress_context__:
-            before = each.__context__
-        members = getattr(each, "exceptions", ())
-        waiting += [before] if before is not None else []
-        waiting += reversed([one for one in members if isinstance(one, BaseException)])
+        with suppress(Exception):  # odd attributes of a class of the user's
+            before = each.__cause__
+            if before is None and with_context and not each.__suppress_context__:
+                before = each.__context__
+            members = getattr(each, "exceptions", ())
+            waiting += [before] if before is not None else []
+            waiting += reversed([one for one in members if isinstance(one, BaseException)])
 
 
 def refusal(
