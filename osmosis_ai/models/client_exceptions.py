@@ -9,6 +9,7 @@ client (httpx, aiohttp, requests) is none of these: it may be a tool's.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
@@ -150,7 +151,7 @@ def _failure(error: BaseException) -> ProviderError | None:
 
 def _of_client(error: BaseException, url: str, model: str) -> ProviderError | None:
     names = {kind.__name__ for kind in type(error).__mro__}
-    if any(name.endswith(("ConnectionError", "TimeoutError")) for name in names):
+    if any(name.endswith(("ConnectionError", "TimeoutError", "Timeout")) for name in names):
         return no_reply(url, error, model=model)
     status, body = _status(error), _body(error)
     if status >= 400:
@@ -159,9 +160,10 @@ def _of_client(error: BaseException, url: str, model: str) -> ProviderError | No
         return found or refusal(url, status, words, headers=_headers(error), model=model)
     if "APIResponseValidationError" in names and "JSONSchemaValidationError" not in names:
         return provider_error(CallFault("protocol", str(error)), url, model=model)
-    if "APIError" in names and isinstance(body, Mapping):  # within a stream
-        told = body.get("error")
-        fault = fault_of_error_object(told or dict(body), model=model, policy=RetryPolicy())
+    if type(error).__name__ in ("APIError", "APIStatusError"):  # within a stream
+        said = body if isinstance(body, Mapping) else {"message": str(body or error)}
+        told = said.get("error") or dict(said)
+        fault = fault_of_error_object(told, model=model, policy=RetryPolicy())
         return provider_error(fault, url, model=model)
     if "OpenAIError" in names and _NO_KEY.search(str(error)):
         return provider_error(CallFault("auth", str(error)), url, model=model)
@@ -225,8 +227,8 @@ def is_of_network(error: BaseException) -> bool:
 
 def _client_within(error: BaseException) -> str:
     """Return which client let a network's exception pass, with no code of others below it."""
-    if not is_of_network(error):
-        return ""
+    if not is_of_network(error) or isinstance(error, asyncio.CancelledError):
+        return ""  # one that is cancelled: by a deadline that the agent has set
     found, trace = "", error.__traceback__
     while trace is not None:
         module = str(trace.tb_frame.f_globals.get("__name__"))

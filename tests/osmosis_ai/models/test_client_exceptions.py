@@ -5,6 +5,7 @@ What the libraries themselves raise was tried against an endpoint on loopback; h
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -103,6 +104,8 @@ FAILURES: dict[str, tuple[Callable[[], BaseException], str, int | None, str]] = 
         kind_of("anthropic.APIError"), status_code=200, request=asked(),
         body={"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}),
         "overloaded", 200, "busy"),
+    "within a stream, in words": (lambda: made("openai.APIError", OPENAI, body=None,
+        text="An error occurred during streaming"), "overloaded", 200, "during streaming"),
     "no key": (lambda: made("openai.OpenAIError", text="The api_key client option must be set"),
         "auth", None, "api_key client option"),
     "google, 429": (lambda: google(429, "slow"), "rate_limited", 429, '429 from google ("slow")'),
@@ -127,6 +130,8 @@ FAILURES: dict[str, tuple[Callable[[], BaseException], str, int | None, str]] = 
     "pydantic-ai, no connection": (lambda: caused(
         made("pydantic_ai.exceptions.ModelConnectionError", model_name="m"), REFUSED),
         "unreachable", None, "Connection refused"),
+    "pydantic-ai, its deadline": (lambda: made("pydantic_ai.exceptions.ModelRequestTimeout",
+        model_name="m"), "timeout", None, "no answer in time"),
     "langchain": (lambda: made("langchain_openai.chat_models.base.OpenAIAPIError", STATUS,
         status_code=500, body={"message": "boom"}, request=asked()), "overloaded", 500, "500"),
     "langchain, a stream that stalls": (lambda: made(
@@ -189,6 +194,18 @@ def test_a_chain_that_ends_in_itself_ends() -> None:
     first, second = ValueError("a"), ValueError("b")
     first.__cause__, second.__context__ = second, first
     assert provider_error_of(first) is None
+
+
+def test_a_deadline_that_the_agent_has_set_is_its_own() -> None:
+    frames: dict[str, Any] = {"__name__": "openai._base_client", "asyncio": asyncio}
+    exec("async def send():\n    await asyncio.sleep(60)", frames)
+
+    async def ask() -> None:
+        await asyncio.wait_for(frames["send"](), 0.01)
+
+    with pytest.raises(asyncio.TimeoutError) as raised:
+        asyncio.run(ask())
+    assert provider_error_of(raised.value) is None
 
 
 @pytest.mark.parametrize("tool", [True, False])
