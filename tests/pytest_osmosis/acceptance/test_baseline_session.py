@@ -207,4 +207,4 @@ def test_the_header_says_where_the_baseline_model_is_asked(
 def test_what_has_no_score_on_a_side_is_told(compared: Project, model: Model) -> None:
     model.down = {NAMES[0]}
     told = summary(compared.run(COMPARE, n="2"))
-    assert "2 runs here without a score for rewards:exact: counted as 0.0" in told
+    assert "2 runs here without a score for rewards:exact left out" in told
