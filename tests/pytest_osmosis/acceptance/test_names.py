@@ -44,7 +44,7 @@ def options(project: Project, *more: str) -> list[str]:
         )
         for folder in folders
     ]
-    usual = project.options(agent=None, data=None, eval_fn=None)
+    usual = project.options(agent=None, data=None, eval_fn=None, model=None, base_url=None)
     return [*usual, *both, "--pass-threshold=0.1", *more]
 
 
