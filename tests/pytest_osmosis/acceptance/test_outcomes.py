@@ -272,6 +272,34 @@ agent_loop = Agent()
     assert session.outcomes == {"errors": 2}
 
 
+OWN_JUDGE = """
+class RateLimitError(Exception):
+    status_code = 429
+
+RateLimitError.__module__ = "openai"
+
+
+def judged(solution_str):
+    if solution_str == "busy":
+        raise RateLimitError("Error code: 429")
+    if solution_str == "broken":
+        raise KeyError("verdict")
+    return 1.0
+"""
+
+
+def test_an_eval_functions_own_client_that_is_refused_leaves_the_run_out_and_its_bug_does_not(
+    project: Project,
+) -> None:
+    project.write("own.py", OWN_JUDGE)
+    project.rows("a", "busy", "broken")
+    session = project.run(eval_fn="own:judged")
+    figures = session.report["summary"]["eval_fns"]["own:judged"]
+    assert (figures["mean"], figures["scored"], figures["missing"]) == (0.5, 2, 1)
+    assert [run["outcome"] for run in session.runs] == ["passed", "error", "error"]
+    assert session.runs[1]["judge_errors"] == {"own:judged": "judge_failed"}
+
+
 @each_mode
 @pytest.mark.parametrize("gates", [(), ("errors <= 9",)], ids=["plain", "gated"])
 def test_a_runs_outcome_is_the_same_everywhere_whatever_gates_there_are(
