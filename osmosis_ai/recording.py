@@ -60,6 +60,8 @@ def record(client: Client) -> Client:
             "record takes a client of OpenAI or Anthropic (OpenAI, AsyncOpenAI, Anthropic, "
             f"AsyncAnthropic), not {type(client).__name__}"
         )
+    if isinstance(getattr(inner, "_transport", None), _Sender):
+        return client  # recorded already: its calls count once
     is_sync = isinstance(inner, http.Client)
     kind = http.Client if is_sync else http.AsyncClient
     sync, twin = (_Transport, http.BaseTransport), (_AsyncTransport, http.AsyncBaseTransport)

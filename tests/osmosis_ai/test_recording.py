@@ -191,6 +191,14 @@ def test_outside_of_a_rollout_it_is_the_client_alone(url: str, opened: Opened) -
     assert isinstance(client, openai.OpenAI) and answer.choices[0].message.content == "It is a"
 
 
+def test_a_client_that_is_recorded_twice_counts_once(url: str, opened: Opened) -> None:
+    client = record(client_of(openai.OpenAI, url, opened))
+    ctx = context(ScriptedModel([]))
+    with ctx:
+        client.chat.completions.create(model="m", messages=[USER])
+    assert isinstance(ctx.llm, ModelLLM) and ctx.llm.num_llm_calls == 1
+
+
 def test_anything_else_than_such_a_client_is_refused() -> None:
     with pytest.raises(TypeError, match=r"record takes a client of OpenAI or Anthropic .*not dict"):
         record({})
