@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.embedded import start_embedded
+from osmosis_ai.models.errors import FATAL_KINDS
 from osmosis_ai.models.rate_limiter import RateLimiter
 from osmosis_ai.running.engine import EngineClosed
 from pytest_osmosis.rollouts.pool import RolloutPool
@@ -89,6 +90,12 @@ def run_rows(
         dataset=trial.dataset,
         agent=_TrialAgent(trial.agent),
     )
+
+    def ended(key: RunId, record: RolloutRecord) -> None:
+        on_ended(record)
+        if record.result.error_kind in FATAL_KINDS:
+            pool.halt(record.result.error or "the endpoint refuses every call")
+
     size = trial.session.batch_size
     keys = [RunId(trial.spec.name, row_index, 0) for row_index in row_indices]
     with ExitStack() as stack:
@@ -100,7 +107,7 @@ def run_rows(
             window=size,
             pool_size=size,
             base_urls=base_urls,
-            on_finished=lambda key, record: on_ended(record),
+            on_finished=ended,
             rate_limit=RateLimiter(),
         )
         stack.callback(pool.close)

@@ -112,7 +112,7 @@ def test_a_client_of_the_module_beside_a_tool_that_blocks_belongs_to_one_loop(
     project.write("agent.py", BOUND.replace("URL", project.endpoint.base_url.removesuffix("/v1")))
     project.rows(*(f"row {number}" for number in range(12)))
     own = {"model": None, "base_url": None, "agent": "agent.py:agent"}
-    session = project.run("--batch-size=6", **own)
+    session = project.apart(*project.options("-n0", "--batch-size=6", **own))
     assert session.outcomes == {"passed": 12, "warnings": 1}, session.out
     warning = "\n".join(session.section("warnings summary"))
     assert "BlockedLoop: agent.py:agent: `agent` (agent.py:11) blocks the event loop" in warning
