@@ -91,7 +91,8 @@ def test_tables_carry_the_rows_without_keys(
            "tags": ["sk-other-0123456789abcdef"]}  # fmt: skip
     project.rows(row, "b")
     project.write("test_marked.py", MARKED)
-    marked = ["test_marked.py", *project.options(agent=None, data=None, model="echo")]
+    usual = project.options(agent=None, data=None, eval_fn=None, model="echo")
+    marked = ["test_marked.py", *usual]
     for args in (project.options(model="echo"), marked):
         table = project.path / "runs.csv"
         session = project.plain(*args, f"-n{workers}", "--osmosis-runs-table=runs.csv")
