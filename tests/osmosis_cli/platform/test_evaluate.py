@@ -280,7 +280,7 @@ def test_the_dataset_must_be_one_file(
     there = "more than one file" if files else "no file"
     assert (status, became.words) == (4, [])
     assert f"there is {there} of the dataset 'rows' in datasets/ or data/" in err
-    assert "--dataset-file FILE" in err
+    assert "--dataset-file=FILE" in err
 
 
 def test_the_dataset_may_be_where_workspaces_of_03_have_it(

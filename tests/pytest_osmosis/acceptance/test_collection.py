@@ -324,7 +324,9 @@ class TestPlan:
             "import pytest\n\n@pytest.mark.osmosis(agent='agent:agent_loop', data='data.jsonl')\n"
             "def test_it(rollout): pass\n",
         )
-        session = three.run("--setup-only", "test_marked.py", data=None, agent=None, output=None)
+        session = three.run(
+            "--setup-only", "test_marked.py", data=None, agent=None, eval_fn=None, output=None
+        )
         assert (session.ret, session.outcomes) == (0, {"skipped": 3})
         assert three.endpoint.connections == 0
 
