@@ -99,8 +99,8 @@ class FunctionAgent(RolloutAgentLoop):
         return []
 
 
-def _call_new(cls: type, ctx: RolloutContext) -> Any:
-    return cls()(ctx)
+async def _call_new(cls: type, ctx: RolloutContext) -> Any:
+    return await cls()(ctx)
 
 
 def is_agent_function(agent: object) -> TypeGuard[AgentFunction]:

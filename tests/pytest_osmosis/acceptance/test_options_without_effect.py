@@ -117,6 +117,10 @@ async def loop(ctx): return ctx.complete([*ctx.request.messages])
 REACHING = [option for option in with_("reaches") if option.name != "baseline-model"]
 
 
+@pytest.mark.fault(
+    "an option can have no effect: it reaches no agent, lacks another, or stands beside one that "
+    "excludes it"
+)
 @pytest.mark.parametrize("option", REACHING, ids=lambda option: option.name)
 def test_one_that_reaches_no_agent_is_refused(project: Project, option: Option) -> None:
     project.write("app.py", AGENTS)

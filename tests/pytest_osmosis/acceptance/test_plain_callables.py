@@ -21,6 +21,11 @@ def repeat(question: str) -> str:
     return question
 
 
+class Made:
+    async def __call__(self, ctx):
+        return ctx.complete([])
+
+
 def meet(question: str) -> str:
     all_in_flight.wait()
     return question
@@ -76,6 +81,7 @@ def test_the_commands_take_it_and_serving_it_is_refused(
     project.rows("a")
     monkeypatch.chdir(project.path)
     assert run(cli, ["validate", "-m", "functions3:repeat"]) == 0
+    assert run(cli, ["validate", "-m", "functions3:Made"]) == 0
     asked = ["test", "-m", "functions3:repeat", "-d", "data.jsonl"]
     assert run(cli, asked) == 0
     assert "1 completed" in capsys.readouterr().out
