@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -71,32 +72,50 @@ def restore(folder: Path, files: dict[Path, bytes]) -> None:
         path.write_bytes(content)
 
 
-def damage(draw: st.DataObject, files: dict[Path, bytes]) -> Path:
-    """Cut a file, or overwrite or extend its end, or overwrite a part of it."""
-    main = [path for path in files if path.parts[-2:] == (KEPT, journal.FILE)]
-    path = draw.draw(st.sampled_from(main) | st.sampled_from(sorted(files)))
-    whole = files[path]
-    ends = [at + 1 for at, byte in enumerate(whole) if byte == ord("\n")]
-    near_end = st.tuples(st.sampled_from([0, *ends]), st.integers(-9, 9)).map(sum)
-    at = min(max(0, draw.draw(near_end | st.integers(0, len(whole)))), len(whole))
-    odd = draw.draw(st.binary(max_size=12))
-    behind = draw.draw(st.sampled_from([b"", whole[at + len(odd) :]]))
-    path.write_bytes(whole[:at] + odd + behind)
-    return path
+class Damage(NamedTuple):
+    """Where a file is cut or overwritten, and with what; places are taken from its lines."""
+
+    in_journal: bool
+    file: int
+    line: int
+    offset: int
+    odd: bytes
+    is_cut: bool
+
+    def do(self, files: dict[Path, bytes]) -> Path:
+        """Damage a file, and return it."""
+        main = [path for path in files if path.parts[-2:] == (KEPT, journal.FILE)]
+        among = main if self.in_journal else sorted(files)
+        path = among[self.file % len(among)]
+        whole = files[path]
+        ends = [0, *(at + 1 for at, byte in enumerate(whole) if byte == ord("\n"))]
+        at = min(max(0, ends[self.line % len(ends)] + self.offset), len(whole))
+        behind = b"" if self.is_cut else whole[at + len(self.odd) :]
+        path.write_bytes(whole[:at] + self.odd + behind)
+        return path
 
 
+DAMAGE = st.builds(
+    Damage,
+    st.booleans(),
+    st.integers(0, 99),
+    st.integers(0, 99),
+    st.integers(-9, 9) | st.integers(0, 2000),
+    st.binary(max_size=12),
+    st.booleans(),
+)
 ANY_FILE = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
 @pytest.mark.slow
 @pytest.mark.fault("the journal is torn, or damaged in the middle")
 @ANY_FILE
-@given(draw=st.data(), option=st.sampled_from(SESSIONS))
-def test_a_session_goes_on_or_starts_anew_or_names_the_file(unfinished, files, draw, option):
+@given(damage=DAMAGE, option=st.sampled_from(SESSIONS))
+def test_a_session_goes_on_or_starts_anew_or_names_the_file(unfinished, files, damage, option):
     restore(unfinished.path, files)
-    path = damage(draw, files)
+    path = damage.do(files)
     session = unfinished.run(*filter(None, [option]))
     assert session.ret in (0, 1, 4), session.out + session.err
     assert "Traceback" not in session.out + session.err
@@ -110,10 +129,10 @@ def test_a_session_goes_on_or_starts_anew_or_names_the_file(unfinished, files, d
 
 @pytest.mark.slow
 @ANY_FILE
-@given(draw=st.data(), words=st.sampled_from(COMMANDS))
-def test_a_command_shows_what_is_left_or_names_the_file(unfinished, files, draw, words):
+@given(damage=DAMAGE, words=st.sampled_from(COMMANDS))
+def test_a_command_shows_what_is_left_or_names_the_file(unfinished, files, damage, words):
     restore(unfinished.path, files)
-    path = damage(draw, files)
+    path = damage.do(files)
     os.chdir(unfinished.path)
     done = CliRunner().invoke(cli, words)
     assert done.exit_code in (0, 1), done.output
@@ -124,10 +143,10 @@ def test_a_command_shows_what_is_left_or_names_the_file(unfinished, files, draw,
 
 @pytest.mark.slow
 @ANY_FILE
-@given(draw=st.data())
-def test_a_page_shows_what_is_left_or_names_the_file(unfinished, files, draw):
+@given(damage=DAMAGE)
+def test_a_page_shows_what_is_left_or_names_the_file(unfinished, files, damage):
     restore(unfinished.path, files)
-    damage(draw, files)
+    damage.do(files)
     library = Library(unfinished.path)
     refused = (UnreadableReport, UnreadableLabels, JournalError, ConfigurationError)
     try:

@@ -137,6 +137,26 @@ def test_a_killed_session_goes_on_where_it_was(
     check(project, endpoint)
 
 
+@pytest.mark.fault("the head of the journal is lost")
+@pytest.mark.slow
+def test_a_killed_session_whose_journal_lost_its_first_lines_starts_anew(
+    project: Project, endpoint: Endpoint
+):
+    project.rows(*(f"row {number}" for number in range(ROWS)))
+    process = started(project, 2)
+    assert endpoint.wait_until(lambda seen: seen.requests >= 9, timeout_s=60)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert gone_within(process.pid, 60)
+    [journal] = (project.path / ".osmosis/runs").glob("*/journal.jsonl")
+    journal.write_bytes(journal.read_bytes()[:-7] + b"\xff\x00?")
+    said = run(project, 2)
+    assert "starting anew: the first lines of the journal are lost" in said
+    assert len(list((project.path / ".osmosis/runs").glob("*/journal.jsonl"))) == 2
+    project.path.joinpath("out.json").unlink()
+    assert "starting anew" not in run(project, 2)
+
+
 @pytest.mark.fault("a worker is killed")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
