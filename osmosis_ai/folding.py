@@ -1,7 +1,7 @@
 """Texts as they are compared: characters that say the same are one.
 
-Typographic quotes, minus signs, spaces and full-width digits differ by keyboard and model, accents
-by how they are composed. What is left different may still look equal; `difference` names it then.
+Typographic quotes, minus signs, spaces and digits differ by keyboard, script and model, accents by
+how they are composed. What is left different may still look equal; `difference` names it then.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _ONE = str.maketrans(
         **dict.fromkeys("“”„‟«»", '"'),
         **dict.fromkeys("−﹣－", "-"),
         **dict.fromkeys(_SPACES, " "),
-        **{chr(0xFF10 + digit): str(digit) for digit in range(10)},
     }
 )
+_DIGIT = re.compile(r"(?![0-9])\d")
 _EN_DASH = re.compile(r"[‐‑‒–](?=[0-9.$€£¥])")
 _SPACELESS = re.compile(
     "CJK|HIRAGANA|KATAKANA|HALFWIDTH|THAI|LAO|KHMER|MYANMAR|TIBETAN|HANGUL|BOPOMOFO|YI"
@@ -30,7 +30,8 @@ def fold(text: str) -> str:
     """Return the text with one character for all that say the same."""
     if text.isascii():
         return text
-    return _EN_DASH.sub("-", unicodedata.normalize("NFC", text).translate(_ONE))
+    text = unicodedata.normalize("NFC", text).translate(_ONE)
+    return _EN_DASH.sub("-", _DIGIT.sub(lambda found: str(int(found[0])), text))
 
 
 def is_blank(text: str) -> bool:

@@ -8,6 +8,7 @@ patterns look at a text once, and at a few characters around each number.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Literal
@@ -46,7 +47,8 @@ _WORDS_IN = re.compile(
 )
 _PART = r"\s?(?:\{\s?([+-]?[0-9][0-9.,]{0,40})\s?\}|([0-9]))"
 _FRAC = re.compile(rf"\\[dtc]?frac{_PART}{_PART}")
-_DELIMITER = re.compile(r"\\[()\[\],;: ]|\$\$|[`~](?!/)|\\(?=[%$#_&])")
+_NOTHING = re.compile(r"\\(?:!|(?=[%$#_&]))")
+_DELIMITER = re.compile(r"\\[()\[\],;: ]|\$\$|[`~](?!/)")
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,80}>")
 _EMPHASIS = re.compile(
     r"(?<![\w)\]}*\\])(?:\*{1,3}(?=[^\s*])|_{1,2}(?=[^\s_]))"
@@ -63,16 +65,19 @@ _ASCII = str.maketrans(
         **dict.fromkeys("⁄∕", "/"),
         "➖": "-",
         "∙": "·",
+        "٫": ".",
+        "٬": ",",
+        "٪": "%",
     }
 )
+_VULGAR = re.compile(r"(?<![0-9.,_'])(?<![0-9] )(?:([0-9]{1,9}) ?)?([¼-¾⅐-⅞])")
 
 
 def _plain(text: str) -> str:
     """Return a folded text without the marks of LaTeX, Markdown and HTML."""
-    text = text.translate(_ASCII)
-    text = text.replace("{,}", ",")
+    text = _VULGAR.sub(_vulgar, text.translate(_ASCII)).replace("{,}", ",")
     if "\\" in text:
-        text = text.replace("\\!", "").replace("\\\\", "\n")
+        text = _NOTHING.sub("", text.replace("\\\\", "\n"))
         text = _WORDS_IN.sub(r" \1 ", _WORDS_IN.sub(r" \1 ", text))
         text = _COMMAND.sub(lambda found: _COMMANDS[found[1]], text)
         text = _FRAC.sub(_fraction, text).replace(f"–{_FRACTION_MARK}", f"-{_FRACTION_MARK}")
@@ -85,6 +90,12 @@ def _plain(text: str) -> str:
 
 def _fraction(found: re.Match[str]) -> str:
     return f"{_FRACTION_MARK}{found[1] or found[2]}/{found[3] or found[4]}"
+
+
+def _vulgar(found: re.Match[str]) -> str:
+    """Return ½ as 1/2, and 2½ as 5/2."""
+    top, bottom = map(int, unicodedata.normalize("NFKC", found[2]).split("⁄"))
+    return f"{_FRACTION_MARK}{int(found[1] or 0) * bottom + top}/{bottom}"
 
 
 # ---- one number
@@ -179,7 +190,7 @@ _BEHIND_UNIT = rf"(?:\^?[23]|[²³])?(?:[/·]{_UNIT}(?:\^?[23]|[²³])?)?(?![^\W
 _ATTACHED = re.compile(rf"{_UNIT}{_BEHIND_UNIT}")
 _SIGN_BEHIND = re.compile(rf" ?(?:%|‰|{_CURRENCY}|°[CFK]?\b|°)")
 _PART_BEHIND = re.compile(
-    r"[.'][a-z0-9\\({]|:[0-9]|-[\w(\\]|/(?![A-Za-z]{2,}|[hsmgL]\b)|[\^\\{}√∛_(@\ue000]|![^\s.,;:!?)\"']"
+    r"[.'][a-z0-9\\({]|:[0-9]|-[\w(\\]|/(?![A-Za-z]{2,}|[hsmgL]\b)|[\^\\{√∛_(@\ue000]|\}[\w^{(]|![^\s.,;:!?)\"']"
     r"| ?[=≈≠<>≤≥÷×·⋅±√∛^]| ?\+ ?[\w(\\$.]| ?\* ?[\w(\\$.]| / ?[\w(]| - ?[0-9.$€£(\\]"
     r"| - ?[A-Za-z]\b| ?[xX] ?[0-9]| [xyzn]\b"
     r"| ?(?:am|pm|AM|PM|a\.m|p\.m|A\.M|P\.M|o'clock|[Uu]hr)\b"
@@ -187,7 +198,7 @@ _PART_BEHIND = re.compile(
     r"| (?:pi|sqrt|squared|cubed|factorial|times|plus|minus|divided|multiplied|mod)\b"
 )
 _AMBIGUOUS_BEHIND = re.compile(
-    r",[0-9]| [0-9]| ?[¼-¾⅐-⅞]|\+"
+    r",[0-9]| [0-9\ue000]| ?[¼-¾⅐-⅞]|\+"
     r"| ?(?:hundred|thousand|[mbtr]+illion|dozen|lakh|crore|mio|mrd|bn|mn)s?\b"
     r"|(?: [^\W\d_]{1,15})?,? (?:or|to) (?:[$€£] ?)?(?:[0-9]|more\b|less\b|fewer\b)"
     r"| (?:out )?of [0-9]| (?:and )?(?:an? |one )?(?:hal(?:f|ves)|quarters?|thirds?|fourths?"
@@ -301,7 +312,7 @@ def _whole(text: str, *, behind_equals: bool = False) -> Fraction | None:
         plain = re.split("[=≈]", plain)[-1].strip("$ ")
         about = _ABOUT.match(plain)
         plain = plain[about.end() :] if about else plain
-        plain = re.sub(r"^\( ?(.*?) ?\)$", r"\1", plain)
+        plain = re.sub(r"^[(\[{] ?(.*?) ?[)\]}]$", r"\1", plain)
     found = _NUMBER.match(plain)
     if found is None or _value(found) is None:
         return None
@@ -336,12 +347,13 @@ def is_bare(text: str) -> bool:
 
 # ---- the number that an answer gives
 
-_ANSWER = re.compile(r"\banswers?(?: is\b| ?[:：])", re.IGNORECASE)
+_ANSWER = re.compile(r"\banswers?[\"']?(?: is\b| ?[:：])", re.IGNORECASE)
 _BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__|<(?:b|strong)>([^<\n]{1,80})</")
 _JOINED = re.compile(
     r"^(?: ?[^\W\d_]+){0,3} ?(?:(?:\b(?:and|or|to)\b|[&/-]) ?(?:[^\W\d_]+ ?)?|[,;] ?)[$€£]?$"
     rf"|^{_MEASURE} $"
 )
+_BOX = re.compile(r"\\(?:boxed|fbox)\s?\{")
 _GOES_BEFORE = re.compile(r"[a-zA-Z_^]$|[0-9.:/]$|[0-9]-$")
 _GOES_ON = re.compile(r"[.:/,'-][0-9]|[.'-]?[a-zA-Z_^²³⁰¹⁴-⁹¼-¾]")
 _SENTENCE_END = re.compile(r"(?<!approx)(?<!\bca)(?<!\bno)[.!?](?= |$)|\n")
@@ -395,10 +407,10 @@ def _one(content: str | None, place: str) -> Fraction | str:
 
 def _last_box(text: str) -> tuple[str | None, str] | None:
     """Return what is in the last `\\boxed{}` and behind it; the first is None where it is cut."""
-    _, found, rest = text.rpartition("\\boxed{")
-    if not found:
+    boxes = [*_BOX.finditer(text)]
+    if not boxes:
         return None
-    depth = 1
+    rest, depth = text[boxes[-1].end() :], 1
     for brace in re.finditer(r"\\[{}]|[{}]", rest):
         depth += {"{": 1, "}": -1}.get(brace[0], 0)
         if depth == 0:

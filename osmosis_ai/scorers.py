@@ -376,16 +376,21 @@ def _has_words(text: str, wanted: str) -> bool:
 
 def _joins(beside: str, edge: str) -> bool:
     """Return whether characters go on with the word, or the number, that ends with `edge`."""
-    if not beside or not (edge.isalnum() or edge == "_"):
+    first, second = beside[:1], beside[1:]
+    if not first or not _is_of_word(edge):
         return False
-    first, second = beside[0], beside[1:]
     if edge.isdigit() and first in ".,:'/" and second.isdigit():
         return True
     if first == "'" and second in ("t", "T"):  # can, can't
         return True
-    if is_spaceless(first) or is_spaceless(edge):
-        return False
-    return first.isalnum() or first == "_" or unicodedata.category(first).startswith("M")
+    if first == "_":  # _emphasis_, or snake_case
+        return second.isalnum()
+    return _is_of_word(first) and not (is_spaceless(first) or is_spaceless(edge))
+
+
+def _is_of_word(character: str) -> bool:
+    is_mark = unicodedata.category(character).startswith("M")
+    return is_mark or character.isalnum() or character == "_"
 
 
 def _shown(value: Fraction) -> str:

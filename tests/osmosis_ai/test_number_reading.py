@@ -21,9 +21,11 @@ ANSWERS: dict[str, int | str | Fraction] = {
     "1_000": 1000, "1'000": 1000, "1’000": 1000, "12 345 678": 12345678, "1,234.50": "1234.5",
     r"1\,000": 1000, "1{,}000": 1000, "１２": 12, "８．５": "8.5", "８，０００": 8000,
     ".5": HALF, "1e5": 100000, "1.5E-3": "0.0015",
+    "٣٫٥": "3.5", "١٬٢٣٤": 1234, "७२ सेब": 72, "มี๕ลูก": 5, "𝟕𝟐": 72, "5٪": 5,
     "2×10^3": 2000, "2 x 10^3": 2000, "2·10³": 2000, r"2 \times 10^{-3}": "0.002", "2*10**3": 2000,
     # Fractions, units, currency, percent, LaTeX, Markdown, HTML.
     "3/4": "3/4", "-3 / 4": "-3/4", "1,000/4": 250, r"\frac{3}{4}": "3/4", r"-\dfrac{1}{2}": -HALF,
+    "½": HALF, "−½": -HALF, "2½ cups": "2.5", "1 ½": "1.5", "-2½": "-2.5", r"-\$5": -5,
     r"$\tfrac12$": HALF, r"\frac{-1}{2}": -HALF, "50 %": 50, r"5\%": 5, "€ 5": 5,
     "5€": 5, "5 USD": 5, "$ 1,234.50": "1234.5", r"\$5": 5, "5km": 5, "5 km/h": 5, "90°": 90,
     r"90^\circ": 90, "12 apples": 12, r"5\text{ cm}": 5, r"\[ 42 \]": 42,
@@ -31,6 +33,8 @@ ANSWERS: dict[str, int | str | Fraction] = {
     "| total | 42 |": 42, "答えは42です": 42,
     # The place that decides: a box, a mark, a sentence, what is bold alone, the last.
     r"\boxed{42} and 7": 42, r"\boxed{41}, no: \boxed{42}": 42, r"\boxed{\frac{1}{2}}": HALF,
+    r"\boxed {5}": 5, r"\fbox{5} and 7": 5, r"\boxed{{5}}": 5, "Answer: [5]": 5,
+    '{"answer": 5}': 5, '{"why": "4 + 1", "answer": 5, "sure": 0.9}': 5, "{'result': 5}": 5,
     r"\boxed{x = 5}": 5, r"\boxed{\left(5\right)}": 5, "1⁄2": HALF,
     r"\boxed{42\text{ cm}}": 42, r"\boxed{42\text{cm}^2}": 42, r"\boxed{\text{Total: }42}": 42,
     r"The answer is 7. \boxed{\$1{,}000}": 1000,
@@ -55,18 +59,19 @@ UNCLEAR = [
     r"\boxed{2\sqrt{3}}", r"\boxed{}", r"5 \boxed{x}", r"5 \boxed{6", r"2\frac{1}{2}", "#### ?",
     "1,5", "12,34", "0,123", "1.234,50", "1.234.567", "1,234 567", "3 boys have 1,5 each",
     "3, 6", "2 and 3", "It is 5 or 6.", "2 to 3", "3 of 4", "3 out of 4", "5 1/2", "2 and a half",
-    "1 ½", "2 hours 30 minutes", "The answer is 8 h 30 min", "5 feet and 3 inches",
+    "1 234 ½", "½ or ¼", "x½",
+    "2 hours 30 minutes", "The answer is 8 h 30 min", "5 feet and 3 inches",
     "5k", "5 million", "2 dozen", "5万", "minus 5", "Total - 5", "– 5", "—5", "±5", "x > 5",
     "> 5", "―5",
     "at least 5", "more than 5", "5 or more", "The answer is 5 or 6", "The answer is not 5",
     "The answer is 5, 6", "The answer is 5 apples and 3 pears", "answer: between 3 and 5",
     "The answer is unknown. There were 3 tries.", "The answer is 0.1+0.2", "1e999999999",
-    "9" * 5000, "٣٫٥",
+    "9" * 5000, '{"answer": [5, 6]}', "[5, 6]",
 ]  # fmt: skip
 TRUTHS = [
     "5", "-5", "−5", "+5", "1,000", "1 000", "1'000", "1_000", "１２", ".5", "0.1", "1e5", "1e-07",
     "2×10^5", "1/2", r"\frac{1}{2}", r"$\dfrac{1}{2}$", "50%", "$5", "5 km", "5km", "5 m/s",
-    "5 apples", "12 square meters", r"5\text{ cm}", r"5\text{cm}^2", "90°", "5.",
+    "5 apples", "12 square meters", r"5\text{ cm}", r"5\text{cm}^2", "90°", "5.", "½", "٧٢",
     "so it is\n#### 1,000", r"Hence $\boxed{72}$.", r"3 \boxed{\text{72}}",
 ]  # fmt: skip
 NO_TRUTHS = [

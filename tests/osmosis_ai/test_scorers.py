@@ -70,6 +70,10 @@ TALK = [
          "'caf\u00e9' is not a whole word of 'cafe\u0301s'"),
         ("includes", "naïve", "na", "'na' is not a whole word of 'naïve'"),
         ("includes", "snake_case", "case", "'case' is not a whole word of 'snake_case'"),
+        ("includes", "_Rome_, or __Rome__", "Rome", None),
+        ("includes", "दिल्लीवासी", "दिल्ली", "'दिल्ली' is not a whole word of 'दिल्लीवासी'"),
+        ("includes", "नई दिल्ली है", "दिल्ली", None),
+        ("includes", "அவர்கள்", "அவர்", "'அவர்' is not a whole word of 'அவர்கள்'"),
         ("includes", "a well-known\nman", "Known man", None),
         ("includes", "C++11", "C++", None),
         ("includes", "It is “Paris”.", '"Paris"', None),
@@ -82,6 +86,7 @@ TALK = [
         ("includes", "There are 42.", "42", None),
         ("includes", "答えは42です", "42", None),
         ("includes", "It has 1,000 rooms", "1000", None),
+        ("includes", "فيه ١٬٠٠٠ غرفة", "1000", None),
         ("includes", "the roots 3, 6", "6", None),
         ("includes", "−5", "5", "'5' is not in '−5'".replace("in", "a whole word of")),
         ("includes", "on 2023-01-05, at 5:30, in A5 and 5th", "5", "'5' is not a whole word of "
