@@ -308,7 +308,8 @@ class Recorder:
         from ..suite_results import EvalResult
 
         with self._lock:
-            runs = [self._settled(run) for run in self._runs.values()]
+            every = self._runs.values()
+            runs = [run if run.error_type is None else self._settled(run) for run in every]
         suites = tuple(
             aggregate(
                 info,
