@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import PurePosixPath
+from time import monotonic
 
 from sqlalchemy.exc import DataError, SQLAlchemyError
 
 from osmosis_ai.platform.workspace import ROLLOUTS, EntrypointError, find_entrypoint
-from osmosis_ai.secret import Redactor
+from osmosis_ai.secret import Redactor, Secret
 from osmosis_executors.job import EvaluationJob, Running, wait_for_end
 from pytest_osmosis.escaping import shortened
 from pytest_osmosis.spec import ModelSpec
@@ -34,7 +35,7 @@ from .outcome import (
 from .run_figures import Progress
 from .run_folder import RunFolder
 from .services import RunFailed, Services, read_submitted
-from .tail import TailedFile
+from .tail import TailedFile, new_file, remove
 from .training import TrainingRun
 from .writing import NotToGoOn, RunWatch, RunWriter
 
@@ -45,6 +46,8 @@ _LISTED = 500
 """Characters of paths in a line of the log."""
 GOES_ON = 2
 """How often an evaluation resumes that was killed by neither a stop nor the platform's end."""
+_SHARE = 10
+"""So many times as long as its last look took, the platform waits before the next one."""
 
 
 def execute(services: Services, run_id: str) -> None:
@@ -85,13 +88,14 @@ class _Execution:
         self._order = read_submitted(
             services.claims.database, services.vault, services.data, run_id
         )
-        self._record.redact = Redactor(self._order.secrets)
         self._record.without_paths = self._without_paths
         self._children = Children(
             self._run_folder, self._order, services.confinement, services.grace_s
         )
         self._rows = Rows.of_run(run_id, self._order.submission)
         self._progress: Progress | None = None
+        self._counts_at = 0.0
+        """When the journal is looked at again."""
         dataset = self._order.dataset
         self._datasets = [str(dataset), os.path.relpath(dataset, self._run_folder.source)]
         """Paths by which programs name the dataset."""
@@ -101,6 +105,7 @@ class _Execution:
             message = ", ".join(self._order.missing)
             raise RunFailed(f"there is no secret {message} any more; set it again", "build")
         self._children.make_folders()
+        self._mask()
         try:
             self._clone()
             self._check_files()
@@ -117,6 +122,18 @@ class _Execution:
             self._run_folder.clean()
             raise
         self._run_folder.clean()
+
+    def _mask(self) -> None:
+        """Mask what the run is given, and what an earlier attempt was: its journal is there."""
+        vault, given = self._services.vault, self._run_folder.given
+        known = given.read_bytes().splitlines() if given.exists() else []
+        secrets = [*self._order.secrets, *(Secret(vault.decrypt(each)) for each in known)]
+        self._record.redact = Redactor(secrets)
+        written = given.with_name("given.new")
+        with new_file(written) as file:
+            for value in sorted({secret.reveal() for secret in secrets}):
+                file.write(vault.encrypt(value) + b"\n")
+        written.replace(given)
 
     def _clone(self) -> None:
         """Make the work tree; an earlier attempt's is taken, which its journal belongs to."""
@@ -214,14 +231,12 @@ class _Execution:
         ).run(environment.python)
 
     def _evaluate(self, environment: PythonEnvironment) -> None:
-        status = self._attempt(environment)
-        for _ in range(GOES_ON):
-            if status != KILLED:
-                break
-            message = "the evaluation was killed; it resumes with what was finished"
-            self._record.say(message, step="run", level="warning")
-            status = self._attempt(environment)
-        taken = self._take_report()
+        try:
+            status, taken = self._evaluated(environment)
+        except NotToGoOn as error:
+            if error.reason == "stopped":
+                self._take_report(lambda: None)
+            raise
         if status not in EVALUATED:
             raise RunFailed(self._reason(status), "run")
         if taken is None:
@@ -230,12 +245,31 @@ class _Execution:
             raise RunFailed(taken, "run")
         self._record.end("finished", "the report is there", step="report")
 
+    def _evaluated(self, environment: PythonEnvironment) -> tuple[int, str | None]:
+        """Evaluate to the end; return pytest's status, and what `_take_report` does."""
+        status = self._attempt(environment)
+        for _ in range(GOES_ON):
+            if status != KILLED:
+                break
+            message = "the evaluation was killed; it resumes with what was finished"
+            self._record.say(message, step="run", level="warning")
+            status = self._attempt(environment)
+        return status, self._take_report(self._check_to_end)
+
+    def _check_to_end(self) -> None:
+        """Look after the run, which has been evaluated: a platform that ends reads its report."""
+        try:
+            self._watch.check()
+        except NotToGoOn as error:
+            if error.reason != "shutdown":
+                raise
+
     def _attempt(self, environment: PythonEnvironment) -> int:
         """Evaluate, or resume what an earlier attempt has finished; return pytest's status."""
         resumes = self._run_folder.has_begun()
         model = self._order.experiment["model_path"]
         asks = not resumes and ModelSpec(model).persona is None
-        self._run_folder.report.unlink(missing_ok=True)
+        remove(self._run_folder.report)
         dataset = self._children.put_dataset()
         self._datasets.append(str(dataset))
         words = evaluation_words(
@@ -253,15 +287,10 @@ class _Execution:
         self._record.say(f"{first}evaluating {which} of the rows", step="run")
         self._run_folder.output.touch(mode=0o600)
         output = TailedFile(self._run_folder.output, self._run_folder.output.stat().st_size)
-        try:
-            job = self._children.job(words, self._run_folder.output, environment.python)
-            names = [secret.name for secret in self._order.secrets]
-            evaluation = EvaluationJob(job, names)
-            return self._wait(self._services.executor.evaluate(evaluation), output)
-        except NotToGoOn as error:
-            if error.reason == "stopped":
-                self._take_report()
-            raise
+        job = self._children.job(words, self._run_folder.output, environment.python)
+        names = [secret.name for secret in self._order.secrets]
+        evaluation = EvaluationJob(job, names)
+        return self._wait(self._services.executor.evaluate(evaluation), output)
 
     def _wait(self, running: Running, output: TailedFile | None = None) -> int:
         """Wait for the end of a child; follow what it prints and keeps where `output` is given."""
@@ -283,20 +312,31 @@ class _Execution:
             return
         for lines in output.rest() if to_end else [output.lines()]:
             self._record.add_output(lines, step="run")
+            if self._record.is_full:
+                break
         if to_end:
             output.mask(self._record.redact)
+        began = monotonic()
+        if to_end or began >= self._counts_at:
+            self._count()
+            self._counts_at = began + _SHARE * (monotonic() - began)
+
+    def _count(self) -> None:
+        """Count what the journal has; programs of the run may write there as much as they can."""
         journal = self._run_folder.journal()
         if self._progress is None and journal is not None:
             self._progress = Progress(journal.parent, self._order.most_runs)
         if self._progress is not None and self._progress.update():
             self._record.set_figures(self._progress.metrics)
 
-    def _take_report(self) -> str | None:
+    def _take_report(self, check: Callable[[], None]) -> str | None:
         """Import the report; return what halted the evaluation, "" for nothing, None for none."""
         try:
             take_conversations(self._run_folder, self._record.redact)
             found = read_outcome(
-                self._run_folder, lambda text: self._record.redact(self._without_paths(text))
+                self._run_folder,
+                lambda text: self._record.redact(self._without_paths(text)),
+                check,
             )
         except ReportTooLarge as error:
             self._record.say(str(error), step="report", level="warning")

@@ -8,6 +8,7 @@ import re
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,7 +19,7 @@ from ..database.models import Run
 from ..limited import run_limited
 from . import report_taking
 from .run_folder import RunFolder
-from .tail import new_file, open_written
+from .tail import copy_masked, open_written, remove
 
 _TIME_S = 120.0
 _LIMITS = JobLimits(file_bytes=256 * MIB, memory_bytes=2048 * MIB)
@@ -59,11 +60,14 @@ class ReportedOutcome:
     """What ended the evaluation before its end; empty for nothing."""
 
 
-def read_outcome(run_folder: RunFolder, clean: Callable[[str], str]) -> ReportedOutcome | None:
+def read_outcome(
+    run_folder: RunFolder, clean: Callable[[str], str], check: Callable[[], None]
+) -> ReportedOutcome | None:
     """Return what the report of a run holds; None where there is none. A child reads it.
 
     Raises:
         ReportProblem: for one that is too large, or no report of this version.
+        Exception: what `check` raises, which is called meanwhile.
     """
     taken = run_folder.folder / "report-taken"
     taken.unlink(missing_ok=True)
@@ -71,18 +75,38 @@ def read_outcome(run_folder: RunFolder, clean: Callable[[str], str]) -> Reported
     output = run_folder.folder / "report-output"
     output.unlink(missing_ok=True)
     try:
-        status = run_limited(words, run_folder.folder, output, time_s=_TIME_S, limits=_LIMITS)
+        status = run_limited(
+            words, run_folder.folder, output, time_s=_TIME_S, limits=_LIMITS, check=check
+        )
         if status == report_taking.ABSENT:
             return None
         if status == report_taking.NO_REPORT:
             raise ReportProblem("the report is not one of this version")
         if status != report_taking.TAKEN:
             raise ReportTooLarge("the report is too large to be read; the journal has the figures")
-        found = json.loads(clean(taken.read_text("utf-8")))
+        found = _masked(taken.read_text("utf-8"), clean)
     finally:
         for path in (taken, output):
             path.unlink(missing_ok=True)
     return ReportedOutcome(found.get("report"), found["metrics"], found["halted"])
+
+
+def _masked(text: str, clean: Callable[[str], str]) -> Any:
+    """Return a document that is masked as a text, or else the texts in it."""
+    try:
+        return json.loads(clean(text))
+    except ValueError:  # a secret is a number that the report has too
+        return _texts_masked(json.loads(text), clean)
+
+
+def _texts_masked(value: Any, clean: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_texts_masked(each, clean) for each in value]
+    if isinstance(value, dict):
+        return {clean(name): _texts_masked(each, clean) for name, each in value.items()}
+    return value
 
 
 def last_mistake(output: Path) -> str | None:
@@ -106,24 +130,21 @@ def exit_sentence(status: int) -> str:
     return f"{what}: {message}" if message else f"{what}; the log has its output"
 
 
-_LINE_BYTES = 16 * 1024 * 1024
-"""A longer line is no conversation: it and what follows it is left out."""
-_SUITE = re.compile(rb'^(\{"suite": ?)"\.\./')
+_SUITE = re.compile(r'^(\{"suite": ?)"\.\./', re.MULTILINE)
 """The name of the evaluation begins with the path of its dataset, from the work tree."""
 
 
 def take_conversations(run_folder: RunFolder, redact: Callable[[str], str]) -> None:
     """Take the file of conversations, a line of JSON for each run of a row, masked."""
     written = beside(run_folder.report)
-    run_folder.conversations.unlink(missing_ok=True)
+    remove(run_folder.conversations)
     try:
         source = open_written(written)
     except FileNotFoundError:
         return
-    with source, new_file(run_folder.conversations) as file:
-        while (line := source.readline(_LINE_BYTES)) and len(line) < _LINE_BYTES:
-            text = _SUITE.sub(rb'\1"', line, count=1).decode("utf-8", "replace")
-            file.write(redact(text).encode("utf-8", "replace"))
+    with source:
+        change = partial(_SUITE.sub, r'\1"')
+        copy_masked(source, run_folder.conversations, lambda text: redact(change(text)))
     written.unlink(missing_ok=True)
 
 

@@ -47,14 +47,16 @@ class Progress:
         self._session = self._sessions = 0
         self._runs: dict[tuple[int, int], Mapping[str, Any]] = {}
         self._planned = 0
+        self._until = 0.0
         self._earlier: dict[tuple[int, int], Mapping[str, Any]] = {}
         """Runs as the last session found them."""
         self._repeated_tokens = 0
         self._began: float | None = None
         """When the first run of the last session did."""
 
-    def update(self) -> bool:
-        """Read what is new; return whether there was something."""
+    def update(self, time_s: float = 5.0) -> bool:
+        """Read what is new, for so long at most; return whether there was something."""
+        self._until = time.monotonic() + time_s
         found = self._read(self._folder / FILE)
         return self._read_workers() or found
 
@@ -68,6 +70,8 @@ class Progress:
             for line in lines:
                 if line.startswith(_SESSION) or (line.startswith(_RUN) and len(line) <= _RUN_BYTES):
                     count += self._take_line(line)
+            if time.monotonic() > self._until:
+                break
         return count > 0
 
     def _take_line(self, line: bytes) -> bool:

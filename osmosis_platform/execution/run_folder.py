@@ -7,6 +7,7 @@ data/runs/<id>/kept/          the journal, from which an interrupted run resumes
 data/runs/<id>/build-output   what the build of its environment printed
 data/runs/<id>/output         what pytest printed
 data/runs/<id>/results/       of it, with the JSON report
+data/runs/<id>/given          the values of its secrets, encrypted
 data/runs/<id>/conversations.jsonl  what it has told of the runs of rows, masked
 
 The folder and the outputs are the platform's; what the child processes write is in folders that may
@@ -42,6 +43,8 @@ class RunFolder:
         self.report = folder / "results" / "report.json"
         self.conversations = folder / "conversations.jsonl"
         """What was said, without secrets; there once the run has ended."""
+        self.given = folder / "given"
+        """The values of its secrets, encrypted: those of earlier attempts may be others."""
         self.trained = folder / "trained"
         """The folder of the trainer, which is kept."""
         self.lock = folder / "lock"
@@ -89,7 +92,8 @@ class RunFolder:
 
     def journal(self) -> Path | None:
         """Return the journal that was written last, once there is one."""
-        written = self.journal_dir.glob(f"*/{JOURNAL}")
+        found = self.journal_dir.glob(f"*/{JOURNAL}")
+        written = (path for path in found if not path.parent.is_symlink())
         return max(written, key=lambda path: path.lstat().st_mtime, default=None)
 
     def has_begun(self) -> bool:
@@ -98,7 +102,8 @@ class RunFolder:
 
     def clean(self) -> None:
         """Remove everything but the journal, the output and the report."""
-        (self.folder / _COMMIT).unlink(missing_ok=True)
+        for file in (self.folder / _COMMIT, self.given):
+            file.unlink(missing_ok=True)
         for folder in (self.source, self.home, self.temporary, self.datasets):
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -6,17 +6,26 @@ let its reader wait.
 
 from __future__ import annotations
 
+import io
 import os
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 BLOCK = 1024 * 1024
+LINE = 16 * 1024 * 1024
+"""A longer line is no text: it and what follows are left out."""
 
 
 def open_written(path: Path) -> BinaryIO:
-    """Open a file to read; raise FileNotFoundError for links of both kinds, pipes and devices."""
+    """Open a file to read; raise FileNotFoundError for links of both kinds, pipes and devices.
+
+    A folder of it that is a link is not followed either.
+    """
+    if path.parent.is_symlink():
+        raise FileNotFoundError(path)
     try:
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -30,8 +39,31 @@ def open_written(path: Path) -> BinaryIO:
 
 def new_file(path: Path) -> BinaryIO:
     """Open a new file for its owner alone, in place of whatever there is of this name."""
-    path.unlink(missing_ok=True)
+    remove(path)
     return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
+
+
+def remove(path: Path) -> None:
+    """Remove what is at a path, if anything: a program may have made a folder there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def copy_masked(source: BinaryIO, target: Path, change: Callable[[str], str]) -> None:
+    """Write a new file of what `change` makes of whole lines, many at once: most may be empty.
+
+    It ends ahead of a line that is too long.
+    """
+    with new_file(target) as file:
+        while block := source.read(BLOCK):
+            block += (rest := source.readline(LINE))
+            is_long = len(rest) == LINE
+            text = block[: block.rfind(b"\n") + 1] if is_long else block
+            file.write(change(text.decode("utf-8", "replace")).encode("utf-8", "replace"))
+            if is_long:
+                return
 
 
 class TailedFile:
@@ -78,8 +110,10 @@ class TailedFile:
         if not self._path.exists():
             return
         masked = self._path.with_name(f"{self._path.name}.masked")
-        with new_file(masked) as file:
-            for lines in TailedFile(self._path).rest():
-                for line in lines:
-                    file.write(redact(line.decode("utf-8", "replace")).encode("utf-8", "replace"))
+        try:
+            source = open_written(self._path)
+        except FileNotFoundError:
+            source = io.BytesIO()
+        with source:
+            copy_masked(source, masked, redact)
         masked.replace(self._path)

@@ -169,6 +169,8 @@ class TrainingRun:
         def add_rest() -> None:
             for lines in printed.rest():
                 self.record.add_output(lines, step=step)
+                if self.record.is_full:
+                    break
             printed.mask(self.record.redact)
 
         def add_new() -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -46,10 +47,9 @@ class RunWriter:
 
     def add_output(self, lines: Iterable[bytes], *, step: str) -> None:
         """Add what a program has printed, up to a limit."""
-        texts = (self.without_paths(line.decode("utf-8", "replace")) for line in lines)
-        found = [text for line in texts if (text := line.rstrip())]
-        left = max(0, LINES - self._lines)
-        taken = [self.redact(text)[:LINE_LENGTH] for text in found[:left]]
+        found = [*islice(lines, max(0, LINES - self._lines))]
+        texts = (self.without_paths(line.decode("utf-8", "replace")) for line in found)
+        taken = [self.redact(text)[:LINE_LENGTH] for line in texts if (text := line.rstrip())]
         if self._lines < LINES <= self._lines + len(found):
             taken.append(f"the log takes {LINES:,} lines; what comes now is left out")
         self._lines += len(found)
@@ -63,6 +63,11 @@ class RunWriter:
 
         self._change(add)
         self._unwritten.clear()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the log takes no more of what programs print."""
+        return self._lines >= LINES and not self._unwritten
 
     def note(self, **facts: Any) -> None:
         """Keep facts of the execution with the results."""

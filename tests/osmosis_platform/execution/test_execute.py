@@ -7,6 +7,7 @@ import os
 import threading
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -21,9 +22,10 @@ from osmosis_platform.database.connection import Database
 from osmosis_platform.database.models import Workspace
 from osmosis_platform.environments.build import Environments
 from osmosis_platform.environments.recipe import BuildSettings
-from osmosis_platform.execution import execute
+from osmosis_platform.execution import execute, tail
 from osmosis_platform.execution.checkout import WorkTree
 from osmosis_platform.execution.execute import KILLED
+from osmosis_platform.execution.run_figures import Progress
 from osmosis_platform.execution.scheduler import Scheduler
 from osmosis_platform.execution.writing import RunWriter
 from tests.support.executed_runs import SECRET, Ended, Submitted, report_of
@@ -450,6 +452,96 @@ def test_what_was_said_is_masked_with_the_values_that_the_run_was_given(
     assert submitted.execute().status == "finished"
     assert submitted.run_folder.conversations.read_text() == "***, newer-than-the-run\n"
     assert not said.exists()
+
+
+@pytest.mark.fault("a secret is rotated while its run waits to resume")
+def test_what_earlier_attempts_were_given_is_masked_too(submitted: Submitted) -> None:
+    room = submitted.run_folder
+    submitted.children.evaluation = (None, "")
+    submitted.children.on_wait = submitted.services.shutdown.set
+    assert submitted.execute().status == "running"
+    assert SECRET.encode() not in room.given.read_bytes()
+    submitted.platform.add_secret("KEY", value="newer-than-the-first")
+    submitted.services = replace(
+        submitted.services,
+        claims=replace(submitted.services.claims, owner="second"),
+        shutdown=threading.Event(),
+    )
+    submitted.children.evaluation = (0, f"{SECRET}, newer-than-the-first\n")
+    submitted.children.report = report_of(SECRET)
+    run = submitted.execute()
+    assert run.status == "finished", submitted.log
+    assert submitted.children.jobs[-1].environment["KEY"] == "newer-than-the-first"
+    assert room.output.read_text() == "***, ***\n"
+    assert SECRET not in submitted.log + json.dumps(run.report)
+    assert not room.given.exists()
+
+
+def test_a_secret_that_is_a_number_of_the_report_leaves_its_form(submitted: Submitted) -> None:
+    submitted.platform.add_secret("KEY", value="1764291820")
+    found = report_of("it is 1764291820").model_dump(mode="python")
+    found["summary"]["total_duration_ms"] = 1764291820
+    leave(submitted, json.dumps(found))
+    run = submitted.execute()
+    assert run.status == "finished", submitted.log
+    assert [each["outcome"] for each in run.report["rows"][0]["runs"]] == ["it is ***"] * 2
+    assert run.metrics["overview"]["duration_ms"] == 1764291820
+
+
+@pytest.mark.fault("a run writes very much of what the platform reads")
+def test_what_a_run_has_written_is_read_in_pieces_that_are_limited(
+    submitted: Submitted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = submitted.run_folder
+    monkeypatch.setattr(tail, "BLOCK", 1000)
+    submitted.children.evaluation = (0, "\n" * 20_000 + f"after {SECRET}\n")
+    said = room.report.with_name("report.trajectories.jsonl")
+    text = f'{{"suite": "../a"}}\n{SECRET}\n' * 1000
+
+    def leave_said() -> None:
+        said.write_text(text)
+
+    submitted.children.on_wait = leave_said
+    run = submitted.execute()
+    assert run.status == "finished", submitted.log
+    assert "the log takes 5,000 lines; what comes now is left out" in submitted.log
+    assert "after" not in submitted.log
+    assert room.output.read_text() == "\n" * 20_000 + "after ***\n"
+    assert room.conversations.read_text() == '{"suite": "a"}\n***\n' * 1000
+
+
+def test_the_look_at_a_journal_is_limited_and_the_next_one_waits_as_long_as_it_took(
+    submitted: Submitted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment, looks = [0.0], list[float]()
+
+    def look(self: Progress) -> bool:
+        looks.append(moment[0])
+        moment[0] += 4.0
+        return False
+
+    def later() -> None:
+        moment[0] += 1.0
+        if moment[0] > 100:
+            submitted.children.started[-1].status = 0
+
+    monkeypatch.setattr(Progress, "update", look)
+    monkeypatch.setattr(execute, "monotonic", lambda: moment[0])
+    journal = submitted.run_folder.journal_dir / "x" / "journal.jsonl"
+    journal.parent.mkdir(parents=True)
+    journal.touch()
+    submitted.children.evaluation = (None, "")
+    submitted.children.on_wait = later
+    assert submitted.execute().status == "finished", submitted.log
+    assert all(after - before >= 40 for before, after in pairwise(looks[:-1])), looks
+    assert 2 < len(looks) < 6
+
+
+@pytest.mark.fault("a run leaves folders where the platform has files")
+def test_a_folder_in_place_of_a_report_is_removed(submitted: Submitted) -> None:
+    (submitted.run_folder.report / "x").mkdir(parents=True)
+    (submitted.run_folder.conversations / "x").mkdir(parents=True)
+    assert submitted.execute().status == "finished", submitted.log
 
 
 @pytest.mark.fault("a run puts a link where the platform writes or reads")

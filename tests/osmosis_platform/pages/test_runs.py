@@ -15,7 +15,7 @@ import pytest
 
 from osmosis_ai.secret import Redactor, Secret
 from osmosis_platform.database.models import LogLine, now
-from osmosis_platform.execution import outcome
+from osmosis_platform.execution import outcome, tail
 from osmosis_platform.execution.run_figures import metrics_of
 from osmosis_platform.execution.run_folder import RunFolder
 from pytest_osmosis.analysis.gates.evaluate import evaluate
@@ -303,7 +303,6 @@ def test_a_report_has_the_conversations_as_they_were_taken_and_is_there_without_
         "link-run": None,
         "long-run": "one\n" + "sk-0123456789" * 10,
     }
-    monkeypatch.setattr(outcome, "_LINE_BYTES", 300)
     for name, text in written.items():
         run_id = finished(platform_server, browser.account, name, 1.0, 0.0)
         folder = RunFolder.of_run(platform_server.settings.data, run_id)
@@ -315,7 +314,8 @@ def test_a_report_has_the_conversations_as_they_were_taken_and_is_there_without_
         else:
             beside.write_text(text)
         if name == "long-run":
-            monkeypatch.setattr(outcome, "_LINE_BYTES", 100)
+            monkeypatch.setattr(tail, "LINE", 100)
+            monkeypatch.setattr(tail, "BLOCK", 10)
         outcome.take_conversations(folder, Redactor([Secret("sk-0123456789abcdef")]))
         assert beside.exists() == (text is None)
     told, odd, link, long = (browser.get(f"runs/{run}/report").text for run in written)
