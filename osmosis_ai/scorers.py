@@ -45,6 +45,10 @@ SHOWN = 80
 CUT = "cut within its reasoning"
 """The reason of an answer that there is not."""
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
+_TEXT = r'"(?:[^"\\]|\\.)*"\s*'
+_ITEM = rf"(?:{_TEXT}|-?[0-9][0-9.eE+-]*|true|false|null)\s*[,\]]"
+_JSON_START = re.compile(rf"(?=\{{\s*(?:\}}|{_TEXT}:)|\[\s*(?:[\]\[{{]|{_ITEM}))")
+"""Only there a decoder is asked: its refusals take longer the further on in a text they are."""
 _CALL = re.compile(r"[a-z_]+(?:\(.*\))?", re.DOTALL)
 
 
@@ -428,7 +432,7 @@ def _json_in(text: str) -> tuple[Any] | None:
         if (found := _decode(candidate)) is not None:
             return found
     last, end = None, 0
-    for bracket in re.finditer(r"[{\[]", text):
+    for bracket in _JSON_START.finditer(text):
         if bracket.start() >= end:
             try:
                 last, end = _DECODER.raw_decode(text, bracket.start())
