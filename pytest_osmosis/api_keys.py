@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from osmosis_ai.models.headers import is_secret
+from osmosis_ai.models.headers import is_secret, secrets_in, shown_fields
 from osmosis_ai.secret import MASK, Secret, check_api_key
 from osmosis_ai.secret_variables import may_name_a_variable, secret_variables
 
@@ -71,6 +71,7 @@ def secrets_of(*models: ModelSpec) -> list[Secret]:
 def _secrets_sent(model: ModelSpec) -> Iterator[Secret]:
     """Yield the values of headers, and of the base URL's query, that no output may show."""
     yield from (value for name, value in model.headers.items() if is_secret(name, value))
+    yield from secrets_in(model.extra_body)
     if model.query is not None:
         yield from _address(model).secrets
 
@@ -82,7 +83,7 @@ def sent_besides(model: ModelSpec) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     if model.extra_body:
-        found["extra_body"] = dict(model.extra_body)
+        found["extra_body"] = shown_fields(model.extra_body)
     if model.headers:
         found["headers"] = [f"{name}={_shown(name, model)}" for name in model.headers]
     if model.query is not None:

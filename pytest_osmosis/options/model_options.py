@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from osmosis_ai.models.headers import header_mistake, is_secret
+from osmosis_ai.models.headers import header_mistake, is_secret, secrets_in
 from osmosis_ai.secret import Secret
 
 from ..spec import USUAL_KEY, EvalSpec, ModelSpec
@@ -105,14 +105,15 @@ def _other_model(given: OptionReader, model: ModelSpec, name: str) -> ModelSpec:
 def _asked_like(
     model: ModelSpec, name: str, base_url: str | None, query: Secret | None
 ) -> ModelSpec:
-    """Return another model; it has the model's key, and secret headers, at the same place only."""
+    """Return another model; the key, and secrets that go with calls, stay at the model's place."""
     other = replace(model, model=name, base_url=base_url, query=query)
     if _place(other) == _place(model):
         return other
     usual = USUAL_KEY if base_url else None
     plain = {name: value for name, value in model.headers.items() if not is_secret(name, value)}
+    body = {k: v for k, v in model.extra_body.items() if not any(secrets_in({k: v}))}
     other = replace(other, api_key_env=usual, api_key_env_named=False, api_key=None)
-    return replace(other, headers=plain)
+    return replace(other, headers=plain, extra_body=body)
 
 
 def _baseline_url(

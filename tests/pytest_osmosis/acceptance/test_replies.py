@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.models.litellm.library import load
-from tests.support.endpoints import Ask, completion, error_reply, reply, tool_call
+from tests.support.endpoints import Ask, Endpoint, completion, error_reply, reply, tool_call
 from tests.support.project import Project, Session
 
 KEY = "sk-provider/0123456789+abcdef"
@@ -341,6 +341,41 @@ def test_further_fields_and_headers_go_with_each_call_and_no_value_is_shown(
     written = [each for each in asked.path.rglob("*") if each.is_file() and each.suffix != ".pyc"]
     everything = [session.out, session.err, *(each.read_bytes().decode() for each in written)]
     assert [text for text in everything if GATEWAY_KEY in text or '"evals"' in text] == []
+
+
+IN_BODY = "body/0123456789+secret"
+BODY = {"data_sources": [{"type": "search", "parameters": {"authentication": {"key": IN_BODY}}}]}
+
+
+@each_way
+def test_a_key_within_further_fields_is_sent_and_never_shown(asked: Project, way: str) -> None:
+    asked.endpoint.answers = lambda ask: f"it was {json.dumps(ask.body['data_sources'])}"
+    asked.rows("a")
+    options = ("--osmosis-header=X-Team=evals", f"--osmosis-extra-body={json.dumps(BODY)}")
+    session = run(asked, way, *options, "--osmosis-record=taped", "--osmosis-html=out.html")
+    assert asked.endpoint.seen[0].body["data_sources"] == BODY["data_sources"]
+    source = session.report["config"]["settings"]["extra_body"]["data_sources"][0]
+    assert source == {"type": "search", "parameters": {"authentication": {"key": "***"}}}
+    written = [each for each in asked.path.rglob("*") if each.is_file() and each.suffix != ".pyc"]
+    everything = [session.out, session.err, *(each.read_bytes().decode() for each in written)]
+    assert [text for text in everything if IN_BODY in text] == []
+
+
+def test_what_holds_a_key_goes_to_no_other_endpoint(
+    asked: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_KEY", GATEWAY_KEY)
+    asked.rows("a")
+    body = {**BODY, "top_k": 20}
+    with Endpoint() as other:
+        other.answers = lambda ask: ask.row
+        compare = ("--osmosis-baseline-model=b", f"--osmosis-baseline-base-url={other.base_url}")
+        asked.run(*SENT[1:], f"--osmosis-extra-body={json.dumps(body)}", *compare)
+        (seen,) = other.seen
+    assert (seen.body["top_k"], seen.headers["x-team"]) == (20, "evals")
+    assert "data_sources" not in seen.body
+    assert "api-key" not in seen.headers
+    assert "data_sources" in asked.endpoint.seen[0].body
 
 
 def test_a_change_of_what_is_sent_starts_another_evaluation(
