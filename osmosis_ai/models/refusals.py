@@ -22,7 +22,8 @@ _QUOTA_CODE = re.compile(
 _QUOTA = re.compile(
     r"credit balance is too low|insufficient (?:account )?(?:balance|credits?|funds)"
     r"|budget has been exceeded|(?:run|ran) out of (?:credits|funds)|have any credits"
-    r"|余额不足|(?:overdue|arrears)[^.]{0,40}(?:payment|account)|account is in good standing"
+    r"|key limit exceeded|余额不足"
+    r"|(?:overdue|arrears)[^.]{0,40}(?:payment|account)|account is in good standing"
 )
 _OF_ACCOUNT = re.compile(
     r"\b(?:account|organi[sz]ation|project|workspace|subscription|team|consumer)\b[^.\n]{0,40}"
@@ -39,6 +40,7 @@ _CONTENT = re.compile(
     r"|data_?inspection_?failed|inappropriate content|sensitive (?:content|information|words?)"
     r"|usage (?:polic|guideline)|acceptable use|prohibited[ _]content|content[ _]blocked"
     r"|considered high[ -]risk|content exists risk|invalid_prompt|potentially violat"
+    r"|(?:bio|cyber)_policy"
     r"|violat\w*[^.\n]{0,60}(?:content|usage|safety|polic|guideline|terms)|guardrail_?interven"
     r"|guardrail[^.\n]{0,40}(?:intervened|blocked|violat)|jailbreak|recitation"
     r"|\bharm(?:ful)? (?:content|categor)|敏感|不安全|违规"
@@ -50,7 +52,7 @@ _TOO_LONG = re.compile(
     r"(?:long|large)"
     r"|too many (?:input )?tokens|(?:input|prompt) tokens?\b[^.\n]{0,60}\b(?:exceed|limit|maximum)"
     r"|exceeds? the (?:maximum|max|available|limit)[^.\n]{0,60}\b(?:token|context|length)"
-    r"|string_above_max_length|reduce the length"
+    r"|string_above_max_length|reduce the length|must have (?:less|fewer) than \d+ tokens"
 )
 _NOUNS = (
     r"(?:images?|image_url|pictures?|vision|audio|videos?|multi-?modal|modalit\w*|documents?|pdf"
@@ -106,7 +108,8 @@ _NO_MODEL_CODE = re.compile(
 )
 _NO_MODEL = re.compile(
     r"model not exist|no models? loaded|unknown model|no such model|invalid model(?: name| id)?\b"
-    r"|not a valid model|\b(?:model|deployment)\b[^.\n]{0,160}"
+    r"|not a valid model|模型不存在|\bmodel ['\"`]\S+['\"`] is not supported"
+    r"|\b(?:models?|deployment)\b[^.\n]{0,160}"
     r"(?:not found|not exist|n't exist|not be found|not available|decommissioned|deprecated"
     r"|no longer|not loaded|not deployed|retired)"
     r"|model id(?:entifier)? is invalid|invocation of model id"
@@ -182,6 +185,10 @@ def words_of(text: str) -> ErrorWords:
         param = _location(message)
     if not isinstance(message, str):
         message = json.dumps(message) if message is not None else text
+    elif message.lstrip().startswith("{"):  # the provider's whole body, within a gateway's
+        within = words_of(message)
+        message, named = within.message, f"{named} {within.codes}"
+        param = param or within.param
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     if not isinstance(raw, str) or not raw:

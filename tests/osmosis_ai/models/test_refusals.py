@@ -51,6 +51,8 @@ REFUSALS: list[tuple[int, Any, str]] = [
     (400, of_openai("系统检测到输入或生成内容可能包含不安全或敏感内容", "1301"), REQUEST),
     (400, of_openai("Moderation Block", "421", "content_filter"), REQUEST),
     (400, of_openai("The request was rejected because it was considered high risk"), REQUEST),
+    (403, of_openai("Access denied for this prompt.", "cyber_policy"), REQUEST),
+    (400, of_openai("The request was refused.", "bio_policy", INVALID), REQUEST),
     (421, of_openai("Moderation Block", "421", "content_filter"), REQUEST),
     (400, of_openai("The user input violates our content policy"), REQUEST),
     (400, {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw":
@@ -112,6 +114,10 @@ REFUSALS: list[tuple[int, Any, str]] = [
     (400, [{"error": {"code": 400, "message": "The input token count (1200000) exceeds the maximum "
             "number of tokens allowed (1048576).", "status": "INVALID_ARGUMENT"}}], REQUEST),
     (403, of_openai("Prompt is too long for the context window"), REQUEST),
+    (422, {"error": "Input validation error: `inputs` must have less than 4096 tokens. Given: 4545",
+           "error_type": "validation"}, REQUEST),
+    (500, {"error": "Input validation error: `inputs` must have less than 4096 tokens. Given: 4545",
+           "error_type": "validation"}, REQUEST),
     # The key.
     (401, of_openai("Incorrect API key provided: sk-x. You can find your API key at ...",
                     "invalid_api_key", INVALID), "auth"),
@@ -176,7 +182,14 @@ REFUSALS: list[tuple[int, Any, str]] = [
     (404, "", "model_not_found"),
     (404, of_openai("No endpoints found matching your data policy. Enable prompt training here",
                     404), "model_not_found"),
+    (400, "Model 'm' is not supported for this environment. Supported models: ['a', 'b']",
+     "model_not_found"),
+    (400, of_openai("模型不存在，请检查模型代码", "1211"), "model_not_found"),
+    (400, of_openai(json.dumps({"error": {"code": 404, "message": "models/m is not found for API "
+                                          "version v1beta", "status": "NOT_FOUND"}}), 404),
+     "model_not_found"),
     # The account.
+    (403, of_openai("Key limit exceeded (total limit). Manage it in the settings", 403), "quota"),
     (402, of_openai("This request requires more credits, or fewer max_tokens.", 402), "quota"),
     (402, of_openai("Insufficient Balance", INVALID, "unknown_error"), "quota"),
     (429, of_openai("You exceeded your current quota, please check your plan",
