@@ -160,12 +160,12 @@ def _dumps(value: Any) -> bool:
 
 
 def _of_role(value: Any, role: str) -> Message:
-    found: Message = {}
+    found: Message = {"content": None}  # a refusal has none, and is read as what has
     if _dumps(value):
-        found = dict(_dumped(value))
+        found |= _dumped(value)
     for name in ("content", "tool_calls", "tool_call_id", "name"):
         own = getattr(value, name, None)
-        if own is not None and name not in found:
+        if own is not None and found.get(name) is None:
             found[name] = own
     return {**found, "role": str(getattr(role, "value", role))}
 

@@ -65,6 +65,10 @@ class OpenAIMessage(BaseModel):
     tool_calls: list[dict[str, Any]] | None = None
 
 
+REFUSAL = OpenAIMessage(content=None, refusal="No.")
+TOOL_CALLS = OpenAIMessage(content=None, tool_calls=[{"id": "c1", "type": "function"}])
+
+
 class Choice(BaseModel):
     message: OpenAIMessage = OpenAIMessage()
     finish_reason: str = "stop"
@@ -175,6 +179,11 @@ AI_CONVERSATION = [
     [
         (ANSWER, [ANSWER]),
         (OpenAIMessage(), [ANSWER]),
+        (REFUSAL, [{"role": "assistant", "content": None, "refusal": "No."}]),
+        (
+            Completion(choices=[Choice(message=TOOL_CALLS)]),
+            [TOOL_CALLS.model_dump(exclude={"refusal"})],
+        ),
         (Completion(), [ANSWER]),
         (Response(), [ANSWER]),
         (AnthropicMessage(), [{**ANSWER, "type": "message", "content": [Block().model_dump()]}]),
