@@ -38,6 +38,14 @@ MCP_HELP = (
 )
 mcp_option = click.option("--mcp", metavar="DIR", shell_complete=complete_folders, help=MCP_HELP)
 """Gives `mcp`."""
+import_timeout_option = click.option(
+    "--import-timeout",
+    "import_timeout_s",
+    type=click.FloatRange(0, 86_400),
+    default=60.0,
+    metavar="S",
+    help="Seconds that the import of the agent's module may take; 0 is none (default: 60).",
+)
 
 
 def agent_named(module: str | None, mcp: str | None) -> str | None:

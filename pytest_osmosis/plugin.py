@@ -49,7 +49,7 @@ def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, None, None]:
     """The file of variables before any conftest.py; short spellings, and mistyped names, last."""
-    if not SPELLINGS.isdisjoint(map(str, args)):
+    if any(word in SPELLINGS or word.startswith("@") for word in map(str, args)):
         from .options import separate_values
 
         separate_values.check(early_config, parser)

@@ -34,6 +34,7 @@ from ..shared_options import (
     require_agent,
     write_json,
 )
+from .validate import import_agent
 
 if TYPE_CHECKING:
     from osmosis_ai.rollout import RolloutAgentLoop
@@ -51,7 +52,7 @@ SAMPLING = ("temperature", "max_tokens", "top_p")
 ACCEPTED = (
     *NEEDED, "model", "base-url", "api-key-env", "api-key", "max-turns", "temperature",
     "max-tokens", "top-p", "seed", "batch-size", "map", "limit", "offset", "rows", "sample",
-    "sample-seed", "agent-timeout", "debug-dir",
+    "sample-seed", "agent-timeout", "import-timeout", "debug-dir",
 )  # fmt: skip
 """The plugin's options that apply without scores."""
 
@@ -191,15 +192,14 @@ def _trial(given: dict[str, Any]) -> Trial:
     from pytest_osmosis.errors import ConfigurationError
     from pytest_osmosis.spec import EvalSpec, SessionSpec
     from pytest_osmosis.user_code.import_object import ImportingError
-    from pytest_osmosis.user_code.load_agent import load_agent_loop
 
     from .rollouts import Trial
 
-    model, option = _model(given), "-m/--module"
+    model = _model(given)
     dataset = _dataset(given)
     with command_errors(ImportingError, ConfigurationError, code="usage", status=2):
         with redirect_stdout(sys.stderr):  # what the module prints at import
-            agent = load_agent_loop(given["agent"], option=option, roots=[Path.cwd()])
+            agent = import_agent(given["agent"], given["import_timeout"])
         named = given["model"] or os.environ.get("OPENAI_API_KEY")
         if agent.asks_model and not named:
             raise wrong_use(

@@ -14,7 +14,7 @@ import click
 
 from ..errors import CommandError, command_errors
 from ..eval.lines import say
-from ..shared_options import agent_option, mcp_option, require_agent
+from ..shared_options import agent_option, import_timeout_option, mcp_option, require_agent
 
 if TYPE_CHECKING:
     from osmosis_ai.rollout import RolloutAgentLoop
@@ -28,13 +28,21 @@ Examples:
 """
 
 
-def load_agent(spec: str) -> RolloutAgentLoop:
-    """Return the agent loop `module:attribute`; raise CommandError."""
-    from pytest_osmosis.user_code.import_object import ImportingError
+def import_agent(spec: str, import_timeout_s: float) -> RolloutAgentLoop:
+    """Return the agent loop `module:attribute`, imported in so many seconds; ImportingError."""
+    from pytest_osmosis.user_code.import_object import imports_within
     from pytest_osmosis.user_code.load_agent import load_agent_loop
 
-    with command_errors(ImportingError, code="invalid"):
+    with imports_within(import_timeout_s, "--import-timeout"):
         return load_agent_loop(spec, option="-m/--module", roots=[Path.cwd()])
+
+
+def load_agent(spec: str, import_timeout_s: float) -> RolloutAgentLoop:
+    """Return the agent loop as `import_agent` does; raise CommandError."""
+    from pytest_osmosis.user_code.import_object import ImportingError
+
+    with command_errors(ImportingError, code="invalid"):
+        return import_agent(spec, import_timeout_s)
 
 
 def check_agent(agent: RolloutAgentLoop, *, advice: str = "") -> None:
@@ -59,9 +67,12 @@ def _refuse_invalid(agent: RolloutAgentLoop, found: ValidationResult, advice: st
 @click.command("validate", epilog=EPILOG)
 @agent_option
 @mcp_option
+@import_timeout_option
 @click.option("-v", "--verbose", is_flag=True, help="Show the tools, with their parameters.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def validate_command(module: str | None, mcp: str | None, verbose: bool, as_json: bool) -> None:
+def validate_command(
+    module: str | None, mcp: str | None, import_timeout_s: float, verbose: bool, as_json: bool
+) -> None:
     """Check that an agent loop loads, has a name, has valid tools, and that its run is async.
 
     Nothing is run. A line for each check; the exit status is 1 when one fails, and all that is
@@ -71,7 +82,7 @@ def validate_command(module: str | None, mcp: str | None, verbose: bool, as_json
 
     with redirect_stdout(sys.stderr):  # what the module prints at import
         named = require_agent(module, mcp)
-        agent = load_agent(named)
+        agent = load_agent(named, import_timeout_s)
         found = validate_agent_loop(agent)
     if not as_json:
         say(f"{'ok':<8}{'loads':<11}{named.removeprefix('mcp:')}")

@@ -22,7 +22,13 @@ from osmosis_ai.secret import Secret, check_api_key
 
 from ..buffered_output import BufferedStreams
 from ..errors import ENDS_BY_SIGNAL, usage_errors
-from ..shared_options import agent_option, complete_folders, mcp_option, require_agent
+from ..shared_options import (
+    agent_option,
+    complete_folders,
+    import_timeout_option,
+    mcp_option,
+    require_agent,
+)
 from .server import (
     KEY_VARIABLE,
     Plan,
@@ -62,6 +68,7 @@ sends to this server; it is neither your login nor what this server sends to a t
 @click.command("serve", epilog=EPILOG)
 @agent_option
 @mcp_option
+@import_timeout_option
 @click.option(
     "-p",
     "--port",

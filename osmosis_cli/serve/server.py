@@ -52,6 +52,7 @@ class Plan:
     """What the command line asks for; holds no key."""
 
     module: str
+    import_timeout_s: float
     host: str
     port: int
     validate: bool
@@ -82,7 +83,7 @@ def load_agent(plan: Plan) -> RolloutAgentLoop:
     from ..agent import validate
 
     with redirect_stdout(sys.stderr):  # what the module prints at import
-        agent = validate.load_agent(plan.module)
+        agent = validate.load_agent(plan.module, plan.import_timeout_s)
         if plan.validate:
             validate.check_agent(agent, advice=" and cannot be served (--no-validate serves it)")
     if agent.asks_model and not isinstance(agent, CallableAgent):

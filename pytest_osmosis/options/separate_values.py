@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,8 +27,8 @@ def check(config: pytest.Config, parser: pytest.Parser) -> None:
 
     To be called before conftest.py files are loaded.
     """
-    words = shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
-    words += map(str, config.invocation_params.args)
+    given = map(str, config.invocation_params.args)
+    words = _expanded([*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *given])
     found = dict(_separate(words, _by_spelling(parser)))
     if not found:
         return
@@ -50,6 +50,17 @@ def check(config: pytest.Config, parser: pytest.Parser) -> None:
                 "tests, and may take rootdir and ini file from there; write "
                 f"{shlex.quote(f'{spelling}={word}')}"
             )
+
+
+def _expanded(words: Iterable[str]) -> list[str]:
+    """Return the words with a file's lines in place of `@FILE`, but as the value of our option."""
+    found: list[str] = []
+    for word in words:
+        if word.startswith("@") and found[-1:] != ["--osmosis-rows"]:
+            found += _expanded(Path(word[1:]).read_text().splitlines())
+        else:
+            found.append(word)
+    return found
 
 
 def _by_spelling(parser: pytest.Parser) -> dict[str, Option]:

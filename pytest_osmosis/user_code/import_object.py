@@ -27,8 +27,8 @@ from ..escaping import escape_control_chars
 DEADLINE_S = 60.0
 GRACE_S = 10.0
 OPTION = "--osmosis-import-timeout"
-_deadline_s: ContextVar[float] = ContextVar("osmosis_import_deadline_s")
-"""That of a session, whose option it is."""
+_limit: ContextVar[tuple[float, str]] = ContextVar("osmosis_import_limit", default=(DEADLINE_S, ""))
+"""The deadline of a session or a command, and the option that gives it, where there is one."""
 IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 """An exception that a handler raises there may leave the lock of all imports held for good."""
 AGAIN_S = 0.01
@@ -39,13 +39,13 @@ _FILES = threading.RLock()
 
 
 @contextlib.contextmanager
-def imports_within(seconds: float) -> Iterator[None]:
-    """Give each import in the block so many seconds; 0: as many as it takes."""
-    token = _deadline_s.set(seconds)
+def imports_within(seconds: float, option: str = OPTION) -> Iterator[None]:
+    """Give each import in the block so many seconds, as the option says; 0: all it takes."""
+    token = _limit.set((seconds, option))
     try:
         yield
     finally:
-        _deadline_s.reset(token)
+        _limit.reset(token)
 
 
 def load_object(spec: str, *, option: str, roots: Sequence[Path]) -> Any:
@@ -200,7 +200,7 @@ def _imported(
     roots: Sequence[Path],
 ) -> ModuleType:
     try:
-        with watched(prefix, shown, _deadline_s.get(DEADLINE_S)):
+        with watched(prefix, shown, _limit.get()[0]):
             return _import(name, file)
     except (KeyboardInterrupt, GeneratorExit):
         raise
@@ -267,7 +267,8 @@ class _Watch(threading.Thread):
         self.stack: list[traceback.FrameSummary] = []
         self._prefix, self._module = prefix, module
         self._deadline_s, self._grace_s = deadline_s, grace_s
-        self._hint = f" ({OPTION} gives it more, 0 all it takes)" if _deadline_s.get(None) else ""
+        option = _limit.get()[1]
+        self._hint = f" ({option} gives it more, 0 all it takes)" if option else ""
         self._watched = threading.get_ident()
         self._is_main = threading.current_thread() is threading.main_thread()
         self._before: Any = None
@@ -290,7 +291,7 @@ class _Watch(threading.Thread):
         self._before = None
 
     def run(self) -> None:
-        if self._done.wait(self._deadline_s):
+        if self._done.wait(min(self._deadline_s, threading.TIMEOUT_MAX)):
             return
         with self._one_at_a_time:
             if self._done.is_set():

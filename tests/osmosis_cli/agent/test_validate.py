@@ -156,3 +156,22 @@ def test_a_failed_check_with_json_is_one_error_document(project: Path):
     error = json.loads(done.stderr)["error"]
     assert error["code"] == "invalid"
     assert [each["code"] for each in error["details"]["errors"]] == ["RUN_NOT_ASYNC"]
+
+
+@pytest.mark.fault("an import never ends")
+@pytest.mark.parametrize("command", ["validate", "serve --local", "test -d rows.jsonl"])
+def test_an_import_that_hangs_is_refused_after_its_limit(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+):
+    (tmp_path / "hangs.py").write_text("import threading\nthreading.Event().wait()\n")
+    (tmp_path / "rows.jsonl").write_text('{"system_prompt": "", "user_prompt": "a"}\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    words = [*command.split(), "-m", "hangs:agent", "--import-timeout=0.2"]
+    assert run(cli, words) in (1, 2)
+    said = capsys.readouterr().err
+    assert "was not done after 0.2 s (--import-timeout gives it more, 0 all it takes)" in said
+    assert "hangs.py" in said and "line 2" in said and "Traceback" not in said

@@ -82,6 +82,17 @@ def test_options_of_the_environment_are_read_likewise(
     assert session.mistake.endswith("write '--osmosis-run-dir=../main/kept runs'")
 
 
+@pytest.mark.parametrize("inner", ["", "@inner"])
+def test_so_are_those_of_a_file_of_options(branch: Project, inner: str) -> None:
+    words = "--osmosis-baseline", "../main/data.jsonl"
+    branch.write("branch/inner", "\n".join(words))
+    branch.write("branch/words", inner or "\n".join(words))
+    refusal(words, branch.plain("-q", "@words"))
+    branch.write("branch/inner", "--osmosis-agent=agent.py:agent\n--eval-fn=exact")
+    branch.write("branch/words", "@inner\n--osmosis-output\nout.json")
+    assert branch.plain("@words").ret == 0
+
+
 @pytest.mark.parametrize(
     "words",
     [
