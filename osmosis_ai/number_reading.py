@@ -42,14 +42,14 @@ _COMMANDS = {
 }
 _COMMAND = re.compile(rf"\\({'|'.join(sorted(_COMMANDS, key=len, reverse=True))})(?![A-Za-z])")
 _WORDS_IN = re.compile(
-    r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:rm|bf|it|sf)|mbox|operatorname|boldsymbol|bm)\s?"
+    r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:rm|bf|it|sf)|mbox|underline|operatorname|boldsymbol|bm)\s?"
     r"\{([^{}]{0,200})\}"
 )
 _PART = r"\s?(?:\{\s?([+-]?[0-9][0-9.,]{0,40})\s?\}|([0-9]))"
 _FRAC = re.compile(rf"\\[dtc]?frac{_PART}{_PART}")
 _NOTHING = re.compile(r"\\(?:!|(?=[%$#_&]))")
 _DELIMITER = re.compile(r"\\[()\[\],;: ]|\$\$|[`~](?!/)")
-_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,80}>")
+_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,80}>|<<[^<>\n]{0,80}>>")
 _EMPHASIS = re.compile(
     r"(?<![\w)\]}*\\])(?:\*{1,3}(?=[^\s*])|_{1,2}(?=[^\s_]))"
     r"|(?<=[^\s*])\*{1,3}(?![\w(\[{*\\])|(?<=[^\s_])_{1,2}(?!\w)"
@@ -190,7 +190,7 @@ _BEHIND_UNIT = rf"(?:\^?[23]|[²³])?(?:[/·]{_UNIT}(?:\^?[23]|[²³])?)?(?![^\W
 _ATTACHED = re.compile(rf"{_UNIT}{_BEHIND_UNIT}")
 _SIGN_BEHIND = re.compile(rf" ?(?:%|‰|{_CURRENCY}|°[CFK]?\b|°)")
 _PART_BEHIND = re.compile(
-    r"[.'][a-z0-9\\({]|:[0-9]|-[\w(\\]|/(?![A-Za-z]{2,}|[hsmgL]\b)|[\^\\{√∛_(@\ue000]|\}[\w^{(]|![^\s.,;:!?)\"']"
+    r"[.'][a-z0-9\\({]|:[0-9]|-[\w(\\$€£¥]|/(?![A-Za-z]{2,}|[hsmgL]\b)|[\^\\{√∛_(@\ue000]|\}[\w^{(]|![^\s.,;:!?)\"']"
     r"| ?[=≈≠<>≤≥÷×·⋅±√∛^]| ?\+ ?[\w(\\$.]| ?\* ?[\w(\\$.]| / ?[\w(]| - ?[0-9.$€£(\\]"
     r"| - ?[A-Za-z]\b| ?[xX] ?[0-9]| [xyzn]\b"
     r"| ?(?:am|pm|AM|PM|a\.m|p\.m|A\.M|P\.M|o'clock|[Uu]hr)\b"
