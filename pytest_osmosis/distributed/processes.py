@@ -65,6 +65,8 @@ def _needs_one_process(config: pytest.Config) -> str | None:
         return "that is debugged"
     if getattr(option, "capture", None) == "no":
         return "whose output -s shows as it comes; -n {} starts workers"
+    if config.pluginmanager.hasplugin("_cov") and not getattr(option, "no_cov", False):
+        return "whose coverage is measured; -n {} starts workers"  # pytest-cov has begun already
     if not collects_runs_alone(config):
         return "as other tests may run too, and stay as they are; -n {} starts workers"
     return None

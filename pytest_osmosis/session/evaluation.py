@@ -34,7 +34,7 @@ from ..spec import EvalSpec, SessionSpec
 from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
 from . import preflight
 from .gates import SessionGates
-from .selection import argument_of, is_below_any, takes_place_of_tests
+from .selection import argument_of, is_below_any, is_in, takes_place_of_tests
 
 if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
@@ -101,12 +101,13 @@ class Evaluation:
         """Have pytest collect the data files: alone when the command line names them.
 
         Explicit arguments (paths, node ids) stay, and get company only where the command line names
-        an agent too.
+        an agent too and they name none of the data files.
         """
         config, given = self.config, OptionReader(self.config)
         files = {str(each.data): argument_of(config, each.data) for each in self.spec.evals}
         has_paths = config.args_source is config.ArgsSource.ARGS
-        if not has_paths or given.on_command_line("agent"):
+        names_one = has_paths and any(is_in(text, Path(f)) for text in config.args for f in files)
+        if not names_one and (not has_paths or given.on_command_line("agent")):
             if files and takes_place_of_tests(config):
                 if not (given("only") or self.spec.rescore):
                     self._left_out = config.args[:]

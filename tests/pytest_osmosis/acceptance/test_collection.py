@@ -392,6 +392,10 @@ def test_two_data_files_are_two_evaluations_of_one_report(project: Project) -> N
     }
     assert means == {"one.jsonl": 1.0, "two.jsonl": 0.5}
     assert report["summary"]["total_runs"] == 4
+    words = project.options("--osmosis-data=two.jsonl", data="one.jsonl")
+    assert project.plain(*words, "two.jsonl::row-1[run-0]").outcomes == {"failed": 1}
+    whole = project.plain(*words, "one.jsonl")
+    assert (whole.ret, whole.outcomes) == (0, {"passed": 2})
 
 
 KEEPER = """

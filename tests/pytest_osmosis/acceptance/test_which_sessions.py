@@ -154,6 +154,13 @@ def set_up_once():
     with open("set_up.txt", "a") as file:
         file.write("x")
 """
+MEASURING = """
+class Coverage:
+    pass  # pytest-cov's cannot tell workers that are started after it has begun
+
+def pytest_load_initial_conftests(early_config):
+    early_config.pluginmanager.register(Coverage(), "_cov")
+"""
 BESIDE = "all in this one process, as other tests may run too, and stay as they are; -n 2 starts"
 SHOWN = "all in this one process, whose output -s shows as it comes; -n 2 starts workers"
 
@@ -175,11 +182,14 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
         (["-s", "data.jsonl"], SHOWN),
         (["--capture=no", "-m", "osmosis"], SHOWN),
         (["--pdb", "--osmosis-data=data.jsonl"], "all in this one process, that is debugged"),
+        (["-p", "measuring", "data.jsonl"], "all in this one process, whose coverage is measured"),
     ],
 )
 @pytest.mark.usefixtures("two_cores")
 def test_a_batch_size_leaves_other_tests_in_their_process(with_ini, words, said):
     with_ini.write("conftest.py", COUNTING)
+    with_ini.write("measuring.py", MEASURING)
+    with_ini.pytester.syspathinsert()
     if any("marked" in word for word in words):
         with_ini.write("tests/test_marked.py", MARKED)
     session = with_ini.plain(*words)
