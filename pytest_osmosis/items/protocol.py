@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 OBSERVED = "osmosis_observed"
 """The attribute of a report of a run that did not pass, where gates decide: its outcome."""
 
+ERRORED = "errored"
+"""What pytest counts such runs as whose outcome is `error`: its own word would turn all red."""
+
 _RERUNNERS = ("rerunfailures",)
 """Names of plugins that run items again: a rollout is paid for, and not repeated."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
+from ..items.protocol import ERRORED, OBSERVED
 from ..run_result import RunResult
 from .gate_reports import VERDICT
 
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
     from ..suite_results import EvalResult, RowResult
     from .failed_sections import Group
 
-_STATUSES = ("error", "failed", "raised", "timeout")
-"""Those of pytest, and those of runs that gates observe, whose sections are shown."""
-_OBSERVED = ("below", "raised", "timeout")
+_OBSERVED = ("below", "raised", "timeout", ERRORED)
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -54,7 +53,7 @@ class FailedRuns:
     def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, object, object]:
         """Show the runs, then have pytest show everything else."""
         from ..reports.highlights import refusal
-        from .failed_sections import FailedSections
+        from .failed_sections import TITLES, FailedSections
 
         result = self._result()
         if result is None:
@@ -62,7 +61,7 @@ class FailedRuns:
         stats = compat.reports_by_status(terminalreporter)
         self._take(stats, result)
         if self._config.option.tbstyle != "no" and refusal(result) is None:
-            groups = {status: self._groups(self._own.get(status, ())) for status in _STATUSES}
+            groups = {status: self._groups(self._own.get(status, ())) for status in TITLES}
             FailedSections(terminalreporter, self._where).show(groups)
         try:
             return (yield)
@@ -87,6 +86,8 @@ class FailedRuns:
 
     def _take(self, stats: dict[str, list[Any]], result: EvalResult) -> None:
         """Take the reports of runs out of the terminal's lists, sorted by row and run."""
+        from .failed_sections import TITLES
+
         names = [suite.info.name for suite in result.suites]
         wanted = {(run.suite, run.row_index) for run in self._runs.values()}
         self._rows = {
@@ -95,7 +96,7 @@ class FailedRuns:
             for row in suite.rows
             if (suite.info.name, row.row_index) in wanted
         }
-        for status in filter(stats.__contains__, _STATUSES):
+        for status in filter(stats.__contains__, TITLES):
             own: list[Any] = []
             foreign: list[Any] = []
             for report in stats[status]:
@@ -143,7 +144,8 @@ def _observed(terminal: Any) -> Iterator[str]:
     stats = compat.reports_by_status(terminal)
     for status in _OBSERVED:
         for report in stats.get(status, ()):
-            yield f"{status.upper()} {report.nodeid} - {report.wasxfail}"
+            outcome = getattr(report, OBSERVED)
+            yield f"{outcome.upper()} {report.nodeid} - {report.wasxfail}"
 
 
 class BeforeSummaries:

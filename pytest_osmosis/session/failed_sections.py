@@ -11,14 +11,21 @@ import pytest
 
 from .. import compat
 from ..escaping import counted
-from ..items.protocol import OBSERVED
+from ..items.protocol import ERRORED, OBSERVED
 from ..reports.line_markup import hanging, sentence
 from ..run_result import ROLLOUT, RunResult
 from .screen import Screen
 
 SECTIONS_SHOWN = 10
 """Sections of a session; with `-vv` all are shown."""
-_TITLES = {"error": "ERRORS", "failed": "FAILURES", "raised": "RAISED", "timeout": "TIMEOUT"}
+TITLES = {
+    "error": "ERRORS",
+    ERRORED: "ERRORS",
+    "failed": "FAILURES",
+    "raised": "RAISED",
+    "timeout": "TIMEOUT",
+}
+"""Of the sections of each status, pytest's or of runs that gates observe, in order."""
 _KEPT_SHORT = re.compile(r"  (?:user|ground truth|answer|reason)  ")
 _BLOCK = re.compile(r"  (?:[a-z]+ [a-z]+|[a-z]+)  |  \(|  \d")
 
@@ -53,22 +60,23 @@ class FailedSections:
         self._screen = Screen(terminal)
 
     def show(self, groups: Mapping[str, Sequence[Group]]) -> None:
-        """Show the errors, then the others: ten sections in all, unless `-vv` asks for more."""
-        runs = {
-            status: sum(bool(group.runs) for group in found) for status, found in groups.items()
-        }
-        others = sum(runs.values()) - runs["error"]
-        left = SECTIONS_SHOWN if self._config.get_verbosity() <= 1 else sum(runs.values())
-        limit = min(runs["error"], max(left // 2, left - others))
-        for status in _TITLES:
-            if groups[status]:
-                self._show_status(status, groups[status], limit)
-            left -= min(limit, runs[status])
-            limit = left
+        """Show them in order: ten sections in all, unless `-vv` asks for more.
 
-    def _show_status(self, status: str, groups: Sequence[Group], limit: int) -> None:
+        Half of what is left is kept for those that come after.
+        """
+        runs = {status: sum(bool(group.runs) for group in groups[status]) for status in TITLES}
+        after = sum(runs.values())
+        left = SECTIONS_SHOWN if self._config.get_verbosity() <= 1 else after
+        for status, title in TITLES.items():
+            after -= runs[status]
+            limit = min(runs[status], max(left // 2, left - after))
+            if groups[status]:
+                self._show_status(title, groups[status], limit)
+            left -= limit
+
+    def _show_status(self, title: str, groups: Sequence[Group], limit: int) -> None:
         screen = self._screen
-        screen.title(_TITLES[status])
+        screen.title(title)
         if self._config.option.tbstyle == "line":
             screen.lines(
                 f"{group.report.nodeid}: {_message(group.report)}{group.others}" for group in groups

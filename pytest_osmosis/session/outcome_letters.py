@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ..items.protocol import OBSERVED
+from ..items.protocol import ERRORED, OBSERVED
 from ..run_result import OUTCOMES
 from .gate_reports import VERDICT
 
@@ -29,7 +29,8 @@ class OutcomeLetters:
         A run that did not pass and fails nothing is counted as what it is.
         """
         if (observed := getattr(report, OBSERVED, None)) is not None:
-            return observed, "-", (observed.upper(), {OUTCOMES[observed].color: True})
+            status = ERRORED if observed == "error" else observed
+            return status, "-", (observed.upper(), {OUTCOMES[observed].color: True})
         outcome = getattr(report, VERDICT, None) if report.when == "call" else None
         if outcome is None or outcome == "failed":
             return None

@@ -12,7 +12,7 @@ from osmosis_cli.eval.viewer.library import Library
 from osmosis_cli.main import cli
 from pytest_osmosis.reports.charts import charts_of
 from pytest_osmosis.reports.view import view_of
-from tests.support.endpoints import Ask, failure_reply
+from tests.support.endpoints import Ask, error_reply, failure_reply
 from tests.support.modes import each_mode
 from tests.support.project import Project, Session
 
@@ -61,7 +61,7 @@ def test_the_exit_status_is_that_of_the_gates_alone(
     assert session.ret == status
     assert session.outcomes["passed"] == 2
     assert session.outcomes["below"] == 1
-    assert session.outcomes.get("error", session.outcomes.get("errors")) == 1
+    assert session.outcomes["errored"] == 1
     assert "failed" not in session.outcomes
 
 
@@ -297,13 +297,10 @@ def test_it_is_that_of_the_exit_status(
 def test_a_session_that_the_endpoint_stopped_is_unfinished_though_its_gate_has_passed(
     project: Project,
 ) -> None:
-    def refuse_from_now_on(ask):
-        project.endpoint.api_key = "another"
-        return ask.row
-
-    project.endpoint.answers = refuse_from_now_on
-    project.rows("a", "b")
-    session = project.run("--osmosis-gate=mean >= 0.25", "--osmosis-markdown=out.md")
+    down = error_reply(503, "down", headers={"x-should-retry": "false"})
+    project.endpoint.answers = lambda ask: ask.row if ask.row == "0" else down
+    project.rows(*map(str, range(18)))
+    session = project.run("--osmosis-gate=errors >= 1", "--osmosis-markdown=out.md")
     assert (session.ret, session.report["gates"][0]["outcome"]) == (1, "passed")
     assert everywhere(project) == {"unfinished"}
     headline = (project.path / "out.md").read_text().partition("\n")[0]
