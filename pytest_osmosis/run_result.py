@@ -135,6 +135,11 @@ def whole_ms(milliseconds: float) -> int:
     return max(1, round(milliseconds))
 
 
+def place_of(model: str, endpoint: str) -> str:
+    """Return what names a model at an endpoint."""
+    return f"{model} at {endpoint}"
+
+
 def short_names(eval_fn: str) -> tuple[str, str]:
     """Return what an eval function goes by in gates and thresholds, beside its whole name."""
     return eval_fn.rpartition(":")[2], eval_fn.partition("(")[0]
@@ -367,6 +372,11 @@ class SuiteInfo:
     """The suite that this one is the baseline model's part of."""
     shares: str | None = None
     """The first of the suites of marked functions that have the same rollouts, maybe itself."""
+
+    @property
+    def place(self) -> str:
+        """Which model is asked where: its failures are looked at together."""
+        return place_of(self.model, self.endpoint)
 
     @property
     def group(self) -> str:

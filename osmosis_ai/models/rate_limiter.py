@@ -13,9 +13,9 @@ from collections.abc import Callable
 from .base import CallOutcome
 from .progress import current_call
 
-Share = Callable[[str, float, str], None]
+Share = Callable[[str, float, str, str], None]
 """Called of calls made here with `"rate_limited"`, `"overloaded"` or `"ok"`, the seconds to wait
-from now, and what the endpoint said: "500: upstream timed out"."""
+from now, what the endpoint said ("500: upstream timed out"), and which model where was asked."""
 
 
 class RateLimiter:
@@ -35,7 +35,11 @@ class RateLimiter:
                 return
             await asyncio.sleep(left_s)
 
-    def record_response(self, outcome: CallOutcome, retry_after_s: float) -> None:
+    def at(self, place: str) -> PlacedRateLimit:
+        """Return the limit for the calls to one model: what is shared of them names it."""
+        return PlacedRateLimit(self, place)
+
+    def record_response(self, outcome: CallOutcome, retry_after_s: float, place: str = "") -> None:
         """Pause all calls for `retry_after_s`, and share what concerns other processes."""
         if retry_after_s > 0.0:
             self.pause(retry_after_s)
@@ -44,9 +48,10 @@ class RateLimiter:
         if outcome in ("rate_limited", "overloaded"):
             self._refused = True
             call = current_call()
-            self._share(outcome, retry_after_s, "" if call is None else call.refusal)
+            said = "" if call is None else call.refusal
+            self._share(outcome, retry_after_s, said, place)
         elif outcome == "ok" and self._refused:
-            self._share(outcome, 0.0, "")
+            self._share(outcome, 0.0, "", place)
 
     def pause_for_others(self, seconds: float) -> None:
         """Pause because another process was refused."""
@@ -56,3 +61,16 @@ class RateLimiter:
     def pause(self, seconds: float) -> None:
         """Send nothing for `seconds` from now, or longer where a longer pause was asked for."""
         self._not_before = max(self._not_before, time.monotonic() + seconds)
+
+
+class PlacedRateLimit:
+    """`RateLimit` for the calls to one model at one endpoint; the pause is that of all."""
+
+    def __init__(self, limit: RateLimiter, place: str) -> None:
+        self.acquire = limit.acquire
+        self._limit = limit
+        self._place = place
+
+    def record_response(self, outcome: CallOutcome, retry_after_s: float) -> None:
+        """Record how a request ended."""
+        self._limit.record_response(outcome, retry_after_s, self._place)

@@ -185,6 +185,6 @@ class WorkerEvaluation(Evaluation):
         self._send(messages.GAVE_UP, reason)
         os._exit(1)
 
-    def paced(self, kind: str, not_before_s: float, said: str) -> None:
+    def paced(self, kind: str, not_before_s: float, said: str, place: str) -> None:
         """Report that the endpoint limited the rate, or answered again."""
-        self._send(messages.PACE, kind, not_before_s, said)
+        self._send(messages.PACE, kind, not_before_s, said, place)

@@ -27,9 +27,9 @@ from osmosis_ai.secret import redact
 from ..dataset.errors import DatasetError
 from ..dataset.json_copy import json_copy
 from ..errors import ConfigurationError
-from ..run_result import RolloutRecord, RunId
+from ..run_result import OWN_MODEL, RolloutRecord, RunId, place_of
 from .cached import ResultCache
-from .prepare import open_model, ready_for
+from .prepare import endpoint_of, open_model, ready_for
 from .rollout import Rollout
 from .suite import Suite
 
@@ -271,7 +271,10 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
             endpoint = self._endpoints[persona] = start_embedded(persona)
             self._base_urls = {**self._base_urls, persona: endpoint.base_url}
         model = open_model(
-            spec, base_urls=self._base_urls, pool_size=self._pool_size, rate_limit=self.rate_limit
+            spec,
+            base_urls=self._base_urls,
+            pool_size=self._pool_size,
+            rate_limit=self.rate_limit.at(place_of(spec.model or OWN_MODEL, endpoint_of(spec))),
         )
         return model if self.tracing is None else self.tracing.model(model, spec)
 

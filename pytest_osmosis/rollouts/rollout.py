@@ -110,7 +110,7 @@ class Rollout:
             run_sync=self._pool.threads.run,
             write=self._captured.write,
             debug_dir=self.suite.debug_dir,
-            rate_limit=self._pool.rate_limit,
+            rate_limit=self._pool.rate_limit.at(self.suite.info.place),
             price_per_mtok=model.price_per_mtok,
             model_name=model.model,
         )

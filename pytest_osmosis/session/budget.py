@@ -1,7 +1,7 @@
 """Decide when a session starts no further run, and how many may be in flight.
 
 The reporting process hands in every result. What ends the session: an endpoint that refuses every
-row alike or answers nothing but 5xx and 429 (`refusals`), cannot be reached or goes away, first
+row alike, answers nothing, cannot be reached or goes away (`refusals`), first
 rollouts that nothing can score or whose tools are wrong, and a spent budget. What slows it down:
 additive increase, multiplicative decrease (Chiu and Jain 1989) of the rollouts in flight when the
 endpoint limits its rate. Knows neither processes nor pytest.
@@ -10,7 +10,9 @@ endpoint limits its rate. Knows neither processes nor pytest.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+import time
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -19,13 +21,6 @@ from ..run_result import AT_FIRST, NO_JUDGE, RunResult
 from ..spec import Budget
 from .refusals import UNANSWERED_S, EndpointWatch, RefusedTries, cause_of
 
-UNANSWERED_RUNS = 3
-"""The session ends after so many runs without connection or reply, where no run had a reply.
-
-Fewer are enough where the session has no others, and none had a connection.
-"""
-GONE_RUNS = 5
-"""And after so many without a connection, and none with a reply among them, where one had."""
 DECREASE = 0.5
 """The factor by which a 429 reduces the window."""
 
@@ -48,13 +43,13 @@ class RunBudget:
         selected: Callable[[], int],
         halt: Halt,
         resize: Callable[[int], None],
-        endpoint_of: Callable[[str], Hashable] = lambda suite: None,
-        planned: Callable[[Hashable], tuple[int, int]] | None = None,
-        tries: RefusedTries | None = None,
+        place_of: Callable[[str], str] = lambda suite: "",
+        planned: Callable[[str], tuple[int, int]] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`selected` returns how many runs the session has.
 
-        `endpoint_of` returns what model at which endpoint a suite asks, and `planned` how many rows
+        `place_of` returns what model at which endpoint a suite asks, and `planned` how many rows
         and runs the session has of it.
         """
         self._budget = budget
@@ -63,18 +58,16 @@ class RunBudget:
         self._halt = halt
         self._halted = False
         self._scored = False
-        self._reached = False
-        self._unanswered = 0
-        self._unreachable = 0
         self._tokens = 0
         self._cost_usd = 0.0
-        self._endpoint_of = endpoint_of
-        self._planned = planned or (lambda endpoint: (selected(), selected()))
-        self._endpoints: dict[Hashable, EndpointWatch] = {}
-        self._refused: tuple[Hashable, str] | None = None
+        self._place_of = place_of
+        self._planned = planned or (lambda place: (selected(), selected()))
+        self._clock = clock
+        self._watches: dict[str, EndpointWatch] = {}
+        self._refused: tuple[str, str] | None = None
         """Where and why every row is refused alike, once that has ended the session."""
-        self.tries = tries or RefusedTries()
-        """What calls were refused with since the last answer."""
+        self._tries: defaultdict[str, RefusedTries] = defaultdict(lambda: RefusedTries(clock))
+        """What calls were refused with since the last answer, by which model where."""
         self._pace = AdaptiveConcurrency(batch_size, resize)
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
@@ -122,24 +115,30 @@ class RunBudget:
         cause = cause_of(result)
         if cause is None:
             return result
-        if self._refused == (self._endpoint_of(result.suite), cause):
+        if self._refused == (self._place_of(result.suite), cause):
             return replace(result, fatal=True, error_type="provider")
         return replace(result, fatal=False) if result.fatal else result
 
-    def pressed(self, said: str = "", pause_s: float = 0.0) -> None:
+    def pressed(self, said: str = "", pause_s: float = 0.0, place: str = "") -> None:
         """Reduce the window: a call was refused, in these words, for its rate or as overloaded."""
         self._pace.decrease()
         with self._lock:
-            is_too_long = self.tries.add(said, pause_s)
-            reason = f"no answer for {UNANSWERED_S:g} s: {self.tries}"
+            tries = self._tries[place]
+            is_too_long = tries.add(said, pause_s)
+            reason = f"no answer for {UNANSWERED_S:g} s: {tries}"
         if is_too_long:
             self.stop(reason)
 
-    def answered(self) -> None:
+    def answered(self, place: str = "") -> None:
         """Enlarge the window: a call was answered."""
         self._pace.increase()
         with self._lock:
-            self.tries.clear()
+            self._tries.pop(place, None)
+
+    def refusals(self) -> str:
+        """Return what calls are refused with, where one model has answered none since."""
+        with self._lock:
+            return next(map(str, self._tries.values()), "")
 
     def stop(self, reason: str, spent: Callable[[], str] | None = None) -> None:
         """End the session for this reason, once; `spent`: see `Halt`."""
@@ -152,23 +151,23 @@ class RunBudget:
     def _reason(self, result: RunResult) -> str | None:
         if result.fatal and cause_of(result) is None:
             return result.error or "no run can be made"
-        if self._is_refused(result):
-            return result.error or "the endpoint refuses every call"
+        if (reason := self._unanswered(result)) is not None:
+            return reason
         if result.error_kind == NO_JUDGE or (result.error_kind in AT_FIRST and not self._scored):
             return result.error
-        return self._lost(result)
+        return None
 
-    def _is_refused(self, result: RunResult) -> bool:
-        """Return whether the endpoint refuses every row alike, or answers nothing but 5xx."""
-        endpoint = self._endpoint_of(result.suite)
-        if endpoint not in self._endpoints:
-            self._endpoints[endpoint] = EndpointWatch(lambda: self._planned(endpoint))
+    def _unanswered(self, result: RunResult) -> str | None:
+        """Return why no run of this model at this endpoint can be expected to have an answer."""
+        place = self._place_of(result.suite)
+        if place not in self._watches:
+            self._watches[place] = EndpointWatch(lambda: self._planned(place), self._clock)
         if result.llm_calls:
-            self.tries.clear()
-        is_refused = self._endpoints[endpoint].ended(result)
-        if is_refused and (cause := cause_of(result)) is not None:
-            self._refused = endpoint, cause
-        return is_refused
+            self._tries.pop(place, None)
+        reason = self._watches[place].reason(result)
+        if reason is not None and (cause := cause_of(result)) is not None:
+            self._refused = place, cause
+        return reason
 
     def _unknown(self, result: RunResult) -> str | None:
         """Return which budget cannot be kept, since what a run took is not known."""
@@ -180,26 +179,6 @@ class RunBudget:
         if self._budget.tokens is not None and result.tokens is None:
             told = "the tokens of a run are not known: --osmosis-max-total-tokens cannot be kept"
             return told + hint
-        return None
-
-    def _lost(self, result: RunResult) -> str | None:
-        """Return that the endpoint cannot be reached, or went away, if so.
-
-        Once it has replied, a run whose connection broke says nothing of other runs: its own
-        request may have broken it.
-        """
-        self._reached = self._reached or bool(result.llm_calls)
-        if result.error_kind in ("unreachable", "connection"):
-            self._unanswered += 1
-            self._unreachable += result.error_kind == "unreachable"
-            all_unreachable = self._unreachable >= self._selected()
-            if not self._reached and (self._unanswered >= UNANSWERED_RUNS or all_unreachable):
-                return result.error
-            if self._unreachable >= GONE_RUNS:
-                return f"the endpoint went away: {result.error}"
-        elif result.llm_calls or result.error_type == "provider":
-            self._reached = True  # a refusal also came from an endpoint
-            self._unreachable = 0
         return None
 
     def _spent(self) -> tuple[str, Callable[[], str]] | None:

@@ -48,7 +48,7 @@ class RunReceiver(Protocol):
     def ended(self, run: RunId, record: RolloutRecord) -> None:
         """Take a run that has ended."""
 
-    def paced(self, kind: str, not_before_s: float, said: str) -> None:
+    def paced(self, kind: str, not_before_s: float, said: str, place: str) -> None:
         """Note that the endpoint limited the rate, in these words, or answered again."""
 
     def stuck(self, reason: str) -> None:

@@ -13,44 +13,95 @@ from collections.abc import Callable
 
 from osmosis_ai.models.errors import FATAL_KINDS
 
-from ..run_result import RunResult
+from ..run_result import NOT_STREAMED, RunResult
 
 REFUSED_ROWS = 3
 """Different rows that are refused before it is taken for the endpoint's answer to all."""
-OVERLOADED_RUNS = 16
-"""Runs in a row that end in nothing but 5xx and 429, after which an endpoint is given up."""
+LOST_RUNS = 3
+"""Runs without connection or reply, after which an endpoint that never replied is given up.
+
+Fewer are enough where the session has no others, and none had a connection.
+"""
+GONE_RUNS = 5
+"""And runs without a connection, with none that had a reply among them, where one had."""
+UNANSWERED_RUNS = 16
+"""Runs in a row that end without an answer, after which any endpoint is given up."""
 UNANSWERED_S = 120.0
 """And the time without a success, the pauses that it asked for not counted."""
 OVERLOADED_KINDS = ("overloaded", "rate_limited")
+SILENT_KINDS = ("timeout", "connection", NOT_STREAMED)
 _NUMBER = re.compile(r"\d+")
 
 
 class EndpointWatch:
     """The runs of a session that one model at one endpoint has answered, or has not."""
 
-    def __init__(self, planned: Callable[[], tuple[int, int]]) -> None:
+    def __init__(
+        self, planned: Callable[[], tuple[int, int]], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """`planned` returns how many rows and runs the session has of it."""
         self._planned = planned
+        self._clock = clock
         self._has_answered = False
+        self._has_replied = False
+        """A refusal is a reply too."""
         self._rows: dict[str, set[tuple[str, int]]] = {}
         """Rows that were refused, by why."""
         self._refused: Counter[str] = Counter()
         """And how many runs."""
-        self._overloaded = 0
+        self._lost = 0
+        self._unreachable = 0
+        self._unanswered = 0
         """Runs since the last one that had an answer."""
+        self._silent_since: float | None = None
+        """When the first of them began that ended without a word."""
 
-    def ended(self, run: RunResult) -> bool:
-        """Count a run; return whether no other can be expected to get an answer."""
+    def reason(self, run: RunResult) -> str | None:
+        """Count a run; return why no other can be expected to get an answer, None if one can."""
         if run.llm_calls or run.success:
-            self._has_answered, self._overloaded = True, 0
-            return False
-        if run.error_type == "provider" and run.error_kind in OVERLOADED_KINDS:
-            self._overloaded += 1
-            return self._overloaded >= min(OVERLOADED_RUNS, self._planned()[1])
+            self._has_answered = self._has_replied = True
+            self._unanswered = self._unreachable = 0
+            self._silent_since = None
+            return None
+        if run.error_kind in ("unreachable", "connection"):
+            self._lost += 1
+            self._unreachable += run.error_kind == "unreachable"
+            if not self._has_replied and self._is_lost():
+                return run.error
+            if self._unreachable >= GONE_RUNS:
+                return f"the endpoint went away: {run.error}"
+        elif run.error_type == "provider":
+            self._has_replied = self._has_replied or run.error_kind not in SILENT_KINDS
+            self._unreachable = 0
+        if run.error_type == "provider" and run.error_kind in OVERLOADED_KINDS + SILENT_KINDS:
+            is_stopped = self._is_unanswered(run)
+        else:
+            is_stopped = self._is_refused(run)
+        return (run.error or "the endpoint answers no call") if is_stopped else None
+
+    def _is_lost(self) -> bool:
+        return self._lost >= LOST_RUNS or self._unreachable >= self._planned()[1]
+
+    def _is_unanswered(self, run: RunResult) -> bool:
+        """Return whether there were too many such runs, or too long none that had an answer.
+
+        One that ends without a word may have been a long answer: time alone does not tell.
+        """
+        self._unanswered += 1
+        if run.error_kind in OVERLOADED_KINDS:
+            return self._unanswered >= min(UNANSWERED_RUNS, self._planned()[1])
+        now = self._clock()
+        if self._silent_since is None:
+            self._silent_since = now - run.duration_ms / 1000.0
+        is_long = not self._has_answered and now - self._silent_since >= UNANSWERED_S
+        return self._unanswered >= (LOST_RUNS if is_long else UNANSWERED_RUNS)
+
+    def _is_refused(self, run: RunResult) -> bool:
+        """Return whether every row is refused alike."""
         cause = cause_of(run)
         if cause is None:
             return False
-        self._overloaded = 0
+        self._unanswered, self._silent_since = 0, None
         rows = self._rows.setdefault(cause, set())
         rows.add((run.suite, run.row_index))
         self._refused[cause] += 1
@@ -73,7 +124,7 @@ def cause_of(run: RunResult) -> str | None:
 
 
 class RefusedTries:
-    """The tries that were refused with 5xx or 429 since the last call that was answered."""
+    """Tries that were refused with 5xx or 429, and none was answered since the first of them."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -100,14 +151,7 @@ class RefusedTries:
         paused_s = self._paused_s - max(0.0, until - now)
         return now - self._began - paused_s >= UNANSWERED_S
 
-    def clear(self) -> None:
-        """Forget them: a call was answered."""
-        self._began, self._paused_s, self._last = None, 0.0, ("", "")
-        self._counts.clear()
-
     def __str__(self) -> str:
         """The last one, and how many there were of its status: "500 x 23: upstream timed out"."""
         status, words = self._last
-        if not self._counts:
-            return ""
         return f"{status} x {self._counts[status]}" + (f": {words}" if words else "")

@@ -8,7 +8,7 @@ ReportingEvaluation
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,13 +64,13 @@ class ReportingEvaluation(Evaluation):
             selected=self.recorder.selected,
             halt=self.halt,
             resize=self.resize_runs,
-            endpoint_of=self._endpoint_of,
+            place_of=self._place_of,
             planned=self._planned_at,
         )
         self.recorder.settled = self.supervisor.settled
         self._signals = SignalHandlers(self.recorder.interrupt)
         self._counter = ProgressCounter(
-            self.recorder.selected, self._in_flight, refusals=lambda: str(self.supervisor.tries)
+            self.recorder.selected, self._in_flight, refusals=self.supervisor.refusals
         )
         self._follow = self.gates.follow(self.halt)
         self._cassette: OpenFolder | None = None
@@ -127,17 +127,12 @@ class ReportingEvaluation(Evaluation):
         """Return how many rollouts are in flight, where so many have not ended."""
         return min(self.spec.batch_size, left) if self.supervisor.has_started else 0
 
-    def _endpoint_of(self, suite: str) -> tuple[str, str]:
-        info = self.recorder.infos()[suite]
-        return info.model, info.endpoint
+    def _place_of(self, suite: str) -> str:
+        return self.recorder.infos()[suite].place
 
-    def _planned_at(self, endpoint: Hashable) -> tuple[int, int]:
+    def _planned_at(self, place: str) -> tuple[int, int]:
         """Return how many rows and runs of the session a model at an endpoint is asked."""
-        found = [
-            (info, runs)
-            for info, runs in self.recorder.selected_infos()
-            if (info.model, info.endpoint) == endpoint
-        ]
+        found = [each for each in self.recorder.selected_infos() if each[0].place == place]
         return sum(info.rows for info, _ in found), sum(runs for _, runs in found)
 
     def _first_heard(self, run: RunResult) -> None:
@@ -160,12 +155,12 @@ class ReportingEvaluation(Evaluation):
         self.store.log.keep(run, record, lines)
         self.received(run, record.result)
 
-    def paced(self, kind: str, not_before_s: float, said: str) -> None:
+    def paced(self, kind: str, not_before_s: float, said: str, place: str) -> None:
         """Note that a call was refused for its rate, or answered after one had been."""
         if kind == "ok":
-            self.supervisor.answered()
+            self.supervisor.answered(place)
         else:
-            self.supervisor.pressed(said or kind, not_before_s)
+            self.supervisor.pressed(said or kind, not_before_s, place)
 
     def halt(self, reason: str, *, spent: Callable[[], str] | None = None) -> None:
         """Start no further run, for this reason; `spent`: see `budget.Halt`."""

@@ -247,8 +247,8 @@ class RemoteRollouts:
         except OSError as error:
             self._sink.halt(f"calls cannot be recorded: {error.strerror}")
 
-    def _paced(self, shard: Shard, kind: str, seconds: float, said: str) -> None:
-        self._sink.paced(kind, seconds, said)
+    def _paced(self, shard: Shard, kind: str, seconds: float, said: str, place: str) -> None:
+        self._sink.paced(kind, seconds, said, place)
         if seconds > 0:
             self._broadcast(messages.HOLD, seconds, but=shard.number)
 

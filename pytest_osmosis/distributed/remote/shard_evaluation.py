@@ -157,9 +157,9 @@ class ShardRuns:
         """Have recorded calls sent, ahead of the run that made them."""
         self._ended.put(lines)
 
-    def paced(self, kind: str, not_before_s: float, said: str) -> None:
+    def paced(self, kind: str, not_before_s: float, said: str, place: str) -> None:
         """Report that the endpoint limited the rate, or answered again."""
-        self._link.send(messages.PACE, kind, not_before_s, said)
+        self._link.send(messages.PACE, kind, not_before_s, said, place)
 
     def stuck(self, reason: str) -> None:
         """End the process, which cannot run anything more: another takes the rest."""

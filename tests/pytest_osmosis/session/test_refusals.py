@@ -40,8 +40,8 @@ class Session:
             selected=lambda: rows,
             halt=lambda reason, spent=None: self.reasons.append(reason),
             resize=lambda window: None,
-            endpoint_of=lambda suite: suite,
-            planned=lambda endpoint: (rows, rows if planned is None else planned),
+            place_of=lambda suite: suite,
+            planned=lambda place: (rows, rows if planned is None else planned),
         )
 
     def end(self, *runs: dict[str, Any], suite: str = "s", one_row: bool = False) -> int | None:
@@ -81,7 +81,14 @@ class Session:
         (100, [*[DOWN] * 15, KEY, *[DOWN] * 15], None),
         (4, [DOWN] * 4, 4),
         (4, [DOWN, DOWN, GOOD, DOWN], None),
-        (100, [LATE] * 50, None),
+        (100, [LATE] * 50, 16),
+        (100, [LATE, DOWN] * 25, 16),
+        (100, [*[LATE] * 15, WRONG, *[LATE] * 15], None),
+        (100, [GOOD, *[{**LATE, "error_kind": "connection"}] * 50], 17),
+        (100, [*[{**LATE, "duration_ms": 450_000}] * 9], 3),
+        (100, [{**LATE, "error_kind": "not_streamed", "duration_ms": 450_000}] * 9, 3),
+        (100, [GOOD, *[{**LATE, "duration_ms": 450_000}] * 15], None),
+        (4, [LATE] * 4, None),
         (100, [RAISED] * 50, None),
     ],
 )
@@ -105,6 +112,17 @@ def test_each_model_at_each_endpoint_is_looked_at_alone() -> None:
     assert session.end(KEY, KEY, suite="other") is None
     assert session.end(KEY, suite="good") is None
     assert session.end(KEY, KEY, KEY, suite="third") == 3
+
+
+def test_a_candidate_that_has_answers_hides_none_that_has_not() -> None:
+    away = {"error_type": "provider", "error_kind": "unreachable", "error": "cannot reach x:1"}
+    session = Session(100)
+    for _ in range(2):
+        session.end(GOOD, suite="good")
+        session.end(away, suite="other")
+    assert session.reasons == []
+    session.end(away, suite="other")
+    assert session.reasons == ["cannot reach x:1"]
 
 
 def test_what_ended_the_session_is_asked_again_and_another_refusal_is_its_runs_own() -> None:
@@ -147,21 +165,16 @@ def test_two_minutes_without_a_success_are_too_long_and_asked_pauses_do_not_coun
     assert after(clock, RefusedTries(clock), *together * 30) == 250.0
     clock = Clock()
     assert after(clock, RefusedTries(clock), *[(60.0, 60.0)] * 100) is None
-    clock = Clock()
-    tries = RefusedTries(clock)
-    assert after(clock, tries, *[(8.0, 0.0)] * 15) is None
-    tries.clear()
-    assert after(clock, tries, *[(8.0, 0.0)] * 15) is None
 
 
 def test_the_session_stops_after_two_minutes_and_the_line_names_the_last_refusal() -> None:
     clock, reasons = Clock(), []
     supervisor = RunBudget(
         batch_size=16, budget=Budget(), selected=lambda: 100, resize=lambda window: None,
-        halt=lambda reason, spent=None: reasons.append(reason), tries=RefusedTries(clock),
+        halt=lambda reason, spent=None: reasons.append(reason), clock=clock,
     )  # fmt: skip
     counter = ProgressCounter(
-        lambda: 100, lambda left: 16, refusals=lambda: str(supervisor.tries), clock=clock
+        lambda: 100, lambda left: 16, refusals=supervisor.refusals, clock=clock
     )
     for _ in range(23):
         supervisor.pressed("500: upstream timed out")
@@ -174,3 +187,22 @@ def test_the_session_stops_after_two_minutes_and_the_line_names_the_last_refusal
     clock.now += 121.0
     supervisor.pressed("503: busy")
     assert reasons == ["no answer for 120 s: 503 x 2: busy"]
+
+
+def test_two_minutes_are_counted_for_each_model_at_each_endpoint() -> None:
+    clock, reasons = Clock(), []
+    supervisor = RunBudget(
+        batch_size=16, budget=Budget(), selected=lambda: 100, resize=lambda window: None,
+        halt=lambda reason, spent=None: reasons.append(reason), clock=clock,
+        place_of=lambda suite: f"{suite} at x",
+    )  # fmt: skip
+    for _ in range(14):
+        supervisor.pressed("500: down", place="b at x")
+        supervisor.answered("a at x")
+        supervisor.ended(RunResult("a", 0, 0, success=True, llm_calls=1))
+        clock.now += 9.0
+    assert (reasons, supervisor.refusals()) == ([], "500 x 14: down")
+    supervisor.pressed("500: down", place="b at x")
+    assert reasons == ["no answer for 120 s: 500 x 15: down"]
+    supervisor.ended(RunResult("b", 0, 0, success=True, llm_calls=1))
+    assert supervisor.refusals() == ""

@@ -54,15 +54,15 @@ class FakeSink:
 
     def __init__(self) -> None:
         self.kept: list[RunResult] = []
-        self.paces: list[tuple[str, float, str]] = []
+        self.paces: list[tuple[str, float, str, str]] = []
         self.halts: list[str] = []
 
     def ended(self, run: RunId, record: RolloutRecord, lines: bytes) -> None:
         assert record_of(lines) is not None
         self.kept.append(record.result)
 
-    def paced(self, kind: str, seconds: float, said: str) -> None:
-        self.paces.append((kind, seconds, said))
+    def paced(self, kind: str, seconds: float, said: str, place: str) -> None:
+        self.paces.append((kind, seconds, said, place))
 
     def halt(self, reason: str) -> None:
         self.halts.append(reason)
@@ -189,9 +189,9 @@ def test_a_429_holds_the_other_shards_and_makes_all_windows_smaller() -> None:
     driver = Driver()
     driver.begin()
     driver.fleet.take()
-    driver.rollouts.receive(0, messages.PACE, ["rate_limited", 1.5, "429"])
+    driver.rollouts.receive(0, messages.PACE, ["rate_limited", 1.5, "429", "m at x"])
     driver.rollouts.resize(3)
-    assert driver.sink.paces == [("rate_limited", 1.5, "429")]
+    assert driver.sink.paces == [("rate_limited", 1.5, "429", "m at x")]
     assert driver.fleet.take() == [
         (1, messages.HOLD, 1.5),
         (0, messages.WINDOW, 2),
