@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import quote
 
@@ -16,6 +17,7 @@ from ..errors import Refused
 from ..execution.admission import submit
 from ..execution.deletion import delete_run
 from ..execution.outcome import open_conversations
+from ..execution.tail import BLOCK
 from ..http.endpoints import ApiAnswer, ApiCall, Endpoint, FileAnswer, Handler, Needs
 from ..http.validation import Fields, Page, page_document, refused_fields
 from ..identifiers import timestamp
@@ -183,12 +185,13 @@ def _conversations(kind: RunKind, call: ApiCall[None, None], run: Run) -> FileAn
         why = f"it is {run.status}, or they were removed some time after its end"
         message = f"the {kind.noun} {run.name} has no conversations here: {why}"
         raise Refused(404, "no_conversations", message, details={"status": run.status})
-    return FileAnswer(_lines(found))
+    return FileAnswer(_blocks(found))
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    """Yield a file, not by its lines: each of very many would be sent alone."""
     with file:
-        yield from file
+        yield from iter(partial(file.read, BLOCK), b"")
 
 
 def _stop(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:

@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.responses import StreamingResponse
+from starlette.types import Message, Send
 
 from osmosis_ai.secret import Redactor, Secret
 from osmosis_platform.database.models import LogLine, now
@@ -272,6 +274,31 @@ def test_a_run_is_submitted_again_by_who_may(
     assert "Submitted again" in page
     run = run_of(platform_server, re.findall(r"<dt>id</dt><dd>(\w+)", page)[0])
     assert (run.submission, run.status, run.name != "old-run") == (submission, "pending", True)
+
+
+def test_conversations_are_not_sent_line_by_line(
+    browser: Browser, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = finished(platform_server, browser.account, "empty-lines", 1.0)
+    folder = RunFolder.of_run(platform_server.settings.data, run_id)
+    folder.folder.parent.mkdir(exist_ok=True)
+    folder.make()
+    folder.conversations.write_bytes(b"\n" * 3_000_000)
+    sent: list[int] = []
+    send = StreamingResponse.stream_response
+
+    async def counted(self: StreamingResponse, to: Send) -> None:
+        async def one(message: Message) -> None:
+            sent.append(len(message.get("body", b"")))
+            await to(message)
+
+        await send(self, one)
+
+    monkeypatch.setattr(StreamingResponse, "stream_response", counted)
+    path = "/api/cli/eval-runs/empty-lines/conversations"
+    assert len(browser.client.get(path, headers=browser.account.headers).content) == 3_000_000
+    assert sum(sent) == 3_000_000
+    assert len(sent) < 10
 
 
 def test_a_run_has_a_title_that_lists_show_and_search(
