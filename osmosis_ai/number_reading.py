@@ -293,7 +293,7 @@ def _kind_by_right(behind: str) -> Kind:
 # ---- a text that is one number
 
 _ABOUT = re.compile(r"(?:≈|about|approximately|approx\.?|roughly|around) ?", re.IGNORECASE)
-_UNIT_WORD = rf"(?:{_UNIT}|[mlC]|[^\W\d_]{{2,30}})(?:\^?[23]|[²³])?"
+_UNIT_WORD = rf"(?:{_UNIT}|[mlC円元원]|[^\W\d_]{{2,30}})(?:\^?[23]|[²³])?"
 _UNITS = re.compile(rf" ?(?:{_UNIT_WORD}(?:(?: per |[ /·]){_UNIT_WORD}){{0,2}})\.?|/ ?{_UNIT_WORD}")
 _NO_UNIT = re.compile(
     r"\b(?:a|am|an|and|below|bce?|by|cubed|dozen|factorial|fewer|fifths?|half|halves|hundred"
@@ -354,6 +354,9 @@ _JOINED = re.compile(
     rf"|^{_MEASURE} $"
 )
 _BOX = re.compile(r"\\(?:boxed|fbox)\s?\{")
+_AND = re.compile(
+    r"\}[ $]*(?:[,;]|\b(?:and|or)\b|\\text\{ ?(?:and|or) ?\})[ $]*(?:(?:and|or) )?[ $]*$"
+)
 _GOES_BEFORE = re.compile(r"[a-zA-Z_^]$|[0-9.:/]$|[0-9]-$")
 _GOES_ON = re.compile(r"[.:/,'-][0-9]|[.'-]?[a-zA-Z_^²³⁰¹⁴-⁹¼-¾]")
 _SENTENCE_END = re.compile(r"(?<!approx)(?<!\bca)(?<!\bno)[.!?](?= |$)|\n")
@@ -406,15 +409,20 @@ def _one(content: str | None, place: str) -> Fraction | str:
 
 
 def _last_box(text: str) -> tuple[str | None, str] | None:
-    """Return what is in the last `\\boxed{}` and behind it; the first is None where it is cut."""
+    """Return what is in the last `\\boxed{}` and behind it; the first is None where it is cut.
+
+    What is in one that a comma, "and" or "or" joins to it is there too.
+    """
     boxes = [*_BOX.finditer(text)]
     if not boxes:
         return None
     rest, depth = text[boxes[-1].end() :], 1
+    before = text[boxes[-2].end() : boxes[-1].start()] if len(boxes) > 1 else ""
+    joined = before[-_SHOWN:] if _AND.search(before[-_SHOWN:]) else ""
     for brace in re.finditer(r"\\[{}]|[{}]", rest):
         depth += {"{": 1, "}": -1}.get(brace[0], 0)
         if depth == 0:
-            return rest[: brace.start()], rest[brace.end() :]
+            return joined + rest[: brace.start()], rest[brace.end() :]
     return None, ""
 
 

@@ -35,7 +35,7 @@ ANSWERS: dict[str, int | str | Fraction] = {
     r"\boxed{42} and 7": 42, r"\boxed{41}, no: \boxed{42}": 42, r"\boxed{\frac{1}{2}}": HALF,
     r"\boxed {5}": 5, r"\fbox{5} and 7": 5, r"\boxed{{5}}": 5, "Answer: [5]": 5,
     '{"answer": 5}': 5, '{"why": "4 + 1", "answer": 5, "sure": 0.9}': 5, "{'result': 5}": 5,
-    r"\boxed{x = 5}": 5, r"\boxed{\left(5\right)}": 5, "1⁄2": HALF,
+    "\\boxed{5}, so:\n\\boxed{6}": 6, r"\boxed{x = 5}": 5, r"\boxed{\left(5\right)}": 5, "1⁄2": HALF,
     r"\boxed{42\text{ cm}}": 42, r"\boxed{42\text{cm}^2}": 42, r"\boxed{\text{Total: }42}": 42,
     r"The answer is 7. \boxed{\$1{,}000}": 1000,
     "#### 1,000": 1000, "#### $18\nI checked it 2 times": 18, "#### Step 2\nThe answer is 7": 7,
@@ -60,6 +60,7 @@ UNCLEAR = [
     r"\boxed{2\sqrt{3}}", r"\boxed{}", r"5 \boxed{x}", r"5 \boxed{6", r"2\frac{1}{2}", "#### ?",
     "1,5", "12,34", "0,123", "1.234,50", "1.234.567", "1,234 567", "3 boys have 1,5 each",
     "3, 6", "2 and 3", "It is 5 or 6.", "2 to 3", "3 of 4", "3 out of 4", "5 1/2", "2 and a half",
+    r"\boxed{5}, \boxed{6}", r"$\boxed{5}$ or $\boxed{6}$",
     "$18-$20", "€5–€6", "1 234 ½", "½ or ¼", "x½",
     "2 hours 30 minutes", "The answer is 8 h 30 min", "5 feet and 3 inches",
     "5k", "5 million", "2 dozen", "5万", "minus 5", "Total - 5", "– 5", "—5", "±5", "x > 5",
@@ -73,6 +74,7 @@ TRUTHS = [
     "5", "-5", "−5", "+5", "1,000", "1 000", "1'000", "1_000", "１２", ".5", "0.1", "1e5", "1e-07",
     "2×10^5", "1/2", r"\frac{1}{2}", r"$\dfrac{1}{2}$", "50%", "$5", "5 km", "5km", "5 m/s",
     "5 apples", "12 square meters", r"5\text{ cm}", r"5\text{cm}^2", "90°", "5.", "½", "٧٢",
+    "500円", "So \\boxed{7}.\n\n\\boxed{7}",
     "so it is\n#### 1,000", r"Hence $\boxed{72}$.", r"3 \boxed{\text{72}}",
 ]  # fmt: skip
 NO_TRUTHS = [
@@ -80,7 +82,8 @@ NO_TRUTHS = [
     "1.234,5", "1.234.567", "12,34", "5 or 6", "5-6", "x = 5", "about 5", "(5)", "5!", "5x", "5th",
     "5 million", "5 pm", "5 January", "2 pi", "3 dozen", "1 1/2", "1/2/3", "3:4", "6'2\"", "nan",
     "inf", "true", "A", "1e999999999", "5 feet 3 inches", "#### 3, 6", r"\boxed{x}",
-    "#### 5 or so 6", r"\boxed{5} or \boxed{6} or none", "5 6", "-", "%", "> 5",
+    "#### 5 or so 6", r"\boxed{5} or \boxed{6} or none",
+    r"$\boxed{5}$ and $\boxed{6}$.", "5 6", "-", "%", "> 5",
     "±5", "5k", "7 of 9", "9" * 5000,
 ]  # fmt: skip
 
