@@ -27,20 +27,6 @@ def encodable(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-_ESCAPE = re.compile(
-    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    r"|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
-)
-"""An escape of JSON: a pair of halves, a half alone, or any other."""
-
-
-def encodable_json(text: str) -> str:
-    """Return JSON in ASCII, with U+FFFD for each half of a character."""
-    if "\\ud" not in text:
-        return text
-    return _ESCAPE.sub(lambda found: "\\ufffd" if found["half"] else found[0], text)
-
-
 def escape_workflow_commands(text: str) -> str:
     """Return text in which GitHub Actions finds no workflow command."""
     return _COMMAND.sub(r"\1: ", text).replace("##[", "## [")

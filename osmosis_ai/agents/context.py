@@ -301,12 +301,13 @@ class RolloutContext:
             self._debug_dir = None
 
     def _append_event(self, kind: str, data: dict[str, Any]) -> None:
+        from ..escaping import encodable_json
         from .event_log import append_line
 
         assert self._debug_dir is not None
         head = {"event": kind, "rollout_id": self.rollout_id, "timestamp": time.time()}
         text = _event_text({**head, **data, "event": kind})
-        append_line(self._debug_dir, self.rollout_id, self.redacted(text))
+        append_line(self._debug_dir, self.rollout_id, encodable_json(self.redacted(text)))
 
     def _lacks(self, what: str) -> OsmosisRolloutError:
         hint = {

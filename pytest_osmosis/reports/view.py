@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from osmosis_ai.models.answers import KNOWN_REASONS
 
 from ..analysis.metrics import is_repeated
-from ..escaping import counted, dollars, p_value
+from ..escaping import counted, dollars, p_value, shortened
 from ..rollouts.failure_text import below_threshold
 from ..run_result import EMBEDDED_ENDPOINT, NOT_STREAMED, RunResult, SuiteInfo
 from ..suite_results import EvalResult, RowResult, SuiteResult, Usage
@@ -253,7 +253,8 @@ def unusual_answers(suite: SuiteResult) -> Iterator[str]:
         yield f"{counted(number, 'answer')} {one if number == 1 else several}"
     for reason, number in suite.finish_reasons.items():
         if reason.lower() not in KNOWN_REASONS:
-            yield f"{counted(number, 'answer')} ended in {reason!r}, an unknown finish reason"
+            shown = shortened(reason)
+            yield f"{counted(number, 'answer')} ended in {shown!r}, an unknown finish reason"
     if late := sum(run.error_kind == NOT_STREAMED for run in suite.runs):
         yield (
             f"{counted(late, 'run')} timed out within a call that is not streamed: a slow endpoint "

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from osmosis_ai.escaping import encodable_json
 from osmosis_ai.secret import redact
 
-from ..escaping import encodable_json
 from ..run_result import RunId, RunResult
 from .atomic_write import write_whole
 

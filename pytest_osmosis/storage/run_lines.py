@@ -15,9 +15,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from osmosis_ai.escaping import encodable_json
 from osmosis_ai.secret import redact
 
-from ..escaping import encodable_json
 from ..run_result import RolloutRecord, RunResult
 from .excerpt import encode, excerpt, masked, plain
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_osmosis.escaping import dollars, encodable, encodable_json, exact_text
+from osmosis_ai.escaping import encodable_json
+from pytest_osmosis.escaping import dollars, encodable, exact_text
 
 ANY = st.text(st.characters(exclude_categories=()) | st.characters(categories=["Cs"]))
 

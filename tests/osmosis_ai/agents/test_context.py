@@ -152,11 +152,12 @@ def test_log_event_writes_nothing_when_it_is_off(tmp_path, monkeypatch):
 def test_log_event_appends_one_json_line_an_event_to_the_rollouts_own_private_file(tmp_path):
     ctx = context(ScriptedModel([]), rollout_id="eval-0-run-1", debug_dir=tmp_path / "log")
     assert ctx.debug_enabled
-    ctx.log_event("turn", number=1, text="a\u2028b\n")
+    ctx.log_event("turn", number=1, text="a\u2028b\n \ud83d", half="\ud83d")
     ctx.log_event("odd", value=float("nan"), thing=object(), rollout_id="forged")
     file = tmp_path / "log" / "eval-0-run-1.jsonl"
     first, second = [json.loads(line) for line in file.read_bytes().split(b"\n")[:-1]]
-    assert (first["event"], first["number"], first["text"]) == ("turn", 1, "a\u2028b\n")
+    assert (first["event"], first["number"], first["text"]) == ("turn", 1, "a\u2028b\n \ufffd")
+    assert first["half"] == "\ufffd"
     assert first["rollout_id"] == "eval-0-run-1" and first["timestamp"] > 0
     assert "nan" in second["value"] and "object" in second["thing"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

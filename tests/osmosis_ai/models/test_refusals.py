@@ -300,6 +300,10 @@ ERROR = {"code": 502, "message": "upstream failed"}
         ({"choices": [{**CHOICE, "error": {"code": 403, "message": "Your input was flagged"}}]},
          "bad_request"),
         ({"choices": [{**CHOICE, "finish_reason": "weird", "error": ERROR}]}, "overloaded"),
+        ({"choices": [{**CHOICE, "finish_reason": "content_filter", "error": "withheld"}]},
+         "bad_request"),
+        ({"choices": [{**CHOICE, "finish_reason": "content_filter", "error": ERROR}]},
+         "bad_request"),
         ({"choices": [{**CHOICE, "message": {**CHOICE["message"], "error": ERROR}}]},
          "overloaded"),
         *(({"choices": [{**CHOICE, "finish_reason": reason}]}, "overloaded") for reason in (
