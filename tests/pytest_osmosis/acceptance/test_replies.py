@@ -85,6 +85,7 @@ LIMIT = error_reply(
     code="unsupported_parameter",
 )
 
+WEIRD = "weird" * 500
 ANSWERS: dict[str, tuple[Any, dict[str, Any]]] = {
     # row: the reply, and what is reported of its run
     "usual": (counted("usual", prompt_tokens=1, completion_tokens=1), {"answer_kind": None}),
@@ -99,7 +100,7 @@ ANSWERS: dict[str, tuple[Any, dict[str, Any]]] = {
         completion({"role": "assistant", "content": None}, finish_reason="tool_calls"),
         {"answer_kind": "no tool call"},
     ),
-    "weird": (broken(finish_reason="weird"), {"answer_kind": None, "finish_reason": "weird"}),
+    "weird": (broken(finish_reason=WEIRD), {"answer_kind": None, "finish_reason": WEIRD}),
     "thoughts apart": (
         counted("4", prompt_tokens=100, completion_tokens=10, total_tokens=1110,
                 completion_tokens_details={"reasoning_tokens": 1000}),
@@ -117,7 +118,7 @@ SUMMARY = [
     "1 answer was cut by length",
     "1 answer was empty",
     "1 answer ended for a tool call and has none",
-    "1 answer ended in 'weird', an unknown finish reason",
+    f"1 answer ended in '{WEIRD[:39]}…', an unknown finish reason",
 ]
 
 
