@@ -211,7 +211,7 @@ class RunResult:
         """Hold text that every file can: U+FFFD for each half of a character, and a note of it."""
         for name in _TEXTS:
             text = getattr(self, name)
-            if text and not _is_encodable(text):
+            if text and not (isinstance(text, str) and text.isascii()) and not _is_encodable(text):
                 object.__setattr__(self, name, _encodable(text))
                 self.note(INVALID_TEXT)
 
@@ -279,7 +279,7 @@ _TEXTS = ("answer", "error", "reasons", "eval_errors", "judge_errors")
 
 def _is_encodable(text: str | Mapping[str, str]) -> bool:
     if isinstance(text, str):
-        return text.isascii() or encodable(text) == text
+        return encodable(text) == text
     return all(map(_is_encodable, text.values()))
 
 

@@ -137,7 +137,7 @@ class ModelLLM:
         self.last_error = None
         self.last_asked, self.last_answer = messages, None
         tools = params.pop("tools", self._tools) or None
-        headers = _headers(params.pop("extra_headers", None))
+        headers = _headers(params.pop("extra_headers")) if "extra_headers" in params else None
         sent = _merge(self._params, params)
         tools = sent.pop("tools", tools) or None  # of an extra body
         call = CallProgress(self._model.endpoint, asyncio.current_task()).begin()
@@ -159,7 +159,10 @@ class ModelLLM:
 
     def longest_wait(self) -> CallProgress | None:
         """Return the call that has waited longest without a part of its reply; from any thread."""
-        return next((call for call in self.under_way[:] if not call.is_arriving), None)
+        for call in self.under_way[:]:
+            if not call.is_arriving:
+                return call
+        return None
 
     def get_metrics(self) -> RolloutMetrics:
         """Return the totals of all calls so far."""
@@ -227,8 +230,6 @@ class ModelLLM:
         self.prompt_tokens = _add(self.prompt_tokens, prompt)
         self.response_tokens = _add(self.response_tokens, response)
         self.total_tokens = _add(self.total_tokens, total)
-        self.cached_tokens = _add_some(self.cached_tokens, usage.cached_tokens)
-        self.reasoning_tokens = _add_some(self.reasoning_tokens, usage.reasoning_tokens)
         if total is None or self.max_context_tokens is None:
             self.max_context_tokens = None
         elif total > self.max_context_tokens:
@@ -242,8 +243,10 @@ class ModelLLM:
             found["total_tokens"] = total
         if usage.cached_tokens is not None:
             found["cached_tokens"] = usage.cached_tokens
+            self.cached_tokens = (self.cached_tokens or 0) + usage.cached_tokens
         if usage.reasoning_tokens is not None:
             found["reasoning_tokens"] = usage.reasoning_tokens
+            self.reasoning_tokens = (self.reasoning_tokens or 0) + usage.reasoning_tokens
         return found
 
 
@@ -263,17 +266,15 @@ def _add(total: Any, value: Any) -> Any:
     return None if total is None or value is None else total + value
 
 
-def _add_some(total: Any, value: Any) -> Any:
-    return total if value is None else (total or 0) + value
-
-
 def _merge(defaults: Mapping[str, Any], params: dict[str, Any]) -> dict[str, Any]:
     """Return the call's parameters over the defaults, without the name of a model."""
     if params.get("stream"):
         raise OsmosisValidationError("ctx.chat returns whole answers: leave out stream=True")
     for name in _NOT_FOR_THE_WIRE.keys() & params.keys():
         raise OsmosisValidationError(f"ctx.chat takes no {name}: {_NOT_FOR_THE_WIRE[name]}")
-    merged = {**defaults, **params, **_extra_body(params.pop("extra_body", None))}
+    merged = {**defaults, **params}
+    if "extra_body" in params:
+        merged.update(_extra_body(params["extra_body"]))
     for name in ("model", "rollout_id", "stream", "extra_body", "messages"):
         merged.pop(name, None)
     if None in merged.values():

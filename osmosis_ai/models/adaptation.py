@@ -23,9 +23,8 @@ class Adaptation:
         self._names: dict[str, str] = {}
         self.streams = False
         """Answers are asked for in streams."""
-
-    def __bool__(self) -> bool:
-        return bool(self._names) or self.streams
+        self.is_needed = False
+        """Something has been learnt."""
 
     def apply(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return a request as the endpoint wants it."""
@@ -39,10 +38,12 @@ class Adaptation:
         refused, wanted = fault.instead
         if wanted == "stream":
             self.streams = self._can_stream
+            self.is_needed = self.is_needed or self.streams
             return self._can_stream and not sent.get("stream")
         if refused not in sent or wanted in sent or self._names.get(wanted) == refused:
             return False
         self._names[refused] = wanted
+        self.is_needed = True
         return True
 
     def notes(self, request: Mapping[str, Any]) -> tuple[str, ...]:

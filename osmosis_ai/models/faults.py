@@ -138,8 +138,13 @@ def failure_in(
     if data.get("object") == "error" or data.get("type") == "error":
         return fault_of_error_object(dict(data), model=model, policy=policy)
     for part in parts:
-        named = (part.get(name) for name in ("finish_reason", "stop_reason", "status"))
-        for reason in (_word(each) for each in named):
+        for name in ("finish_reason", "stop_reason", "status"):
+            reason = part.get(name)
+            if isinstance(reason, dict):  # SGLang's
+                reason = reason.get("type")
+            if not isinstance(reason, str):
+                continue
+            reason = reason.lower()
             if reason in FAILED_REASONS or reason.endswith("_error"):
                 summary = f"an answer that ended in {reason!r}"
                 return CallFault("overloaded", summary=summary, status=200, retried=True)
@@ -153,13 +158,6 @@ FAILED_REASONS = frozenset(
     }
 )
 """Finish reasons of a completion that the endpoint did not finish."""
-
-
-def _word(reason: object) -> str:
-    """Return a finish reason; SGLang has them as objects too."""
-    if isinstance(reason, dict):
-        reason = reason.get("type")
-    return reason.lower() if isinstance(reason, str) else ""
 
 
 def _is_status(code: int | str) -> bool:

@@ -109,7 +109,7 @@ class OpenAIModel:
             request["tools"] = tools
         tries, before_s = 0, 0.0
         while True:
-            sent = self._adaptation.apply(request) if self._adaptation else request
+            sent = self._adaptation.apply(request) if self._adaptation.is_needed else request
             ask = partial(self._ask, self._encoded(sent), headers)
             try:
                 answer, retries, ms = await self._retrier.run(ask, self._read, self._described)
@@ -121,7 +121,7 @@ class OpenAIModel:
                     continue
                 raise self._wording.error(failed, self._redact, succeeded=self._succeeded) from None
             answer.retries, answer.latency_ms = tries + retries, before_s * 1000.0 + ms
-            if self._adaptation:
+            if self._adaptation.is_needed:
                 answer.notes += self._adaptation.notes(request)
             return answer
 

@@ -7,6 +7,7 @@ surrogates become U+FFFD. A body that cannot be an answer raises `CallFault`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from .faults import failure_in
 from .retry import RetryPolicy
 from .transport.exchange import EVENT_STREAM, Reply
 
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+"""The escape of half a character, of a pair or alone."""
 _SHOWN_CHARS = 200
 _MAX_TOKENS = 2**53
 
@@ -47,17 +50,13 @@ def parse_completion(reply: Reply, *, model: str, policy: RetryPolicy) -> ChatCo
         logprobs=choice.get("logprobs", data.get("logprobs")),
         model=named if isinstance(named, str) else None,
         cost_usd=cost,
-        notes=(INVALID_TEXT,) if _was_invalid(reply, message) else (),
+        notes=(INVALID_TEXT,) if _HALF.search(reply.body) and _was_invalid(message) else (),
     )
 
 
-def _was_invalid(reply: Reply, message: Mapping[str, Any]) -> bool:
+def _was_invalid(message: Mapping[str, Any]) -> bool:
     """Return whether a message held half a character, in the place of which is U+FFFD now."""
-    return _holds_halves(reply.body) and "\\ufffd" in json.dumps(message)
-
-
-def _holds_halves(body: bytes) -> bool:
-    return b"\\ud" in body or b"\\uD" in body
+    return "\\ufffd" in json.dumps(message)
 
 
 def load_object(reply: Reply) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def load_object(reply: Reply) -> dict[str, Any]:
     if not isinstance(data, dict):
         what = f"a {reply.status} whose JSON is {_type(data)}, no object"
         raise CallFault("protocol", summary=what)
-    if _holds_halves(body):
+    if _HALF.search(body):
         return {key: _without_surrogates(value) for key, value in data.items()}
     return data
 
@@ -181,8 +180,11 @@ _BESIDE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens")
 def _first(usage: Mapping[str, Any], names: Sequence[str], *places: str) -> int | None:
     """Return the first count of these names, in the details or beside them."""
     parts = [part for place in places if isinstance(part := usage.get(place), dict)]
-    counts = (_count(part.get(name)) for part in (*parts, usage) for name in names)
-    return next((count for count in counts if count is not None), None)
+    for part in (*parts, usage):
+        for name in names:
+            if name in part and (count := _count(part[name])) is not None:
+                return count
+    return None
 
 
 def _count(value: object) -> int | None:

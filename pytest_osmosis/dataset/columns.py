@@ -89,11 +89,12 @@ class Columns:
             _check_prompts(
                 self._system_prompt if system is None else system, record[plan.user], truth
             )
-        self._check_truth(plan, record)
+        if self._compared_by:
+            self._check_truth(plan, record)
         return None if plan.id is None else _usable_id(record[plan.id])
 
     def _check_truth(self, plan: _Plan, record: dict[str, Any]) -> None:
-        truth = self._truth(plan, record, lambda: record) if self._compared_by else None
+        truth = self._truth(plan, record, lambda: record)
         for name, refuse in self._compared_by:
             if (fault := refuse(truth)) is None:
                 continue

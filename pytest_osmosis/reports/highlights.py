@@ -132,8 +132,8 @@ def is_left_out(run: RunResult, suite: SuiteResult) -> bool:
 
 def _counted_scores(run: RunResult, suite: SuiteResult) -> dict[str, float]:
     """Return what a run counts for, by eval function, as far as it counts."""
-    every = ((name, run.counted_score(name)) for name in suite.info.eval_fns)
-    return {name: score for name, score in every if score is not None}
+    names = suite.info.eval_fns
+    return {name: score for name in names if (score := run.counted_score(name)) is not None}
 
 
 def _scores_pass(run: RunResult, scores: Mapping[str, float], suite: SuiteResult) -> bool:

@@ -43,6 +43,7 @@ class ReportingEvaluation(Evaluation):
     def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
         infos: dict[str, SuiteInfo] = {}
         super().__init__(config, spec, infos)
+        self._infos = infos
         self.store = RunStore(
             spec.keeping,
             root=config.rootpath,
@@ -128,7 +129,7 @@ class ReportingEvaluation(Evaluation):
         return min(self.spec.batch_size, left) if self.supervisor.has_started else 0
 
     def _place_of(self, suite: str) -> str:
-        return self.recorder.infos()[suite].place
+        return self._infos[suite].place
 
     def _planned_at(self, place: str) -> tuple[int, int]:
         """Return how many rows and runs of the session a model at an endpoint is asked."""

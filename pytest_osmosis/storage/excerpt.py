@@ -102,7 +102,7 @@ def is_encodable(messages: list[Any]) -> bool:
         text = encode(messages)
     except (TypeError, ValueError, RecursionError):
         text = encode(plain(messages))
-    return encodable_json(text) == text
+    return "\\ud" not in text or encodable_json(text) == text
 
 
 _CHUNK = 1 << 20
