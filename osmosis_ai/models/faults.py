@@ -131,7 +131,7 @@ def failure_in(
     for part in parts:
         error = part.get("error")
         if any(error.values()) if isinstance(error, dict) else error:
-            if _word(part.get("finish_reason")) == "content_filter":
+            if part.get("finish_reason") == "content_filter":
                 told = error if isinstance(error, dict) else {"message": str(error)}
                 error = {"type": "content_filter", **told}
             return fault_of_error_object(error, model=model, policy=policy)
