@@ -74,8 +74,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
         from .session import config_argument
 
         config_argument.apply(config)
-    is_ours = reader.named(config)
-    if is_ours:
+    if reader.may_evaluate(config):
         from .session.selection import selection_of
 
         selection = selection_of(config)
@@ -83,7 +82,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
             _choose_processes(config)
     status = yield
     is_shown = config.pluginmanager.has_plugin("terminalreporter")
-    if is_ours and not is_shown and status == pytest.ExitCode.INTERRUPTED:
+    if reader.named(config) and not is_shown and status == pytest.ExitCode.INTERRUPTED:
         sys.stderr.write("interrupted\n")
     return status
 
@@ -95,12 +94,12 @@ def pytest_configure(config: pytest.Config) -> None:
         from .session import named_runs
 
         named_runs.check(config)
-    if reader.named(config):
+    if reader.may_evaluate(config):
         from .session.selection import selection_of
 
         if selection_of(config).what != "nothing":
             _set_up(config).narrow_arguments()
-        elif config.args_source is not config.ArgsSource.ARGS:
+        elif reader.named(config) and config.args_source is not config.ArgsSource.ARGS:
             registration.check_keys(config)
 
 

@@ -170,9 +170,18 @@ class OptionReader:
 
 
 def named(config: pytest.Config) -> bool:
-    """Return whether options or ini name an evaluation, or the model of marked tests."""
+    """Return whether options or ini name an evaluation, or the model or time of marked tests."""
     given = OptionReader(config)
-    return any(given.raw(name) is not None for name in ("agent", "data", "model", "rescore"))
+    return any(given.raw(name) is not None for name in ("agent", "data", "model", "rescore", "run"))
+
+
+def may_evaluate(config: pytest.Config) -> bool:
+    """Return whether evaluations are to be looked for before anything is collected.
+
+    Workers cannot begin one when they find a marked test, as a single process does.
+    """
+    asked = (getattr(config.option, name, None) for name in ("numprocesses", "tx"))
+    return named(config) or hasattr(config, "workerinput") or any(asked)
 
 
 def has_config_argument(config: pytest.Config) -> bool:

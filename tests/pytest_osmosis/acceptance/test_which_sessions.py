@@ -363,3 +363,36 @@ def test_node_ids_that_resemble_those_of_runs_are_pytest_s(project: Project) -> 
     )
     assert project.plain("test_it.py::test_it[run-1]").outcomes == {"passed": 1}
     assert "not found" in project.plain("gone.jsonl::row-1[run-0]").err
+
+
+ALONE = """
+import pytest
+
+ROWS = [{"system_prompt": "", "user_prompt": "a"}]
+
+def agent(question: str) -> str: return question
+
+@pytest.mark.osmosis(agent=agent, data=ROWS, n=2)
+def test_it(rollout): assert rollout.text == "a"
+
+def test_other(): pass
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("args", "passed", "runs"), [(["-n2"], 3, True), (["-n2", "-k", "other"], 1, False)]
+)
+def test_workers_run_marked_functions_that_need_no_option(
+    pytester: pytest.Pytester, args: list[str], passed: int, runs: bool
+) -> None:
+    pytester.makepyfile(ALONE)
+    result = pytester.runpytest_subprocess(*args)
+    result.assert_outcomes(passed=passed)
+    assert ("osmosis summary" in result.stdout.str()) is runs
+
+
+def test_marked_functions_alone_wait_to_be_asked_for(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nosmosis_run = explicit\n")
+    pytester.makepyfile(ALONE)
+    pytester.runpytest_inprocess("-n0").assert_outcomes(passed=1, deselected=1)
