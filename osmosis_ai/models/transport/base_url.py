@@ -12,7 +12,7 @@ import re
 import socket
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import quote, unquote_plus, urlsplit
 
 from ...providers import address_from_environment, host_of
 from ...secret import Secret
@@ -21,6 +21,8 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 _HARMLESS = re.compile(r"version|region|deployment|preview|beta")
 """Names in a query whose values are no keys."""
+_OF_A_QUERY = "!$%&'()*+,/:;=?@[]~"
+"""What stands for itself in a query, beside letters and digits."""
 _EXAMPLE = "for example http://localhost:8000/v1"
 
 
@@ -62,15 +64,15 @@ class BaseURL:
 
     def printable(self, route: str = "") -> str:
         """Return the same, with the values of the query masked that may be keys."""
-        shown = "&".join(_shown(*part) for part in parse_qsl(self.query, keep_blank_values=True))
+        shown = "&".join(map(_shown, self.query.split("&"))) if self.query else ""
         return f"{self.origin}{self.path}{route}{shown and '?'}{shown}"
 
     @property
     def secrets(self) -> list[Secret]:
         """The values of the query that no output may show."""
-        parts = parse_qsl(self.query, keep_blank_values=True)
-        values = [value for name, value in parts if value and not _HARMLESS.search(name.lower())]
-        return [Secret(value, "the query of the base URL") for value in values]
+        values = [_hidden(part) for part in self.query.split("&")]
+        found = dict.fromkeys([*values, *map(unquote_plus, values)])
+        return [Secret(value, "the query of the base URL") for value in found if value]
 
 
 def normalise_base_url(text: str) -> BaseURL:
@@ -164,12 +166,21 @@ def _parsed(text: str) -> BaseURL:
         host=host,
         port=port or DEFAULT_PORTS[scheme],
         path=_path(parts.path),
-        query=parts.query,
+        query=quote(parts.query, safe=_OF_A_QUERY),
     )
 
 
-def _shown(name: str, value: str) -> str:
-    return f"{name}={value if _HARMLESS.search(name.lower()) else '***'}"
+def _shown(part: str) -> str:
+    hidden = _hidden(part)
+    return f"{part.removesuffix(hidden)}***" if hidden else part
+
+
+def _hidden(part: str) -> str:
+    """Return what may be a key in a part of a query: its value, or all where it has no name."""
+    name, separator, value = part.partition("=")
+    if not separator:
+        return part
+    return "" if _HARMLESS.search(name.lower()) else value
 
 
 def _host(name: str) -> str:

@@ -183,7 +183,7 @@ def test_tries_that_failed_are_not_replayed_and_refusals_of_a_request_are(projec
     first = project.run(RECORD)
     asked = project.endpoint.requests
     again = project.run(REPLAY)
-    assert first.outcomes == again.outcomes == {"passed": 1, "errors": 1}
+    assert first.outcomes == again.outcomes == {"passed": 1, "failed": 1}
     assert "too long" in again.runs[1]["error"] and project.endpoint.requests == asked
 
 

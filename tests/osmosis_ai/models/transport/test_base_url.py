@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,7 +92,9 @@ def test_any_text_is_normalised_once_and_for_all_or_refused(text: str) -> None:
         assert str(refusal).startswith("the base URL ")
     else:
         assert str(address).isascii()
-        assert normalise_base_url(str(address)) == address
+        again = normalise_base_url(str(address))
+        assert replace(again, query="") == replace(address, query="")
+        assert str(again) == str(address)  # the values of its query are masked already
 
 
 @pytest.mark.parametrize(
@@ -127,7 +131,7 @@ def test_a_query_goes_with_each_route_and_is_shown_without_its_keys() -> None:
         "https://host/openai/deployments/d/chat/completions?api-version=2024-06-01&code=sk-1&x="
     )
     assert str(address) == (
-        "https://host/openai/deployments/d?api-version=2024-06-01&code=***&x=***"
+        "https://host/openai/deployments/d?api-version=2024-06-01&code=***&x="
     )
     assert [secret.reveal() for secret in address.secrets] == ["sk-1"]
     assert "sk-1" not in repr(address)
