@@ -18,6 +18,7 @@ from .base import AgentFunction, as_agent, owner_of_run
 from .context import RolloutContext
 from .errors import OsmosisValidationError
 from .results import RolloutResult, finite_number
+from .returned import UnusableReturn
 
 if TYPE_CHECKING:
     from .base import RolloutAgentLoop
@@ -61,7 +62,8 @@ def checked(agent: RolloutAgentLoop, result: Any, ctx: RolloutContext) -> Rollou
     """Return what a loop's `run` has returned, as the rest of the project relies on it."""
     if not isinstance(result, RolloutResult):
         expected = "expected RolloutResult, as `return ctx.complete(messages)` gives it"
-        raise _broken(agent, f"returned {_type_name(result)}; {expected}")
+        kind = OsmosisValidationError if result is None else UnusableReturn
+        raise kind(f"{owner_of_run(agent)} returned {_type_name(result)}; {expected}")
     if result.status not in ("COMPLETED", "ERROR"):
         raise _broken(agent, f"returned status {result.status!r}; expected COMPLETED or ERROR")
     messages: Any = result.final_messages

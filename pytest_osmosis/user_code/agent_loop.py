@@ -54,10 +54,9 @@ class LoopAgent:
         ctx = self._context(run, request, tools, dumped)
         with ctx:
             try:
-                given = await begin(self.loop, ctx)
+                result = checked(self.loop, await begin(self.loop, ctx), ctx)
             except UnusableReturn as error:
                 raise WrongReturn(str(error)) from None
-        result = checked(self.loop, given, ctx)
         failed = result.status == "ERROR"
         return AgentResult(
             [*result.final_messages],  # what a task of the agent appends later is not of this run

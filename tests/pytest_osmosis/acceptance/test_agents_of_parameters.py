@@ -286,6 +286,36 @@ def test_a_type_that_does_not_fit_stops_the_session_before_the_others_are_paid(
     assert all(run["error_type"] == "agent" for run in session.runs)
 
 
+@pytest.mark.parametrize("agent", ["reply", "Loop"])
+def test_a_function_of_ctx_that_returns_no_result_stops_the_session(
+    project: Project, agent: str
+) -> None:
+    project.write(
+        "app.py",
+        """
+from osmosis_ai.rollout import RolloutAgentLoop
+
+async def reply(ctx):
+    answer = await ctx.chat(list(ctx.request.messages))
+    return answer.content
+
+class Loop(RolloutAgentLoop):
+    name = "loop"
+
+    def get_tools(self, request):
+        return []
+
+    async def run(self, ctx):
+        return await reply(ctx)
+""",
+    )
+    project.rows(*map(str, range(40)))
+    session = project.run("--batch-size=4", agent=f"app:{agent}", workers=0)
+    assert session.ret == 1
+    assert "returned str; expected RolloutResult" in session.refusal
+    assert project.endpoint.requests <= 8
+
+
 def test_none_is_the_error_of_one_run(project: Project) -> None:
     project.write("app.py", RETURNS)
     project.rows("a", "b")

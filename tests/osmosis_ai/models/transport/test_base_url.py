@@ -130,8 +130,6 @@ def test_a_query_goes_with_each_route_and_is_shown_without_its_keys() -> None:
     assert address.url("/chat/completions") == (
         "https://host/openai/deployments/d/chat/completions?api-version=2024-06-01&code=sk-1&x="
     )
-    assert str(address) == (
-        "https://host/openai/deployments/d?api-version=2024-06-01&code=***&x="
-    )
+    assert str(address) == ("https://host/openai/deployments/d?api-version=2024-06-01&code=***&x=")
     assert [secret.reveal() for secret in address.secrets] == ["sk-1"]
     assert "sk-1" not in repr(address)
