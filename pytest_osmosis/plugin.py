@@ -74,7 +74,8 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
         from .session import config_argument
 
         config_argument.apply(config)
-    if reader.may_evaluate(config):
+    is_ours = reader.named(config)
+    if is_ours:
         from .session.selection import selection_of
 
         selection = selection_of(config)
@@ -82,7 +83,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
             _choose_processes(config)
     status = yield
     is_shown = config.pluginmanager.has_plugin("terminalreporter")
-    if reader.named(config) and not is_shown and status == pytest.ExitCode.INTERRUPTED:
+    if is_ours and not is_shown and status == pytest.ExitCode.INTERRUPTED:
         sys.stderr.write("interrupted\n")
     return status
 
@@ -94,12 +95,12 @@ def pytest_configure(config: pytest.Config) -> None:
         from .session import named_runs
 
         named_runs.check(config)
-    if reader.may_evaluate(config):
+    if reader.named(config):
         from .session.selection import selection_of
 
         if selection_of(config).what != "nothing":
             _set_up(config).narrow_arguments()
-        elif reader.named(config) and config.args_source is not config.ArgsSource.ARGS:
+        elif config.args_source is not config.ArgsSource.ARGS:
             registration.check_keys(config)
 
 

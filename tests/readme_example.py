@@ -30,7 +30,7 @@ def main() -> None:
     """Run it and check its report."""
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory, "results.json")
-        asked = f"{command()} --osmosis-output {report}"
+        asked = f"{command()} --osmosis-output={report}"
         print("+", asked, flush=True)
         shell = ["bash", "-c", asked]
         status = subprocess.run(shell, cwd=ROOT, stdin=subprocess.DEVNULL).returncode

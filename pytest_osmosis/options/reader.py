@@ -175,15 +175,6 @@ def named(config: pytest.Config) -> bool:
     return any(given.raw(name) is not None for name in ("agent", "data", "model", "rescore", "run"))
 
 
-def may_evaluate(config: pytest.Config) -> bool:
-    """Return whether evaluations are to be looked for before anything is collected.
-
-    Workers cannot begin one when they find a marked test, as a single process does.
-    """
-    asked = (getattr(config.option, name, None) for name in ("numprocesses", "tx"))
-    return named(config) or hasattr(config, "workerinput") or any(asked)
-
-
 def has_config_argument(config: pytest.Config) -> bool:
     """Return whether an argument may be the config file of an evaluation."""
     return any(text.partition("::")[0].endswith(".toml") for text in config.args)

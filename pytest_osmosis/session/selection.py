@@ -19,7 +19,7 @@ import pytest
 from .. import compat
 from ..errors import ConfigurationError, NoRows
 from ..items.decorator import MARKER
-from ..options.reader import OptionReader
+from ..options.reader import OptionReader, named
 from ..options.values import EXPLICIT
 from ..spec import Keeping
 from .marked_files import marked_files, names_in, test_files
@@ -72,10 +72,17 @@ def check_left_out(function: pytest.Item) -> None:
     config = function.config
     if not _mark_selects(config):
         return
+    said = f"{function.nodeid}: @pytest.mark.osmosis"
+    if not named(config):
+        pytest.fail(
+            f"{said} needs osmosis_run = always in the ini file, or --osmosis-run=always, where "
+            "workers run it",
+            pytrace=False,
+        )
     if waits_to_be_asked(config) or config.option.keyword:
         return
     pytest.fail(
-        f"{function.nodeid}: @pytest.mark.osmosis was not seen in the text of this file: name the "
+        f"{said} was not seen in the text of this file: name the "
         "marker there, or select the function with -m osmosis",
         pytrace=False,
     )

@@ -386,10 +386,21 @@ def test_other(): pass
 def test_workers_run_marked_functions_that_need_no_option(
     pytester: pytest.Pytester, args: list[str], passed: int, runs: bool
 ) -> None:
+    pytester.makeini("[pytest]\nosmosis_run = always\n")
     pytester.makepyfile(ALONE)
     result = pytester.runpytest_subprocess(*args)
     result.assert_outcomes(passed=passed)
     assert ("osmosis summary" in result.stdout.str()) is runs
+
+
+@pytest.mark.slow
+def test_workers_without_an_option_name_the_one_that_marked_functions_need(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(ALONE)
+    result = pytester.runpytest_subprocess("-n2", "--dist=loadfile")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines("*@pytest.mark.osmosis needs osmosis_run = always in the ini file*")
 
 
 def test_marked_functions_alone_wait_to_be_asked_for(pytester: pytest.Pytester) -> None:
