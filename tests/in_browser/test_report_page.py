@@ -403,7 +403,7 @@ def test_figures_of_a_row_are_of_all_its_runs_whatever_is_chosen(tmp_path, open_
         lines = page.locator("#body tr:not(.gap)")
         cells = [line.locator("td").all_inner_texts() for line in lines.all()]
         assert [each[-3:] for each in cells] == spent
-        assert {each[0]: each[1] for each in cells} == {"1/4": "0.25", "2/4": "0.5"}
+        assert {each[0]: each[1] for each in cells} == {"1/4": "0.5", "2/4": "1"}
         assert names(page) == (["row-1", "row-0"] if not outcome else ["row-0", "row-1"])
 
 
@@ -455,7 +455,7 @@ def test_an_agent_that_raised_is_found_apart_from_a_wrong_answer(tmp_path, open_
     for outcome, name in (("below", "row-1"), ("raised", "row-2")):
         page.select_option("#outcome", outcome)
         assert names(page) == [name]
-    assert page.locator("#body .state").inner_text() == "↯ raised"
+    assert page.locator("#body .state").inner_text() == "✕ raised"
 
 
 def test_hostile_text_of_models_does_nothing(tmp_path, open_page, violations):

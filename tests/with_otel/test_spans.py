@@ -255,7 +255,7 @@ def test_what_failed_is_an_error_with_its_kind(
     project.run("--osmosis-otel", "--osmosis-rows=0")
     [chat], [rollout] = collector.named("chat"), collector.named("invoke_agent")
     assert (chat["status"], chat["error.type"]) == (2, "bad_request")
-    assert (rollout["status"], rollout["error.type"]) == (2, "provider")
+    assert (rollout["status"], rollout["error.type"]) == (2, "agent")
     assert "400 from" in rollout["message"]
 
 

@@ -215,7 +215,7 @@ def test_pytest_counts_every_outcome_and_fails(session: Session) -> None:
     counts = session.outcomes
     assert 1 <= counts.pop("warnings") <= 2  # Python shows it once a process
     assert counts == {
-        "failed": 3, "passed": 9, "below": 2, "raised": 4, "timeout": 2, "errors": 6, "gate": 1,
+        "failed": 3, "passed": 9, "below": 2, "raised": 4, "timeout": 2, "errored": 6, "gate": 1,
     }  # fmt: skip
     assert "1 gate passed" in session.lines[-1]
     assert "1 gate inconclusive" in session.lines[-1]
