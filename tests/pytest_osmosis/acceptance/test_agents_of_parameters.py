@@ -23,8 +23,12 @@ def ask(question, model, base_url, api_key, extra=None):
         json.dumps(body).encode(),
         {"Authorization": f"Bearer {api_key}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request) as reply:
-        return json.load(reply)["choices"][0]["message"]["content"]
+    try:
+        with urllib.request.urlopen(request) as reply:
+            return json.load(reply)["choices"][0]["message"]["content"]
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise
 
 
 def function(question, model, base_url, api_key):
