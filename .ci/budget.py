@@ -12,11 +12,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MOST = {
     "osmosis_ai": 22_010,
-    "osmosis_cli": 9_090,
+    "osmosis_cli": 9_105,
     "osmosis_executors": 2_071,
     "osmosis_platform": 11_840,
     "pytest_osmosis": 28_760,
-    "tests": 64_310,
+    "tests": 64_400,
 }
 
 

@@ -180,7 +180,7 @@ def _outcome(
             return CommandOutcome(1, CommandError("aborted, nothing was done", code="aborted"))
         failure = CommandError("interrupted", code="interrupted")
         return CommandOutcome(INTERRUPTED, failure, is_usual=ENDS_BY_SIGNAL in meta)
-    except _Terminated:
+    except Terminated:
         failure = CommandError("terminated", code="terminated")
         return CommandOutcome(TERMINATED, failure, is_usual=ENDS_BY_SIGNAL in meta)
     except Exception as error:  # the boundary: users see a message instead of a traceback
@@ -212,8 +212,17 @@ def _color() -> bool | None:
     return False if os.environ.get("TERM") == "dumb" else None
 
 
-class _Terminated(BaseException):
+class Terminated(BaseException):
     """SIGTERM, as an exception so that files are closed on the way out."""
+
+    has_come = False
+    """Whether the signal has come to the command that runs."""
+
+
+def check_terminated() -> None:
+    """Raise Terminated where the signal has come: in a finalizer Python drops what is raised."""
+    if Terminated.has_come:
+        raise Terminated
 
 
 @contextlib.contextmanager
@@ -223,8 +232,10 @@ def _sigterm_as_exit() -> Iterator[None]:
         return
 
     def terminate(signum: int, frame: FrameType | None) -> None:
-        raise _Terminated
+        Terminated.has_come = True
+        raise Terminated
 
+    Terminated.has_come = False
     before = signal.signal(signal.SIGTERM, terminate)
     try:
         yield

@@ -29,7 +29,7 @@ from osmosis_ai.platform.address import is_loopback
 from osmosis_ai.secret import Secret
 from osmosis_ai.secret_variables import masking
 
-from ..errors import CommandError, usage_errors
+from ..errors import CommandError, check_terminated, usage_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -215,7 +215,9 @@ def serve_with_reload(plan: Plan, key: Secret | None, bound: socket.socket) -> N
 def _run(config: uvicorn.Config, sockets: list[socket.socket] | None) -> None:
     from osmosis_ai.rollout_server.http.uvicorn import Server
 
-    Server(config, owns_process=True).run(sockets=sockets)
+    server = Server(config, owns_process=True)
+    check_terminated()  # from now on the server sees to signals
+    server.run(sockets=sockets)
 
 
 def app_to_reload() -> RolloutApp:

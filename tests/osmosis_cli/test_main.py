@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 
 from osmosis_ai.escaping import printable
 from osmosis_cli import __main__ as start
-from osmosis_cli.errors import ENDS_BY_SIGNAL, CommandError, _Terminated, run
+from osmosis_cli.errors import ENDS_BY_SIGNAL, CommandError, Terminated, check_terminated, run
 from osmosis_cli.lazy_group import entry_points_of
 from osmosis_cli.main import COMMANDS, cli, main
 
@@ -249,7 +250,18 @@ def test_ctrl_c_while_the_command_starts_is_one_line(
     assert capsys.readouterr().err == "Error: interrupted\n"
 
 
-@pytest.mark.parametrize(("stop", "status"), [(KeyboardInterrupt(), 130), (_Terminated(), 143)])
+def test_a_sigterm_whose_exception_was_dropped_is_not_forgotten():
+    @click.command()
+    def drops() -> None:
+        with contextlib.suppress(Terminated):  # as Python does in a finalizer
+            signal.raise_signal(signal.SIGTERM)
+        check_terminated()
+
+    assert run(drops, []) == 128 + signal.SIGTERM
+    assert run(click.Command("next", callback=check_terminated), []) == 0
+
+
+@pytest.mark.parametrize(("stop", "status"), [(KeyboardInterrupt(), 130), (Terminated(), 143)])
 def test_a_command_that_a_signal_is_meant_to_end_says_nothing_of_it_to_people(
     stop: BaseException, status: int, capsys: pytest.CaptureFixture[str]
 ):
