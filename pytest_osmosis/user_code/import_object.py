@@ -280,13 +280,13 @@ class _Watch(threading.Thread):
         if not self._deadline_s:
             return
         if self._is_main:
-            self._before = signal.signal(signal.SIGINT, self._handle)
+            self._before = signal.signal(signal.SIGINT, self._on_sigint)
         super().start()
 
     def finish(self) -> None:
         with self._one_at_a_time:
             self._done.set()
-        if self._before is not None and signal.getsignal(signal.SIGINT) == self._handle:
+        if self._before is not None and signal.getsignal(signal.SIGINT) == self._on_sigint:
             signal.signal(signal.SIGINT, self._before)
         self._before = None
 
@@ -321,7 +321,7 @@ class _Watch(threading.Thread):
             if not self._done.is_set():
                 self._interrupt()
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+    def _on_sigint(self, number: int, frame: FrameType | None) -> None:
         """Raise the interrupt of the deadline; leave every other to the handler before."""
         if not self.expired:
             if callable(self._before):
