@@ -6,6 +6,7 @@ Each row names a fault of `tests/support/endpoint_faults.py`; one session runs t
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -140,15 +141,22 @@ def test_unusual_answers_are_answers(faulty: Project, workers: int) -> None:
 def test_what_refuses_every_row_stops_the_session_after_three(
     faulty: Project, fault: str, workers: int
 ) -> None:
-    faulty.rows(*[fault] * 7)
+    refuse, asked = faulty.endpoint.answers, count(1)
+
+    def answers(ask: Ask) -> Any:  # a worker sends on until it hears of the third refusal
+        return refuse(ask) if next(asked) <= 3 else [0.2, *refuse(ask)]
+
+    faulty.endpoint.answers = answers
+    faulty.rows(*[fault] * 30)
     session = faulty.run(workers=workers)
-    assert 3 <= faulty.endpoint.requests <= (3 if not workers else 5)
+    assert faulty.endpoint.requests < 30 if workers else faulty.endpoint.requests == 3
     assert session.ret == 1
     assert session.refusal.endswith("Correct it and run the same command again.")
     summary = session.report["summary"]
-    assert (summary["complete"], summary["selected"]) == (False, 7)
+    assert (summary["complete"], summary["selected"]) == (False, 30)
     assert summary["eval_fns"]["rewards:exact"]["mean"] is None
     if fault == "401":  # what was kept of it is no reason to start another model anew
+        faulty.endpoint.answers = refuse
         assert "starting anew" not in faulty.run(model="other").out
 
 
