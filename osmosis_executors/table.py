@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_osmosis.distributed.remote.fleet import Fleet
-    from pytest_osmosis.spec import Cluster
+    from pytest_osmosis.distributed.shards.fleet import Fleet
+    from pytest_osmosis.spec import Shards
 
     from .job import Executor
 
@@ -47,7 +47,7 @@ class ExecutorKind:
     make: Callable[..., Executor]
     """Takes the values of `options` in their order; raises NoExecutor where it cannot be used."""
     options: tuple[ExecutorOption, ...] = ()
-    """Those of a platform; the options of sessions are in the plugin's table (`CLUSTERS`)."""
+    """Those of a platform; the options of sessions are in the plugin's table (`SHARD_KINDS`)."""
 
 
 def _local() -> Executor:
@@ -107,10 +107,10 @@ def choose_executor(name: str, values: Mapping[str, Any] | None = None) -> Execu
     return chosen.make(*(given.get(option.field) for option in chosen.options))
 
 
-def make_fleet(cluster: Cluster) -> Fleet:
-    """Return the fleet of a session's cluster: the one of the executor's folder, `fleet.py`.
+def make_fleet(shards: Shards) -> Fleet:
+    """Return the fleet of a session's shards: the one of the executor's folder, `fleet.py`.
 
     This is the entry point `osmosis.fleets`.
     """
-    made: Fleet = import_module(f".{cluster.kind}.fleet", __package__).make_fleet(cluster)
+    made: Fleet = import_module(f".{shards.kind}.fleet", __package__).make_fleet(shards)
     return made

@@ -3,7 +3,7 @@
 Evaluation                    session/evaluation.py
 ├── ReportingEvaluation       checks, records, evaluates gates, writes reports
 │   ├── LocalEvaluation       and runs the items itself
-│   │   └── DriverEvaluation  and has shards on a cluster run their rollouts
+│   │   └── DriverEvaluation  and has shards run their rollouts
 │   └── ControllerEvaluation  and has xdist's workers run them
 ├── WorkerEvaluation          runs items, and sends what becomes of them
 └── ShardEvaluation           runs rollouts, and sends what becomes of them
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .distributed.processes import is_controller, is_worker
-from .distributed.remote.shard_plugin import SHARD
+from .distributed.shards.shard_plugin import SHARD
 from .options.reader import lists_only
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:
         from .distributed.controller import ControllerEvaluation
 
         return ControllerEvaluation(config, spec)
-    if spec.cluster is not None and not lists_only(config):
-        from .distributed.remote.driver_evaluation import DriverEvaluation
+    if spec.shards is not None and not lists_only(config):
+        from .distributed.shards.driver_evaluation import DriverEvaluation
 
         return DriverEvaluation(config, spec)
     if is_worker(config):
@@ -39,7 +39,7 @@ def evaluation_for(config: pytest.Config, spec: SessionSpec) -> Evaluation:
 
         return WorkerEvaluation(config, spec)
     if (shard := config.stash.get(SHARD, None)) is not None:
-        from .distributed.remote.shard_evaluation import ShardEvaluation
+        from .distributed.shards.shard_evaluation import ShardEvaluation
 
         return ShardEvaluation(config, spec, shard)
     from .session.reporting_evaluation import LocalEvaluation

@@ -119,7 +119,7 @@ class EvalSpec:
     """That of rows without one."""
     sample: str | None = None
     sample_seed: int = 0
-    shard: str | None = None
+    part: str | None = None
     """ "2/4" for the second of four; taken last."""
     agent_timeout_s: float = 450.0
     grader_timeout_s: float = 150.0
@@ -219,14 +219,14 @@ class Rescore:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
-    """The cluster whose machines run the rollouts."""
+class Shards:
+    """The processes on other machines that run the rollouts."""
 
     kind: str
     """Its name in the table of executors, and the option that asks for it."""
     address: str
-    shards: int | None = None
-    """How many processes; None is as many as it has room for."""
+    count: int | None = None
+    """How many; None is as many as there is room for."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Values of the kind's own options, by their names without the kind."""
 
@@ -245,7 +245,7 @@ class SessionSpec:
     defaults: EvalSpec | None = None
     """What a marked test falls back on."""
     batch_size: int = 1
-    cluster: Cluster | None = None
+    shards: Shards | None = None
     """Where the rollouts are run, unless on this machine."""
     worker_timeout_s: float = 30.0
     """How long a worker process may be silent."""

@@ -22,7 +22,7 @@ from .report import load, read
 
 if TYPE_CHECKING:
     from pytest_osmosis.analysis.baseline import Baseline
-    from pytest_osmosis.dataset.sampling import Shard
+    from pytest_osmosis.dataset.sampling import Part
     from pytest_osmosis.reports.json_models import GateReport
     from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
@@ -40,7 +40,7 @@ class ShardReport:
 
     path: Path
     result: EvalResult
-    shard: Shard
+    shard: Part
     gates: list[GateReport]
 
 
@@ -121,13 +121,13 @@ def merge_command(
 
 
 def _part(path: Path) -> ShardReport:
-    from pytest_osmosis.dataset.sampling import parse_shard
+    from pytest_osmosis.dataset.sampling import parse_part
 
     report, result = load(path)
     texts = {str(suite.info.settings.get("shard", "")) for suite in result.suites}
     try:
         (text,) = texts
-        shard = parse_shard(text)
+        shard = parse_part(text)
     except ValueError:
         raise CommandError(
             f"{path} is no shard of an evaluation: run it with --shard I/K", code="no_shard"

@@ -16,7 +16,7 @@ import click
 
 from osmosis_ai.secret_variables import SECRET_NAMES
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.options.table import CLUSTERS, OPTIONS
+from pytest_osmosis.options.table import OPTIONS, SHARD_KINDS
 from pytest_osmosis.spec import CONFIG_ENV
 
 from ..env_file import NO_OPTION, values_read
@@ -84,7 +84,7 @@ def _evaluate(
     given = [name.replace("_", "-") for name, value in values.items() if value not in (None, ())]
     for name, value in run.options_beside(given).items():
         values[name.replace("-", "_")] = (value,) if name in ("agent", "model") else value
-    for kind in CLUSTERS:
+    for kind in SHARD_KINDS:
         if values[kind]:
             values[f"{kind}_env"] = (*values[f"{kind}_env"], *run.env)
     needed = run.needed_secrets(another_model=another_model)

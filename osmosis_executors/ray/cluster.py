@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.options.values import UNNAMED_CLUSTER
+from pytest_osmosis.options.values import UNNAMED_ADDRESS
 
 EXTRA = "pip install 'pytest-osmosis[ray]'"
 _NEEDED = ("ray", "cryptography")
@@ -87,7 +87,7 @@ def connect(address: str, project: Path, runtime_env: Mapping[str, Any]) -> Path
         "logging_level": logging.ERROR,
         "configure_logging": False,
     }
-    named = os.environ.get("RAY_ADDRESS") if address == UNNAMED_CLUSTER else address
+    named = os.environ.get("RAY_ADDRESS") if address == UNNAMED_ADDRESS else address
     if not named or named == _STARTED:
         return _start(given)
     try:

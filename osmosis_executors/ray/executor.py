@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_osmosis.options.values import UNNAMED_CLUSTER
+from pytest_osmosis.options.values import UNNAMED_ADDRESS
 
 from ..job import EvaluationJob
 from ..local import LocalExecutor, LocalRun
@@ -37,7 +37,7 @@ class RayExecutor(LocalExecutor):
 
     def __init__(self, address: str | None = None, shards: int | None = None) -> None:
         """Use the cluster at this address, and at most so many shards an evaluation."""
-        self._address = address or UNNAMED_CLUSTER
+        self._address = address or UNNAMED_ADDRESS
         self._shards = shards
 
     def evaluate(self, evaluation: EvaluationJob) -> LocalRun:

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.platform import git_command
-from pytest_osmosis.distributed.remote.fleet import Listener, ShardOrder
+from pytest_osmosis.distributed.shards.fleet import Listener, ShardOrder
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.spec import Cluster
+from pytest_osmosis.spec import Shards
 
 from ..shards.process import NOT_INVITED
-from . import cluster as clusters
+from . import cluster
 from .connection import Connected, RayConnection, TaskEnd
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ GONE = (
 class RayFleet:
     """The tasks of one session."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        if lacking := clusters.missing():
-            needed = f"{' and '.join(lacking)}: {clusters.EXTRA}"
+    def __init__(self, shards: Shards) -> None:
+        if lacking := cluster.missing():
+            needed = f"{' and '.join(lacking)}: {cluster.EXTRA}"
             raise ConfigurationError(f"--osmosis-ray needs {needed}")
-        self._address = cluster.address
-        self._cpus: float = cluster.settings["cpus"]
-        self._runtime_env = clusters.read_runtime_env(cluster.settings["runtime_env"])
+        self._address = shards.address
+        self._cpus: float = shards.settings["cpus"]
+        self._runtime_env = cluster.read_runtime_env(shards.settings["runtime_env"])
         self._order: ShardOrder | None = None
         self._hub: Hub | None = None
         self._connection: RayConnection | None = None

@@ -23,7 +23,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from pytest_osmosis.distributed.remote.fleet import Listener, ShardOrder
+from pytest_osmosis.distributed.shards.fleet import Listener, ShardOrder
 
 from .frames import ALIVE, BEAT_S, HELLO, NAME, ORDER, BadMessage, Invitation, frame, read_message
 

@@ -17,7 +17,7 @@ import pytest
 from osmosis_ai.secret import Redactor
 from osmosis_ai.secret_variables import secret_variables
 from pytest_osmosis.distributed import messages
-from pytest_osmosis.distributed.remote.shard_plugin import ShardPlugin
+from pytest_osmosis.distributed.shards.shard_plugin import ShardPlugin
 
 from .frames import VARIABLE, Invitation
 from .link import DriverLink, NotInvited

@@ -26,7 +26,7 @@ from .errors import (
 from .formats import DatasetFormat, RowSource
 from .opening import open_dataset
 from .rows import Row, safe_name
-from .sampling import Selection, Shard, draw, parse_rows, place_in, refuse_missing, window
+from .sampling import Part, Selection, draw, parse_rows, place_in, refuse_missing, window
 from .validation import ChangedError, Reading, RowStore
 
 
@@ -44,7 +44,7 @@ class Dataset:
         rows_total: int | None,
         reading: Reading,
         selection: Selection,
-        shard: Shard | None = None,
+        part: Part | None = None,
     ) -> None:
         self.path = path
         self.rows_total = rows_total
@@ -52,14 +52,14 @@ class Dataset:
         self.digest = reading.digest(selection)
         """sha256 over the selected rows; for a whole plain JSONL file what `sha256sum` prints.
 
-        All shards of a selection have the same: that of the selection.
+        All parts of a selection have the same: that of the selection.
         """
         self._columns = reading.columns
         self._ids = reading.ids()
         self._place = place_in(selection)
         self._store = reading.store
-        part = range(len(selection)) if shard is None else shard.of(len(selection))
-        self.row_indices: Sequence[int] = selection[part.start : part.stop : part.step]
+        taken = range(len(selection)) if part is None else part.of(len(selection))
+        self.row_indices: Sequence[int] = selection[taken.start : taken.stop : taken.step]
         """The number in the file, from 0, of each row; ascending."""
 
     def __len__(self) -> int:
@@ -109,7 +109,7 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     rows: str | None = None,
     sample: str | None = None,
     sample_seed: int = 0,
-    shard: Shard | None = None,
+    part: Part | None = None,
     mapping: Mapping[str, str] | None = None,
     system_prompt: str | None = None,
     compared_by: Sequence[TruthCheck] = (),
@@ -118,7 +118,7 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     """The rows of a file that are selected; DatasetError when one of them is wrong.
 
     `rows`, as "3,7,10-20", names them; `sample`, as "10%" or "50", draws from the rows that offset
-    and limit leave; `shard` divides what is left then. `mapping` tells which column serves as which
+    and limit leave; `part` divides what is left then. `mapping` tells which column serves as which
     (see `Columns`), `system_prompt` is that of rows without one. Rows outside the selection are not
     checked. Without `validate`, for a file that another process has checked, only places, names
     and the digest are made.
@@ -147,9 +147,9 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
             raise _empty(path, source.rows_total, offset, limit)
         undo.pop_all()
     selection = drawn if drawn is not None else range(start, start + len(reading.store))
-    if shard is not None and not shard.of(len(selection)):
+    if part is not None and not part.of(len(selection)):
         raise EmptyDataset(
-            f"{quote(path)}: shard {shard} of {counted(len(selection), 'row')} has no row; "
+            f"{quote(path)}: shard {part} of {counted(len(selection), 'row')} has no row; "
             "use fewer shards"
         )
     return Dataset(
@@ -157,7 +157,7 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
         rows_total=source.rows_total,
         reading=reading,
         selection=selection,
-        shard=shard,
+        part=part,
     )
 
 

@@ -118,11 +118,11 @@ def _wrong(sample: str) -> DatasetError:
     )
 
 
-_SHARD = re.compile(r"(?P<number>[0-9]{1,9})\s*/\s*(?P<count>[0-9]{1,9})")
+_PART = re.compile(r"(?P<number>[0-9]{1,9})\s*/\s*(?P<count>[0-9]{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class Part:
     """One of `count` parts of a selection, numbered from 1: every count-th row."""
 
     number: int
@@ -136,9 +136,9 @@ class Shard:
         return range(self.number - 1, rows, self.count)
 
 
-def parse_shard(text: str) -> Shard:
-    """The shard that "2/4" names; ValueError when it names none."""
-    found = _SHARD.fullmatch(text.strip())
+def parse_part(text: str) -> Part:
+    """Return the part that "2/4" names; raise ValueError when it names none."""
+    found = _PART.fullmatch(text.strip())
     if found is not None and 1 <= (number := int(found["number"])) <= int(found["count"]):
-        return Shard(number, int(found["count"]))
+        return Part(number, int(found["count"]))
     raise ValueError("expected I/K, such as 2/4 for the second of four shards")

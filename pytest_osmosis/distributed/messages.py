@@ -1,7 +1,7 @@
 """What processes of one session send each other: a kind, and values of builtins.
 
 The controller and xdist's workers send them as tuples, over an execnet channel beside xdist's own,
-which is handed over in `workerinput`; the driver of a cluster and its shards as JSON. What only one
+which is handed over in `workerinput`; a driver and its shards as JSON. What only one
 of the two ways needs says so.
 """
 

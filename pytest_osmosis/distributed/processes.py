@@ -40,7 +40,7 @@ def choose_processes(config: pytest.Config, batch_size: int) -> None:
     option = config.option
     if not config.pluginmanager.hasplugin("xdist") or not hasattr(option, "numprocesses"):
         return
-    if OptionReader(config).cluster is not None or lists_only(config):  # no worker runs items
+    if OptionReader(config).shard_kind is not None or lists_only(config):  # no worker runs items
         option.numprocesses, option.dist, option.tx = 0, "no", []
         return
     if getattr(option, "trace", False) and option.numprocesses:

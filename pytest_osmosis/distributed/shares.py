@@ -1,4 +1,4 @@
-"""How the batch size is divided, over workers (`scheduler`) and shards (`remote/shards`). Pure."""
+"""How the batch size is divided, over workers (`scheduler`) and shards (`shards/plan`). Pure."""
 
 from __future__ import annotations
 

@@ -25,17 +25,17 @@ from ..spec import (
     CONFIG_ENV,
     Budget,
     CassetteSpec,
-    Cluster,
     Deciding,
     EvalSpec,
     Keeping,
     Rescore,
     SessionSpec,
+    Shards,
 )
 from ..storage.atomic_write import is_special
 from . import effects, model_options
 from .reader import OptionReader
-from .table import BY_NAME, CLUSTERS
+from .table import BY_NAME, SHARD_KINDS
 from .values import report_of
 
 LAST = "last"
@@ -59,7 +59,7 @@ def build(config: pytest.Config) -> SessionSpec:
         else tuple(model_options.candidates(given, _with_data(given, defaults))),
         defaults=defaults,
         batch_size=batch_size(config),
-        cluster=_cluster(given, batch_size(config)),
+        shards=_shards(given, batch_size(config)),
         budget=Budget(**given.fields("budget")),
         deciding=_deciding(given),
         keeping=Keeping(journal=not given("no-journal"), **given.fields("keeping")),
@@ -228,21 +228,21 @@ def _names_single_items(arguments: Sequence[str]) -> bool:
     return bool(arguments) and all("::" in text and text.endswith("]") for text in arguments)
 
 
-def _cluster(given: OptionReader, batch: int) -> Cluster | None:
-    """Return the cluster that runs the rollouts, with no more shards than the batch size."""
-    kind, shards = given.cluster, given("shards")
+def _shards(given: OptionReader, batch: int) -> Shards | None:
+    """Return what runs the rollouts elsewhere, with no more shards than the batch size."""
+    kind, count = given.shard_kind, given("shards")
     if kind is None:
         return None
-    if shards is not None and shards > batch:
+    if count is not None and count > batch:
         raise pytest.UsageError(
-            f"{given.spelled('shards')} {shards}: each shard has a part of the batch size, which "
-            f"is {batch}; give --osmosis-batch-size {shards} or more, or fewer shards"
+            f"{given.spelled('shards')} {count}: each shard has a part of the batch size, which "
+            f"is {batch}; give --osmosis-batch-size {count} or more, or fewer shards"
         )
     settings = {
         option.name.removeprefix(f"{kind}-").replace("-", "_"): given(option.name)
-        for option in CLUSTERS[kind][1:]
+        for option in SHARD_KINDS[kind][1:]
     }
-    return Cluster(kind, address=given(kind), shards=shards, settings=settings)
+    return Shards(kind, address=given(kind), count=count, settings=settings)
 
 
 def _trajectories(given: OptionReader, report: Path | None) -> Path | None:

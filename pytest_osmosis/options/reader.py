@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from .. import compat
-from .table import BY_NAME, CLUSTERS, OPTIONS, Option
+from .table import BY_NAME, OPTIONS, SHARD_KINDS, Option
 
 TEMPORARY_OUTPUT = "osmosis_output_is_temporary"
 """The attribute of pytest's options, which workers get too, that a command sets."""
@@ -88,9 +88,9 @@ class OptionReader:
         return self.resolved(name, parsed) if option.is_path else parsed
 
     @property
-    def cluster(self) -> str | None:
-        """The kind of cluster that was asked for; None for this machine."""
-        return next((kind for kind in CLUSTERS if self.raw(kind) is not None), None)
+    def shard_kind(self) -> str | None:
+        """What runs shards, as the option that asks for it; None for this machine."""
+        return next((kind for kind in SHARD_KINDS if self.raw(kind) is not None), None)
 
     def fields(self, part: str) -> dict[str, Any]:
         """Return the values that options have for the fields of a part of the spec, by field."""

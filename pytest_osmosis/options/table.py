@@ -190,9 +190,9 @@ _EVALUATED = (
     Option(
         "shard",
         "evaluate the I-th of K shards of the rows; `osmosis eval merge` joins their reports",
-        values.shard,
+        values.part,
         metavar="I/K",
-        fills="evaluation.shard",
+        fills="evaluation.part",
     ),
     Option(
         "only",
@@ -390,14 +390,14 @@ _LIMITS = (
     ),
 )
 
-CLUSTERS: Mapping[str, tuple[Option, ...]] = {
+SHARD_KINDS: Mapping[str, tuple[Option, ...]] = {
     "ray": (
         Option(
             "ray",
             "run the rollouts on a Ray cluster: the one at this address, else the one of "
             "RAY_ADDRESS, else one that is started on this machine for the session",
             metavar="ADDRESS",
-            const=values.UNNAMED_CLUSTER,
+            const=values.UNNAMED_ADDRESS,
         ),
         Option(
             "ray-cpus",
@@ -425,21 +425,21 @@ CLUSTERS: Mapping[str, tuple[Option, ...]] = {
         ),
     ),
 }
-"""What asks for each kind of cluster, with its address, and the kind's own settings.
+"""What asks for each kind of shards, with its address, and the kind's own settings.
 
 `osmosis_executors.table` has what starts processes there, by the same names. A setting begins
 with the kind's name; `<kind>-env` names variables that processes have too.
 """
 
-_CLUSTER = (
-    *(option for options in CLUSTERS.values() for option in options),
+_SHARDS = (
+    *(option for options in SHARD_KINDS.values() for option in options),
     Option(
         "shards",
         "split the rows over K processes of the cluster, at most one for each of the batch size "
         "(default: as many as it has room for)",
         values.whole_number(1),
         metavar="K",
-        needs=tuple(CLUSTERS),
+        needs=tuple(SHARD_KINDS),
     ),
 )
 
@@ -529,7 +529,7 @@ _REPORTS = (
         "OTEL_EXPORTER_OTLP_ENDPOINT says; needs the extra otel",
         flag=True,
         fills="session.traces",
-        excludes=tuple(CLUSTERS),
+        excludes=tuple(SHARD_KINDS),
     ),
 )
 
@@ -573,7 +573,7 @@ _RESUMING = (
         "rescore",
         "score the recorded conversations of this evaluation again, without any model call",
         metavar="RUN",
-        excludes=("fresh", "resume", "extend", "retry-failed", *CLUSTERS),
+        excludes=("fresh", "resume", "extend", "retry-failed", *SHARD_KINDS),
         replaces=_OF_ROLLOUTS,
     ),
     Option(
@@ -628,7 +628,7 @@ GROUPS: Mapping[str, tuple[Option, ...]] = {
     "the model": _MODEL,
     "sampling": _SAMPLING,
     "limits": _LIMITS,
-    "a cluster": _CLUSTER,
+    "a cluster": _SHARDS,
     "gates": _GATES,
     "the baseline": _BASELINE,
     "reports": _REPORTS,

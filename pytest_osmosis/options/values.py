@@ -11,7 +11,7 @@ from collections.abc import Callable
 EXPLICIT = "explicit"
 """When the evaluation of the ini file runs: only where the command line asks for it."""
 
-UNNAMED_CLUSTER = "auto"
+UNNAMED_ADDRESS = "auto"
 """In place of an address: the cluster of RAY_ADDRESS, else one that is started."""
 _VARIABLE = "abcdefghijklmnopqrstuvwxyz_0123456789"
 
@@ -82,11 +82,11 @@ def share(text: str) -> str:
     return text
 
 
-def shard(text: str) -> str:
-    """Return the shard I/K."""
-    from ..dataset.sampling import parse_shard
+def part(text: str) -> str:
+    """Return the part I/K of a dataset."""
+    from ..dataset.sampling import parse_part
 
-    return str(parse_shard(text))
+    return str(parse_part(text))
 
 
 def variable(text: str) -> str:

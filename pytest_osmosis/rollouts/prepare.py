@@ -95,11 +95,11 @@ def read_rows(
     spec: EvalSpec, *, validate: bool = True, compared_by: Sequence[EvalFn] = ()
 ) -> Dataset:
     """The selected rows of the data file; `compared_by` may refuse ground truths."""
-    shard = None
-    if spec.shard:
-        from ..dataset.sampling import parse_shard
+    part = None
+    if spec.part:
+        from ..dataset.sampling import parse_part
 
-        shard = parse_shard(spec.shard)
+        part = parse_part(spec.part)
     try:
         return load_dataset(
             spec.data,
@@ -108,7 +108,7 @@ def read_rows(
             rows=spec.rows,
             sample=spec.sample,
             sample_seed=spec.sample_seed,
-            shard=shard,
+            part=part,
             mapping=mapping_of(spec.map),
             system_prompt=spec.system_prompt,
             compared_by=[
@@ -140,8 +140,8 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
     if spec.sample is not None:
         settings.update(sample=spec.sample, sample_seed=spec.sample_seed)
     settings.update(replay=spec.model.replay)
-    if spec.shard is not None:
-        settings.update(shard=spec.shard)
+    if spec.part is not None:
+        settings.update(shard=spec.part)
     eval_fns = (REWARD, *spec.eval_fns) if graded else spec.eval_fns or (REWARD,)
     if spec.marked:
         eval_fns = (TEST,)

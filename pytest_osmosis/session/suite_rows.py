@@ -52,10 +52,10 @@ def with_row_data(result: EvalResult, suites: Mapping[str, Suite], spec: Session
 def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:
     from ..dataset.columns import mapping_of
     from ..dataset.dataset import load_dataset
-    from ..dataset.sampling import parse_shard
+    from ..dataset.sampling import parse_part
 
     settings = info.settings
-    shard = None if spec.defaults is None else spec.defaults.shard
+    part = None if spec.defaults is None else spec.defaults.part
     return load_dataset(
         Path(info.data),
         offset=settings.get("offset", 0),
@@ -65,6 +65,6 @@ def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:
         system_prompt=settings.get("system_prompt"),
         sample=settings.get("sample"),
         sample_seed=settings.get("sample_seed", 0),
-        shard=parse_shard(shard) if shard else None,
+        part=parse_part(part) if part else None,
         validate=False,
     )

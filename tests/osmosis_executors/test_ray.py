@@ -17,7 +17,7 @@ from osmosis_executors.ray.executor import RayExecutor
 from osmosis_executors.ray.task import mark_of
 from osmosis_executors.table import NoExecutor, choose_executor
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.spec import Cluster
+from pytest_osmosis.spec import Shards
 
 
 def write(folder: Path, *names: str) -> None:
@@ -73,7 +73,7 @@ def test_without_the_extra_one_sentence_says_how_to_install_it(
     monkeypatch.setattr(cluster, "_NEEDED", ("a_ray_that_is_not_there",))
     told = "needs a_ray_that_is_not_there: pip install 'pytest-osmosis[ray]'"
     with pytest.raises(ConfigurationError) as refused:
-        fleet.RayFleet(Cluster("ray", "auto"))
+        fleet.RayFleet(Shards("ray", "auto"))
     assert str(refused.value) == f"--osmosis-ray {told}"
     with pytest.raises(NoExecutor) as not_chosen:
         choose_executor("ray")
@@ -85,9 +85,9 @@ import sys
 sys.modules.update(dict.fromkeys(["ray", "cryptography"]))
 from osmosis_executors.ray.fleet import RayFleet
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.spec import Cluster
+from pytest_osmosis.spec import Shards
 try:
-    RayFleet(Cluster("ray", "auto"))
+    RayFleet(Shards("ray", "auto"))
 except ConfigurationError as error:
     print(error)
 """

@@ -15,7 +15,7 @@ import pytest
 from osmosis_executors.shards import hub as hubs
 from osmosis_executors.shards.hub import Hub, server_context
 from osmosis_executors.shards.link import DriverLink, NotInvited
-from pytest_osmosis.distributed.remote.fleet import ShardOrder
+from pytest_osmosis.distributed.shards.fleet import ShardOrder
 
 PATIENCE_S = 60.0
 SECRET = "sk-the-value-of-a-secret"

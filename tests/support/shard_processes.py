@@ -14,8 +14,8 @@ from osmosis_executors.job import Job
 from osmosis_executors.local import LocalExecutor, LocalRun
 from osmosis_executors.shards.frames import VARIABLE
 from osmosis_executors.shards.hub import Hub
-from pytest_osmosis.distributed.remote.fleet import Listener, ShardOrder
-from pytest_osmosis.spec import Cluster
+from pytest_osmosis.distributed.shards.fleet import Listener, ShardOrder
+from pytest_osmosis.spec import Shards
 
 PATIENCE_S = 60.0
 
@@ -25,7 +25,7 @@ class ProcessFleet:
 
     capacity = 2
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, shards: Shards) -> None:
         self.started: list[int] = []
         self.runs: dict[int, LocalRun] = {}
         self._is_closing = False

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from pytest_osmosis.dataset.dataset import load_dataset
-from pytest_osmosis.dataset.sampling import parse_shard
+from pytest_osmosis.dataset.sampling import parse_part
 from tests.support.endpoints import Endpoint
 from tests.support.project import Project
 
@@ -19,8 +19,7 @@ def test_shards_divide_what_is_selected_and_share_its_digest(project: Project):
     path = project.path / "data.jsonl"
     whole = load_dataset(path, offset=1, limit=7, sample="5")
     parts = [
-        load_dataset(path, offset=1, limit=7, sample="5", shard=parse_shard(f"{i}/2"))
-        for i in (1, 2)
+        load_dataset(path, offset=1, limit=7, sample="5", part=parse_part(f"{i}/2")) for i in (1, 2)
     ]
     assert [len(part) for part in parts] == [3, 2]
     for number, part in enumerate(parts):

@@ -11,9 +11,9 @@ import pytest
 from osmosis_ai.running.engine import EngineClosed
 from osmosis_ai.secret import Secret, mask_everywhere
 from pytest_osmosis.distributed import messages
-from pytest_osmosis.distributed.remote import rollouts
-from pytest_osmosis.distributed.remote.rollouts import RemoteRollouts
-from pytest_osmosis.distributed.remote.shards import MAX_LOSSES, ShardPlan
+from pytest_osmosis.distributed.shards import rollouts
+from pytest_osmosis.distributed.shards.plan import MAX_LOSSES, ShardPlan
+from pytest_osmosis.distributed.shards.rollouts import ShardRollouts
 from pytest_osmosis.rollouts.cached import ResultCache
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
 from pytest_osmosis.spec import CassetteSpec
@@ -50,7 +50,7 @@ class FakeFleet:
 class FakeSink:
     """Keeps results, in order, and halts the rollouts as a session does."""
 
-    rollouts: RemoteRollouts
+    rollouts: ShardRollouts
 
     def __init__(self) -> None:
         self.kept: list[RunResult] = []
@@ -92,7 +92,7 @@ class Driver:
             cache.runs[RunId("data", known, 0)] = RunResult("data", known, 0)
         plan = ShardPlan(2, 4, lambda run: run.row_index % 2)
         fleet, sink = self.fleet, self.sink
-        self.rollouts = self.sink.rollouts = RemoteRollouts(
+        self.rollouts = self.sink.rollouts = ShardRollouts(
             suites,
             fleet,  # type: ignore[arg-type]
             plan,

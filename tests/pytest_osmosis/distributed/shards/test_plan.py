@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_osmosis.distributed.remote.shards import MAX_LOSSES, ShardPlan
+from pytest_osmosis.distributed.shards.plan import MAX_LOSSES, ShardPlan
 from pytest_osmosis.run_result import RunId
 
 

@@ -25,7 +25,7 @@ from ...storage.run_lines import record_of, run_lines
 from ...storage.source_digest import differing
 from .. import messages
 from .fleet import Fleet
-from .shards import Shard, ShardPlan
+from .plan import Shard, ShardPlan
 
 if TYPE_CHECKING:
     from ...storage.cassette import OpenFolder
@@ -35,7 +35,7 @@ LAST_RESULTS_S = 3.0
 """How long what shards have finished may take to arrive, once they were cancelled."""
 
 
-class RemoteRollouts:
+class ShardRollouts:
     """Starts shards, and returns the records of their runs."""
 
     def __init__(

@@ -18,24 +18,24 @@ from ...dataset.sampling import place_in
 from ...escaping import counted
 from ...items.runner import Rollouts
 from ...options.reader import OptionReader
-from ...options.table import CLUSTERS, OPTIONS
+from ...options.table import OPTIONS, SHARD_KINDS
 from ...rollouts.cached import ResultCache
 from ...run_result import RunId
 from ...session import preflight
 from ...session.reporting_evaluation import LocalEvaluation
 from ...session.selection import selection_of
-from ...spec import CassetteSpec, Cluster, SessionSpec
+from ...spec import CassetteSpec, SessionSpec, Shards
 from ...storage.source_digest import input_digests
 from .fleet import Fleet, ShardOrder, make_fleet
-from .rollouts import Loaded, RemoteRollouts
-from .shards import ShardPlan
+from .plan import ShardPlan
+from .rollouts import Loaded, ShardRollouts
 
 
 class DriverEvaluation(LocalEvaluation):
     """An evaluation that has shards run its rollouts."""
 
     _fleet: Fleet | None = None
-    _remote: RemoteRollouts | None = None
+    _shard_rollouts: ShardRollouts | None = None
     _known: Loaded
     """Digests of the files that the session began with."""
     _count = 0
@@ -44,15 +44,15 @@ class DriverEvaluation(LocalEvaluation):
     """Where they are."""
 
     @property
-    def cluster(self) -> Cluster:
+    def shards(self) -> Shards:
         """What was asked for."""
-        assert self.spec.cluster is not None
-        return self.spec.cluster
+        assert self.spec.shards is not None
+        return self.spec.shards
 
     def start(self) -> None:
-        """Check everything, then connect to the cluster."""
+        """Check everything, then connect to where shards run."""
         with preflight.usage_errors():
-            self._fleet = make_fleet(self.cluster)
+            self._fleet = make_fleet(self.shards)
         super().start()
         if not selection_of(self.config).runs:
             return
@@ -72,7 +72,7 @@ class DriverEvaluation(LocalEvaluation):
         """Count the selected runs; refuse tests, which run here."""
         if self._marked():
             raise pytest.UsageError(
-                f"{self.cluster.option} runs the evaluations of data files, not test functions "
+                f"{self.shards.option} runs the evaluations of data files, not test functions "
                 "with the marker osmosis: leave those out with --osmosis-only"
             )
         super().collected(items)
@@ -80,21 +80,21 @@ class DriverEvaluation(LocalEvaluation):
     def begin(self, items: list[pytest.Item]) -> None:
         """Start the shards at once: what ordinary tests patch is not theirs."""
         super().begin(items)
-        if self._remote is not None and self.runner is not None:
+        if self._shard_rollouts is not None and self.runner is not None:
             self.runner.begin_all()
 
     def _shards(self) -> int:
         """Return how many shards there are: no more than rows, or than the batch size."""
         assert self._fleet is not None
         rows = max(len(suite.dataset) for suite in self.suites.values())
-        wanted = self.cluster.shards or self._fleet.capacity
+        wanted = self.shards.count or self._fleet.capacity
         return max(1, min(wanted, self.spec.batch_size, rows))
 
     def _rollouts(self, cache: ResultCache) -> Rollouts:
         assert self._fleet is not None
         if not self._count:
             return super()._rollouts(cache)
-        self._remote = RemoteRollouts(
+        self._shard_rollouts = ShardRollouts(
             self.suites,
             self._fleet,
             ShardPlan(self._count, self.spec.batch_size, self._shard_of),
@@ -104,14 +104,14 @@ class DriverEvaluation(LocalEvaluation):
             keeps_messages=bool(self.config.hook.pytest_osmosis_run_result.get_hookimpls()),
             calls=self._cassette,
         )
-        self._fleet.begin(self._remote)
-        return self._remote
+        self._fleet.begin(self._shard_rollouts)
+        return self._shard_rollouts
 
     def cancel(self) -> None:
         """Cancel what is in flight, and take what shards had finished: it is reported too."""
         super().cancel()
-        if self._remote is not None:
-            self._remote.take_last()
+        if self._shard_rollouts is not None:
+            self._shard_rollouts.take_last()
         if self._fleet is not None:
             self._fleet.end()  # while reports are written
 
@@ -141,7 +141,7 @@ KEY_VARIABLE = "OSMOSIS_SHARD_API_KEY"
 """Where a key given as an option travels."""
 _NOT_THEIRS = (
     "api-key", "only", "rows", "run", "shards", "replay",
-    *(option.name for options in CLUSTERS.values() for option in options),
+    *(option.name for options in SHARD_KINDS.values() for option in options),
 )  # fmt: skip
 """Options that shards do not need, or have otherwise."""
 LARGE_BYTES = 64 << 20
@@ -240,7 +240,7 @@ def _of_pytest(config: pytest.Config) -> Iterator[str]:
 
 def _environment(spec: SessionSpec, own: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the variables of shards: keys, addresses of providers, settings, and those named."""
-    named = spec.cluster.settings.get("env", ()) if spec.cluster is not None else ()
+    named = spec.shards.settings.get("env", ()) if spec.shards is not None else ()
     wanted = {*named, *own.get(SECRET_NAMES, "").split(), SECRET_NAMES}
     wanted |= {secret.name for secret in spec.key_variables}
     wanted |= {each.name for each in secret_variables() if each.name.endswith("_API_KEY")}

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...spec import Cluster
+from ...spec import Shards
 
 GROUP = "osmosis.fleets"
 """The group of the entry point that makes fleets."""
@@ -82,8 +82,8 @@ class Fleet(Protocol):
         """Wait a moment for processes to end, and end those that do not. Idempotent."""
 
 
-def make_fleet(cluster: Cluster) -> Fleet:
-    """Return the fleet of a cluster; raise ConfigurationError where it has none here."""
+def make_fleet(shards: Shards) -> Fleet:
+    """Return the fleet of a session's shards; raise ConfigurationError where there is none here."""
     [found] = entry_points(group=GROUP)
-    make: Callable[[Cluster], Fleet] = found.load()
-    return make(cluster)
+    make: Callable[[Shards], Fleet] = found.load()
+    return make(shards)

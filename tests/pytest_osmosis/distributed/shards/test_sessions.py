@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.distributed import messages
-from pytest_osmosis.distributed.remote import driver_evaluation
-from pytest_osmosis.distributed.remote.fleet import Listener
+from pytest_osmosis.distributed.shards import driver_evaluation
+from pytest_osmosis.distributed.shards.fleet import Listener
 from tests.support.project import Project, Session
 from tests.support.shard_processes import ProcessFleet
 
@@ -42,8 +42,8 @@ _VOLATILE = ("duration_ms", "llm_ms", "started_at", "cached")
 def fleets(monkeypatch: pytest.MonkeyPatch) -> list[ProcessFleet]:
     made: list[ProcessFleet] = []
 
-    def make(cluster: Any) -> ProcessFleet:
-        made.append(ProcessFleet(cluster))
+    def make(shards: Any) -> ProcessFleet:
+        made.append(ProcessFleet(shards))
         return made[-1]
 
     monkeypatch.setattr(driver_evaluation, "make_fleet", make)

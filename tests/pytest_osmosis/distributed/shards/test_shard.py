@@ -14,7 +14,7 @@ import pytest
 from osmosis_ai.running.code_warning import CodeWarning
 from osmosis_ai.running.engine import EngineClosed
 from pytest_osmosis.distributed import messages
-from pytest_osmosis.distributed.remote.shard_evaluation import ShardRuns
+from pytest_osmosis.distributed.shards.shard_evaluation import ShardRuns
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
 from pytest_osmosis.storage.run_lines import record_of
 
