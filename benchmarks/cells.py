@@ -9,6 +9,7 @@ from .bench import MODES, Bench
 from .clocks import clocks, collector, slope, tail
 from .crossed import calls, messages, values
 from .figures import figures
+from .main_job import main_job
 from .measure import Spread
 from .rounds import Series, interleaved
 from .table import Line
@@ -78,7 +79,7 @@ def goals(bench: Bench) -> list[Line]:
     n = bench.size(2000)
     cells = ((0.0, 64), (LATENCY_S, 64), (LATENCY_S, 256))
     lines = [line for cell in cells for line in _throughput(bench, *cell, n)]
-    others = (slope, messages, calls, first_request, tail)
+    others = (slope, messages, calls, main_job, first_request, tail)
     return [*lines, *(line for measure in others for line in measure(bench))]
 
 
@@ -202,6 +203,7 @@ CELLS: dict[str, Callable[[Bench], list[Line]]] = {
     "slope": slope,
     "messages": messages,
     "calls": calls,
+    "main-job": main_job,
     "values": values,
     "blocking": blocking,
     "growth": growth,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import main_job
 from benchmarks.bench import Bench
 from benchmarks.crossed import LIMITS, crossing, messages_of_a_rollout
 
@@ -41,3 +42,16 @@ def test_a_rollout_that_passes_crosses_no_more_of_our_code_than_before(bench: Be
 @pytest.mark.slow
 def test_a_worker_sends_no_more_messages_of_a_rollout_than_before(bench: Bench) -> None:
     assert messages_of_a_rollout(bench) <= LIMITS.messages
+
+
+@pytest.mark.slow
+def test_the_main_job_needs_no_more_of_our_code_than_before(bench: Bench) -> None:
+    """When this fails, see whether the main job needs what your change imports or calls.
+
+    When you have made it smaller, lower `LIMITS`.
+    """
+    size, limits = main_job.size(bench), main_job.LIMITS
+    assert size.modules <= limits.modules
+    assert size.imported <= limits.imported
+    # Which functions wait for others depends on who is first: a fiftieth is left for these.
+    assert size.called <= limits.called * 1.02
