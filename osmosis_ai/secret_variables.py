@@ -1,34 +1,45 @@
-"""Environment variables that hold secrets, known by their names."""
+"""Environment variables that hold secrets, known by their names or as connection strings."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from urllib.parse import unquote
 
-from .secret import Redactor, Secret
+from .secret import Redactor, Secret, is_maskable
 
 SECRET_NAMES = "OSMOSIS_SECRET_NAMES"
 """The variable that names further ones, between spaces, whose values are masked too."""
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
-_ENDINGS = (
-    *("API_KEY", "APIKEY", "_ACCESS_KEY", "_SECRET_KEY", "_SECRET", "_TOKEN", "_JWT"),
-    # Names that providers gave to theirs.
-    *("_BEARER_TOKEN_BEDROCK", "GIGACHAT_CREDENTIALS", "VERTEXAI_CREDENTIALS"),
-    *("VERTEX_CREDENTIALS", "AZURE_PASSWORD", "AZURE_CERTIFICATE_PASSWORD"),
-)
-"""Endings of variables whose values are masked in all output: judges and tools have keys too."""
+_KEYS = ("API_KEY", "APIKEY", "_ACCESS_KEY", "_SECRET_KEY", "_SECRET", "_TOKEN", "_JWT")
+"""Endings of names whose values are secrets whatever they are."""
+_OTHERS = ("_KEY", "PASSWORD", "PASSWD", "_CREDENTIALS", "_BEARER_TOKEN_BEDROCK")
+"""Endings of names whose values are secrets unless they look like something else."""
+_CONNECTION = re.compile(r"://([^\s:/?#@]*):((?:(?!://)\S)+)@")
+"""The user and the password of a connection string, up to its last `@`.
+
+A password should quote an `@` and a `/`, and often does not.
+"""
 
 
 def secret_variables(*further: str) -> list[Secret]:
-    """Return the values of the variables that are named like keys, and of further ones."""
-    names = {*_named_like_keys(), *further}
-    return [Secret(os.environ[name], name=name) for name in names if os.environ.get(name)]
+    """Return the secrets in variables by their names, in connection strings, and in further ones.
+
+    A variable of the endings in `_OTHERS` often holds a path, a number or a name instead.
+    """
+    named = {*further, *os.environ.get(SECRET_NAMES, "").split()}
+    found: list[Secret] = []
+    for name, value in os.environ.items():
+        if value and (name in named or _holds_secret(name, value)):
+            found.append(Secret(value, name))
+        found.extend(Secret(text, name) for text in _passwords(value))
+    return found
 
 
 def masking(*keys: Secret | None) -> Callable[[str], str]:
-    """Return a function that masks these keys and the variables that are named like keys.
+    """Return a function that masks these keys and the secrets of the environment.
 
     What it needs is made when it is first called: that takes a while, and most rollouts need none.
     """
@@ -49,10 +60,33 @@ def may_name_a_variable(text: str) -> bool:
 
 
 def is_named_like_a_key(name: str) -> bool:
-    """Return whether a variable of this name holds a secret."""
-    return name.endswith(_ENDINGS)
+    """Return whether a variable of this name may hold a secret."""
+    return name.upper().endswith((*_KEYS, *_OTHERS))
 
 
-def _named_like_keys() -> set[str]:
-    named = os.environ.get(SECRET_NAMES, "").split()
-    return {*filter(is_named_like_a_key, os.environ), *named}
+def _holds_secret(name: str, value: str) -> bool:
+    if name.upper().endswith(_KEYS):
+        return True
+    return is_named_like_a_key(name) and is_maskable(value) and not _is_ordinary(value)
+
+
+def _is_ordinary(value: str) -> bool:
+    """Return whether a value is a number, the name of a variable, or the path of a file."""
+    if value in os.environ:
+        return True
+    try:
+        float(value)
+    except ValueError:
+        return os.sep in value and os.path.exists(os.path.expanduser(value))
+    return True
+
+
+def _passwords(value: str) -> Iterator[str]:
+    """Yield what to mask of connection strings: passwords, beside the user where they are words."""
+    for user, longest in _CONNECTION.findall(value):
+        for password in {longest, re.split("[/?#]", longest)[0].rpartition("@")[0] or longest}:
+            for text in {password, unquote(password)}:
+                is_word = not is_maskable(text) or text in value.replace(f":{password}@", "")
+                secret = f"//{user}:{text}@" if is_word else text
+                if is_maskable(secret):
+                    yield secret
