@@ -1,4 +1,4 @@
-"""A small HTTP server for loopback: that of the embedded endpoint and the bridge.
+"""A small HTTP server for loopback: of the embedded endpoint, the bridge and the viewer of reports.
 
 aiohttp speaks HTTP, in a thread with its own event loop, so code that blocks another loop of the
 process delays no answer; it is imported there, while the caller continues. Knows no chat, no keys
@@ -46,8 +46,8 @@ class Response:
     content_type: str = "application/json"
 
 
-Handler = Callable[["web.Request"], Coroutine[Any, Any, Response]]
-"""Answers a request; it is cancelled when the client hangs up first."""
+Handler = Callable[["web.Request"], Coroutine[Any, Any, "Response | web.StreamResponse"]]
+"""Answers a request, itself or by a value; it is cancelled when the client hangs up first."""
 
 
 def event_stream(body: bytes) -> Response:
@@ -65,8 +65,9 @@ def problem(status: int, message: str, **more: Any) -> Response:
 class ThreadedServer:
     """Serves from its creation to `close()`.
 
-    `resources` are entered in the server's loop before it listens and left after the last client
-    is gone; what entering them raises is raised here.
+    `port` 0 is one that is free; OSError where another cannot be had. `resources` are entered in
+    the server's loop before it listens and left after the last client is gone; what entering them
+    raises is raised here.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class ThreadedServer:
         *,
         name: str,
         host: str = "127.0.0.1",
+        port: int = 0,
         max_body: int = MAX_BODY,
         resources: AbstractAsyncContextManager[Any] | None = None,
     ) -> None:
@@ -82,7 +84,8 @@ class ThreadedServer:
         self._max_body = max_body
         self._resources = resources
         self._answering: set[asyncio.Task[Any]] = set()
-        self._socket = _listen(host)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family, backlog=BACKLOG)
         self.url: str = _url(self._socket)
         "`http://127.0.0.1:PORT`."
         self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
@@ -143,7 +146,7 @@ class ThreadedServer:
             await asyncio.wait(self._answering, timeout=GRACE_S)
         await runner.cleanup()
 
-    async def _answer(self, request: web.Request) -> web.Response:
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         from aiohttp import web
 
         task = asyncio.current_task()
@@ -158,23 +161,13 @@ class ThreadedServer:
             response = problem(500, "The request could not be answered.", type="server_error")
         finally:
             self._answering.discard(task)
+        if isinstance(response, web.StreamResponse):
+            return response
         body = response.body
         if not isinstance(body, bytes):
             body = json.dumps(body, ensure_ascii=True).encode("ascii")
         headers = {"Content-Type": response.content_type, **response.headers}
         return web.Response(status=response.status, body=body, headers=headers)
-
-
-def _listen(host: str) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.bind((host, 0))
-        listening.listen(BACKLOG)
-    except OSError:
-        listening.close()
-        raise
-    return listening
 
 
 def _url(listening: socket.socket) -> str:

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -614,13 +613,8 @@ def viewer(tmp_path: Path):
     """A viewer of an evaluation that is kept, with one run that passed."""
     folder = kept(tmp_path / ".osmosis" / "runs", "d-m", done=0, started=1.7e9)
     add(folder, RunResult("d.jsonl", 0, 0, success=True, scores={"r:f": 1.0}, passed=True))
-    viewer = Viewer(Library(tmp_path), tmp_path)
-    thread = threading.Thread(target=viewer.serve_forever)
-    thread.start()
-    yield viewer
-    viewer.shutdown()
-    viewer.server_close()
-    thread.join()
+    with Viewer(Library(tmp_path), tmp_path) as viewer:
+        yield viewer
 
 
 def flaws(page, violations) -> list[object]:

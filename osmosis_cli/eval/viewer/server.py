@@ -8,19 +8,21 @@ a page of another site that makes the browser send something here is refused too
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import secrets
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import click
 
+from osmosis_ai.http_server import Response, ThreadedServer
 from pytest_osmosis.reports.json_reader import UnreadableReport
 from pytest_osmosis.reports.page_data import describe_run
 from pytest_osmosis.reports.saved_conversations import beside as conversations_beside
@@ -35,6 +37,10 @@ from ..report import readable
 from .library import Library, ViewEntry
 from .pages import NothingInCommon, comparison_page, entry_page, index_page
 
+if TYPE_CHECKING:
+    from aiohttp import web
+
+T = TypeVar("T")
 HOST = "127.0.0.1"
 POLL_S = 0.5
 """How often a journal is looked at while it is watched."""
@@ -45,6 +51,7 @@ _HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
+    "Server": "osmosis",
     "X-Content-Type-Options": "nosniff",
 }
 
@@ -60,239 +67,210 @@ Examples:
 class PageRefused(Exception):
     """A request that gets no page; `str()` says why."""
 
-    def __init__(self, status: HTTPStatus, why: str) -> None:
+    def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
         self.status = status
 
 
-class Viewer(ThreadingHTTPServer):
-    """The server; `closing` ends what is being watched."""
-
-    daemon_threads = True
-    block_on_close = False
+class Viewer:
+    """Serves a library from its creation on; a context manager, which ends that."""
 
     def __init__(self, library: Library, place: Path, *, port: int = 0) -> None:
         """Listen on a port of the loopback; 0: one that is free. OSError where that fails."""
-        self.closing = threading.Event()
-        super().__init__((HOST, port), Handler)
         self.library = library
         self.place = place
         self.base = f"/{secrets.token_urlsafe(18)}"
-        self.reading = threading.Lock()
-        """Held while the library is read: it belongs to one thread at a time."""
-        self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
+        self._reader = ThreadPoolExecutor(1)
+        """The thread that reads the library, which belongs to one at a time."""
+        self._server = ThreadedServer(
+            self._answer, name="osmosis-viewer", host=HOST, port=port, max_body=MOST_SENT
+        )
+        self.port = urlsplit(self._server.url).port
 
     @property
     def url(self) -> str:
         """The address of the list, or of the one report."""
-        root = f"http://{HOST}:{self.server_port}{self.base}/"
+        root = f"{self._server.url}{self.base}/"
         only = self.library.only
         return root if only is None else f"{root}reports/{only.key}"
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a visitor who has left; anything else is a mistake of ours."""
-        if not isinstance(sys.exc_info()[1], (ConnectionError, TimeoutError)):
-            super().handle_error(request, client_address)
+    def __enter__(self) -> Viewer:
+        return self
 
-    def server_close(self) -> None:
-        """End what is being watched, and stop listening."""
-        self.closing.set()
-        super().server_close()
+    def __exit__(self, *_: object) -> None:
+        self._server.close()
+        self._reader.shutdown()
 
+    def wait(self) -> None:
+        """Wait for a signal, whose handler raises."""
+        threading.Event().wait()
 
-class Handler(BaseHTTPRequestHandler):
-    """One request: a page (GET), or what is said of an evaluation or deleted (POST)."""
+    async def _in_turn(self, work: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._reader, work, *arguments)
 
-    server: Viewer
-    protocol_version = "HTTP/1.1"
-    server_version = "osmosis"
-    sys_version = ""
-    timeout = 60
-
-    def do_GET(self) -> None:
-        """Answer with a page, with JSON, or with events."""
-        self._guarded(self._answer)
-
-    def do_POST(self) -> None:
-        """Keep what is said of an evaluation or a run, or delete an evaluation."""
-        self._guarded(self._change)
-
-    def _guarded(self, answer: Callable[[], None]) -> None:
+    async def _answer(self, request: web.Request) -> Response | web.StreamResponse:
+        """Answer with a page, with JSON or with events; keep what is sent."""
         try:
-            self._checked()
-            answer()
+            kind, key = self._checked(request)
+            if request.method == "POST":
+                return await self._in_turn(self._change, kind, key, await request.read())
+            if kind == "events":
+                entry = await self._in_turn(self._entry, key)
+                return await _send_events(request, entry)
+            return await self._in_turn(self._page, kind, key, dict(request.query.items()))
         except PageRefused as refused:
-            self._send(refused.status, f"{refused}\n".encode(), "text/plain")
-        except (ConnectionError, TimeoutError):  # the visitor has left
-            self.close_connection = True
+            return _plain(refused.status, str(refused))
         except (UnreadableReport, run_labels.UnreadableLabels, JournalError, OSError) as error:
-            self._send(HTTPStatus.CONFLICT, f"{error}\n".encode(), "text/plain")
+            return _plain(409, str(error))
         except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            why = f"this page cannot be made: {type(error).__name__}: {error}\n"
-            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, why.encode(), "text/plain")
+            why = f"this page cannot be made: {type(error).__name__}: {error}"
+            return _plain(500, why)
 
-    def _checked(self) -> None:
-        if self.headers.get("Host", "").lower() not in self.server.hosts:
-            raise PageRefused(HTTPStatus.MISDIRECTED_REQUEST, "this server has another name")
-
-    def _asked(self) -> tuple[str, str, dict[str, str]]:
-        """Return the kind and the key of what the address names, and its query."""
-        asked = urlsplit(self.path)
-        base, slash, rest = asked.path.removeprefix(self.server.base).partition("/")
-        if not asked.path.startswith(self.server.base) or base or not slash:
-            raise PageRefused(
-                HTTPStatus.NOT_FOUND, "use the address that osmosis eval view printed"
-            )
+    def _checked(self, request: web.Request) -> tuple[str, str]:
+        """Return the kind and the key of what the address names."""
+        if request.host.lower() not in {f"{name}:{self.port}" for name in (HOST, "localhost")}:
+            raise PageRefused(421, "this server has another name")
+        if request.method not in ("GET", "POST"):
+            raise PageRefused(501, "this server has pages and forms alone")
+        base, slash, rest = request.path.removeprefix(self.base).partition("/")
+        if not request.path.startswith(self.base) or base or not slash:
+            raise PageRefused(404, "use the address that osmosis eval view printed")
+        if request.method == "POST":
+            if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+                raise PageRefused(403, "only this server's own pages may change it")
+            length = request.content_length
+            if length is None or length > MOST_SENT:
+                raise PageRefused(413, "too much, or of no known size")
         kind, _, key = rest.partition("/")
-        return kind, key, {name: values[-1] for name, values in parse_qs(asked.query).items()}
+        return kind, key
 
-    def _answer(self) -> None:
-        kind, key, query = self._asked()
-        if kind == "events":
-            with self.server.reading:
-                entry = self._entry(key)
-            self._events(entry)
-            return
-        with self.server.reading:
-            text, content_type = self._page(kind, key, query)
-        self._send(HTTPStatus.OK, text.encode("utf-8", "backslashreplace"), content_type)
-
-    def _page(self, kind: str, key: str, query: dict[str, str]) -> tuple[str, str]:
-        library, base = self.server.library, self.server.base
+    def _page(self, kind: str, key: str, query: Mapping[str, str]) -> Response:
+        library, base = self.library, self.base
         if (kind, key) == ("", ""):
-            return index_page(library, self.server.place, base, query.get("q", "")), "text/html"
+            return _html(index_page(library, self.place, base, query.get("q", "")))
         if (kind, key) == ("compare", ""):
-            return self._comparison(query), "text/html"
+            return _html(self._comparison(query))
         if kind in ("runs", "reports"):
             entry = self._entry(key)
-            return entry_page(entry, library.view(entry), base), "text/html"
+            return _html(entry_page(entry, library.view(entry), base))
         if kind == "labels":
-            runs = library.labels(self._entry(key)).to_json()["runs"]
-            return json.dumps(runs), "application/json"
+            return _json(library.labels(self._entry(key)).to_json()["runs"])
         if kind == "conversations":
-            return json.dumps(self._conversation(self._entry(key), query)), "application/json"
-        raise PageRefused(HTTPStatus.NOT_FOUND, "there is no such page")
+            return _json(self._conversation(self._entry(key), query))
+        raise _no_page()
 
-    def _change(self) -> None:
-        kind, key, _ = self._asked()
-        if self.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
-            raise PageRefused(HTTPStatus.FORBIDDEN, "only this server's own pages may change it")
-        length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > MOST_SENT:
-            raise PageRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too much, or of no known size")
-        body = self.rfile.read(int(length)).decode("utf-8", "replace")
-        with self.server.reading:
-            entry = self.server.library.whole(self._entry(key))
-            if kind == "labels":
-                self._keep_label(entry, body)
-                self._send(HTTPStatus.OK, b"{}", "application/json")
-                return
-            if kind == "notes":
-                sent = {name: each[-1] for name, each in parse_qs(body).items()}
-                tags = dict.fromkeys(sent.get("tags", "").replace(",", " ").split())
-                note = sent.get("note", "")[: run_labels.TEXT_LIMIT]
-                run_labels.change_labels(
-                    entry.path, lambda now: run_labels.Labels(note, tuple(tags), now.runs)
-                )
-            elif kind == "delete":
-                self._delete(entry)
-            else:
-                raise PageRefused(HTTPStatus.NOT_FOUND, "there is no such page")
-        self.send_response(HTTPStatus.SEE_OTHER)
-        self.send_header("Location", f"{self.server.base}/")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def _keep_label(self, entry: ViewEntry, body: str) -> None:
-        try:
-            sent = json.loads(body)
-            run = RunId(str(sent["suite"]), int(sent["row_index"]), int(sent["run_index"]))
-            is_right, began = sent["is_right"], sent.get("started_at")
-            if is_right not in (True, False, None) or not isinstance(began, float | int | None):
-                raise ValueError("is_right is true, false or null, started_at a number")
-            label = run_labels.RunLabel(
-                is_right, str(sent.get("note", ""))[: run_labels.TEXT_LIMIT], began
-            )
-        except (ValueError, LookupError, TypeError) as error:
-            raise PageRefused(HTTPStatus.BAD_REQUEST, f"no label of a run: {error}") from None
-        run_labels.change_labels(entry.path, lambda now: now.with_run(run, label))
-
-    def _delete(self, entry: ViewEntry) -> None:
-        """Delete a kept evaluation and its report, or a report; labels and conversations too."""
-        if entry.is_live:
-            raise PageRefused(HTTPStatus.CONFLICT, f"{entry.run.name} is in use by a session")
-        if entry.report is not None:
-            self._delete(entry.report)
-        if entry.kind == "run":
-            run_directory.remove(entry.path)
+    def _change(self, kind: str, key: str, sent: bytes) -> Response:
+        """Keep what is said of an evaluation or a run, or delete an evaluation."""
+        entry, body = self.library.whole(self._entry(key)), sent.decode("utf-8", "replace")
+        if kind == "labels":
+            _keep_label(entry, body)
+            return _json({})
+        if kind == "notes":
+            _keep_note(entry, body)
+        elif kind == "delete":
+            _delete(entry)
         else:
-            entry.path.unlink()
-            conversations_beside(entry.path).unlink(missing_ok=True)
-            run_labels.labels_file(entry.path).unlink(missing_ok=True)
+            raise _no_page()
+        return _response(303, "", "text/plain", Location=f"{self.base}/")
 
     def _entry(self, key: str) -> ViewEntry:
-        entry = self.server.library.get(key)
+        entry = self.library.get(key)
         if entry is None:
-            raise PageRefused(HTTPStatus.NOT_FOUND, "there is no such evaluation any more")
+            raise PageRefused(404, "there is no such evaluation any more")
         return entry
 
-    def _comparison(self, query: dict[str, str]) -> str:
+    def _comparison(self, query: Mapping[str, str]) -> str:
         if not {"a", "b"} <= query.keys():
-            raise PageRefused(
-                HTTPStatus.BAD_REQUEST, "choose two evaluations on the list of reports"
-            )
+            raise PageRefused(400, "choose two evaluations on the list of reports")
         before, after = (self._entry(query[name]) for name in "ab")
         try:
-            return comparison_page(self.server.library, before, after, self.server.base)
+            return comparison_page(self.library, before, after, self.base)
         except NothingInCommon:
             raise PageRefused(
-                HTTPStatus.CONFLICT,
+                409,
                 f"{before.run.name} and {after.run.name} have no evaluation in common",
             ) from None
 
-    def _conversation(self, entry: ViewEntry, query: dict[str, str]) -> dict[str, Any] | None:
+    def _conversation(self, entry: ViewEntry, query: Mapping[str, str]) -> dict[str, Any] | None:
         try:
             wanted = RunId(query["suite"], int(query["row"]), int(query["run"]))
         except (KeyError, ValueError):
-            raise PageRefused(
-                HTTPStatus.BAD_REQUEST, "name the suite, the row and the run"
-            ) from None
-        viewed = self.server.library.view(entry)
-        record = viewed.conversations(wanted)
+            raise PageRefused(400, "name the suite, the row and the run") from None
+        record = self.library.view(entry).conversations(wanted)
         return None if record is None else describe_run(record)
 
-    def _events(self, entry: ViewEntry) -> None:
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        self.close_connection = True
-        for event in watch(entry, self.server.closing.wait):
-            self.wfile.write(event)
-            self.wfile.flush()
 
-    def _send(self, status: HTTPStatus, body: bytes, content_type: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", f"{content_type}; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+async def _send_events(request: web.Request, entry: ViewEntry) -> web.StreamResponse:
+    from aiohttp import web
 
-    def end_headers(self) -> None:
-        """Send the headers of every answer as well."""
-        for name, value in _HEADERS.items():
-            self.send_header(name, value)
-        super().end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: the address of a request has the token in it."""
+    answer = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
+    answer.force_close()
+    with suppress(ConnectionError):  # the visitor has left
+        await answer.prepare(request)
+        async for event in watch(entry):
+            await answer.write(event)
+    return answer
 
 
-def watch(entry: ViewEntry, wait: Callable[[float], bool]) -> Iterator[bytes]:
-    """Yield an event whenever the journal has grown, and one when the session is over.
+def _response(status: int, text: str, content_type: str, **headers: str) -> Response:
+    body = text.encode("utf-8", "backslashreplace")
+    kind = f"{content_type}; charset=utf-8"
+    return Response(status, body, {**_HEADERS, **headers}, content_type=kind)
 
-    `wait` returns True where nothing more is to be watched.
-    """
+
+def _html(text: str) -> Response:
+    return _response(200, text, "text/html")
+
+
+def _json(document: Any) -> Response:
+    return _response(200, json.dumps(document), "application/json")
+
+
+def _plain(status: int, sentence: str) -> Response:
+    return _response(status, f"{sentence}\n", "text/plain")
+
+
+def _no_page() -> PageRefused:
+    return PageRefused(404, "there is no such page")
+
+
+def _keep_label(entry: ViewEntry, body: str) -> None:
+    try:
+        sent = json.loads(body)
+        run = RunId(str(sent["suite"]), int(sent["row_index"]), int(sent["run_index"]))
+        is_right, began = sent["is_right"], sent.get("started_at")
+        if is_right not in (True, False, None) or not isinstance(began, float | int | None):
+            raise ValueError("is_right is true, false or null, started_at a number")
+        note = str(sent.get("note", ""))[: run_labels.TEXT_LIMIT]
+        label = run_labels.RunLabel(is_right, note, began)
+    except (ValueError, LookupError, TypeError) as error:
+        raise PageRefused(400, f"no label of a run: {error}") from None
+    run_labels.change_labels(entry.path, lambda now: now.with_run(run, label))
+
+
+def _keep_note(entry: ViewEntry, body: str) -> None:
+    sent = {name: values[-1] for name, values in parse_qs(body).items()}
+    tags = dict.fromkeys(sent.get("tags", "").replace(",", " ").split())
+    note = sent.get("note", "")[: run_labels.TEXT_LIMIT]
+    run_labels.change_labels(entry.path, lambda now: run_labels.Labels(note, tuple(tags), now.runs))
+
+
+def _delete(entry: ViewEntry) -> None:
+    """Delete a kept evaluation and its report, or a report; labels and conversations too."""
+    if entry.is_live:
+        raise PageRefused(409, f"{entry.run.name} is in use by a session")
+    if entry.report is not None:
+        _delete(entry.report)
+    if entry.kind == "run":
+        run_directory.remove(entry.path)
+    else:
+        entry.path.unlink()
+        conversations_beside(entry.path).unlink(missing_ok=True)
+        run_labels.labels_file(entry.path).unlink(missing_ok=True)
+
+
+async def watch(entry: ViewEntry) -> AsyncIterator[bytes]:
+    """Yield an event whenever the journal has grown, and one when the session is over."""
     size = -1
     yield b"retry: 2000\n\n"
     while True:
@@ -305,8 +283,7 @@ def watch(entry: ViewEntry, wait: Callable[[float], bool]) -> Iterator[bytes]:
             yield b"event: ended\ndata: %d\n\n" % now
             return
         yield b": still there\n\n"
-        if wait(POLL_S):
-            return
+        await asyncio.sleep(POLL_S)
 
 
 @click.command("view", epilog=EPILOG)
@@ -332,7 +309,7 @@ def view_command(ctx: click.Context, place: Path | None, port: int, as_json: boo
     try:
         viewer = Viewer(library, (place or Path.cwd()).absolute(), port=port)
     except OSError as error:
-        reason = error.strerror or error
+        reason = os.strerror(error.errno) if error.errno else error
         raise CommandError(f"cannot listen on port {port}: {reason}", code="port") from None
     ctx.meta[ENDS_BY_SIGNAL] = True
     with viewer:
@@ -343,4 +320,4 @@ def view_command(ctx: click.Context, place: Path | None, port: int, as_json: boo
         else:
             say(f"{viewer.place}: {viewer.url}")
             say("Ctrl-C ends it")
-        viewer.serve_forever()
+        viewer.wait()

@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -59,7 +58,7 @@ class Visitor:
         body: bytes | None = None,
     ) -> Iterator[http.client.HTTPResponse]:
         """An answer, while it comes in."""
-        connection = http.client.HTTPConnection(HOST, self.viewer.server_port, timeout=30)
+        connection = http.client.HTTPConnection(HOST, self.viewer.port, timeout=30)
         connection.putrequest(method, path, skip_host=host is not None)
         if host is not None:
             connection.putheader("Host", host)
@@ -98,13 +97,8 @@ def visitor(tmp_path: Path, run: Path) -> Iterator[Visitor]:
     json_writer.write(result_of(replace(after, info=after.info)), tmp_path / "again.json")
     (tmp_path / "package.json").write_text("{}")
     kept(run.parent, "d-m@20200101-000000", done=2, started=1577836800.0)
-    viewer = Viewer(Library(tmp_path), tmp_path)
-    thread = threading.Thread(target=viewer.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield Visitor(viewer)
-    viewer.shutdown()
-    viewer.server_close()
-    thread.join()
+    with Viewer(Library(tmp_path), tmp_path) as viewer:
+        yield Visitor(viewer)
 
 
 def test_the_list_has_every_report_and_every_evaluation(visitor: Visitor, tmp_path: Path) -> None:
@@ -239,9 +233,9 @@ def event(answer: http.client.HTTPResponse) -> str:
 
 def test_it_is_there_for_its_owner_alone(visitor: Visitor, run: Path) -> None:
     viewer = visitor.viewer
-    assert viewer.server_address[0] == HOST == "127.0.0.1"
+    port = viewer.port
+    assert viewer.url == f"http://127.0.0.1:{port}{viewer.base}/"
     inside = f"{viewer.base}/runs/{key_of(run)}"
-    port = viewer.server_port
     for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1.evil:{port}"):
         assert visitor.open(inside, host=host).status == 421
     assert visitor.open(inside, host=f"localhost:{port}").status == 200
@@ -378,18 +372,24 @@ def test_a_page_that_cannot_be_made_is_answered_with_a_sentence(
 
 
 def test_a_visitor_who_leaves_is_no_news(
-    visitor: Visitor, capsys: pytest.CaptureFixture[str]
+    visitor: Visitor, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for error in (ConnectionResetError(), TimeoutError()):
-        try:
-            raise error
-        except OSError:
-            visitor.viewer.handle_error(None, None)
+    lock = run.with_name(f".{run.name}.lock")
+    lock.write_text(str(os.getpid()))
+    with visitor.asked(f"{visitor.viewer.base}/events/{key_of(run)}") as answer:
+        assert event(answer) == "changed"
+    with visitor.viewer:  # which is ended while another one watches
+        watching = http.client.HTTPConnection(HOST, visitor.viewer.port, timeout=30)
+        watching.request("GET", f"{visitor.viewer.base}/events/{key_of(run)}")
+        answer = watching.getresponse()
+        assert event(answer) == "changed"
+    with closing(watching), pytest.raises(http.client.IncompleteRead):
+        answer.read()
     assert capsys.readouterr().err == ""
 
 
 def viewed(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str]:
-    monkeypatch.setattr(Viewer, "serve_forever", lambda self: None)
+    monkeypatch.setattr(Viewer, "wait", lambda self: None)
     done = CliRunner().invoke(cli, ["eval", "view", *words])
     return done.exit_code, done.output
 
