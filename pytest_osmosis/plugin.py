@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .features.table import SPELLINGS
 from .options import reader, registration
-from .options.table import SPELLINGS
 
 if TYPE_CHECKING:
     from .items.marker import MarkerPlugin
@@ -302,10 +302,9 @@ def _choose_processes(config: pytest.Config) -> None:
 def _set_up(config: pytest.Config) -> Evaluation:
     # The evaluation registers the recorder and the gates, which have hooks too.
     from .evaluation import evaluation_for
-    from .session import preflight
 
     registration.check_keys(config)
-    evaluation = evaluation_for(config, preflight.session_of(config))
+    evaluation = evaluation_for(config)
     config.stash[_EVALUATION] = evaluation
     from .items.marker import MarkerPlugin
 

@@ -255,8 +255,6 @@ class SessionSpec:
     deciding: Deciding = Deciding()
     keeping: Keeping = Keeping()
     cassette: CassetteSpec | None = None
-    traces: bool = False
-    """Whether rollouts are sent as OpenTelemetry spans."""
     rescore: Rescore | None = None
     """The kept evaluation whose conversations are scored, instead of running any."""
     by: tuple[str, ...] = ()
@@ -276,6 +274,8 @@ class SessionSpec:
     """Digests of the variables of a config file's [env], by name."""
     pass_env: tuple[str, ...] = ()
     """Variables that command agents get although they hold a model's key."""
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    """What the features read from the options that ask for them, by their names."""
     key_variables: tuple[Secret, ...] = ()
     """Environment variables that hold a model's key or a login, with their values."""
 

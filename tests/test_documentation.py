@@ -17,7 +17,7 @@ from osmosis_cli.agent.preview import preview_command
 from osmosis_cli.main import cli
 from osmosis_cli.rubric.command import rubric_command
 from osmosis_cli.rubric.config import load_rubrics
-from pytest_osmosis.options.table import OPTIONS
+from pytest_osmosis.features.table import OPTIONS
 from tests.osmosis_cli.test_main import every_command
 
 ROOT = Path(__file__).parents[1]

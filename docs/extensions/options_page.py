@@ -10,7 +10,7 @@ from option_examples import introduction
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from pytest_osmosis.options.table import BY_NAME, GROUPS, Option
+from pytest_osmosis.features.table import BY_NAME, GROUPS, Option
 
 
 def heading(option: Option) -> str:

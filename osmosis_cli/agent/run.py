@@ -19,7 +19,7 @@ import click
 from osmosis_ai.models.errors import clip
 from osmosis_ai.secret import Secret, mask_everywhere
 from pytest_osmosis.escaping import counted
-from pytest_osmosis.options.table import OPTIONS, Option
+from pytest_osmosis.features.table import OPTIONS, Option
 from pytest_osmosis.rollouts.failure_text import conversation
 
 from ..errors import CommandError, command_errors, wrong_use

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from pytest_osmosis.options.table import FIRST, GROUPS, OPTIONS, Option
+from pytest_osmosis.features.table import FIRST, GROUPS, OPTIONS, Option
 
 from ..option_words import KEY_VARIABLE, own_words
 from ..shared_options import COMPLETIONS, MCP_HELP, complete_folders

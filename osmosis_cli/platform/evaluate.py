@@ -16,7 +16,7 @@ import click
 
 from osmosis_ai.secret_variables import SECRET_NAMES
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.options.table import OPTIONS, SHARD_KINDS
+from pytest_osmosis.features.table import OPTIONS, SHARD_KINDS
 from pytest_osmosis.spec import CONFIG_ENV
 
 from ..env_file import NO_OPTION, values_read

@@ -20,6 +20,7 @@ from ..run_result import DECIDED, REPORT_FIELD, SINGLE_FIELD, RunId, RunResult, 
 from ..session.header import plan
 from ..session.preflight import is_quiet, usage_errors, warn
 from ..session.reporting_evaluation import ReportingEvaluation
+from ..session.seams import Feature
 from ..session.signals import interrupts_held
 from ..spec import SessionSpec
 from ..storage.fingerprint import EvalFingerprint
@@ -37,8 +38,10 @@ class ControllerEvaluation(ReportingEvaluation):
     A pytest plugin too: xdist lets workers end what they have in flight before a session stops.
     """
 
-    def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
-        super().__init__(config, spec)
+    def __init__(
+        self, config: pytest.Config, spec: SessionSpec, features: Sequence[Feature]
+    ) -> None:
+        super().__init__(config, spec, features)
         self._channels: dict[str, Any] = {}
         """Ends of the channels to workers, by the ids of their gateways."""
         self._scheduling: WindowScheduling | None = None

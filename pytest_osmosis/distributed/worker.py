@@ -24,6 +24,7 @@ from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
 from ..run_result import RolloutRecord, RunId, RunResult
 from ..session.evaluation import Evaluation
+from ..session.seams import Feature
 from ..session.signals import leave_to_controller
 from ..spec import SessionSpec
 from ..storage.excerpt import encode
@@ -38,13 +39,15 @@ class WorkerEvaluation(Evaluation):
 
     is_worker = True
 
-    def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
+    def __init__(
+        self, config: pytest.Config, spec: SessionSpec, features: Sequence[Feature]
+    ) -> None:
         of_xdist = worker_input(config)
         self._channel = of_xdist[messages.CHANNEL]
         given = json.loads(of_xdist[messages.INPUT])
         debug_dir = None if given["debug_dir"] is None else Path(given["debug_dir"])
         self._log = RunLog(of_xdist["workerid"], root=config.rootpath, on_failure=self._cannot_keep)
-        super().__init__(config, replace(spec, debug_dir=debug_dir), {})
+        super().__init__(config, replace(spec, debug_dir=debug_dir), features, {})
         self.base_urls = given["base_urls"]
         self._take_places(given["places"])
         self._indices: dict[RunId, int] = {}

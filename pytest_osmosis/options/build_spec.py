@@ -35,7 +35,7 @@ from ..spec import (
 from ..storage.atomic_write import is_special
 from . import effects, model_options
 from .reader import OptionReader
-from .table import BY_NAME, SHARD_KINDS
+from .table import BY_NAME, FEATURES, SHARD_KINDS
 from .values import report_of
 
 LAST = "last"
@@ -73,6 +73,7 @@ def build(config: pytest.Config) -> SessionSpec:
         inputs=tuple(str(given.path("inputs", pattern)) for pattern in given("inputs")),
         config_env=_config_env(),
         roots=(invocation_dir, root) if root != invocation_dir else (invocation_dir,),
+        parts={each.name: part for each in FEATURES if (part := each.read(given)) is not None},
         **given.fields("session"),
     )
 

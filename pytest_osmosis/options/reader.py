@@ -14,16 +14,11 @@ from typing import Any
 import pytest
 
 from .. import compat
-from .table import BY_NAME, OPTIONS, SHARD_KINDS, Option
+from .table import BY_NAME, OPTIONS, REPLACED_BY, SHARD_KINDS, Option
 
 TEMPORARY_OUTPUT = "osmosis_output_is_temporary"
 """The attribute of pytest's options, which workers get too, that a command sets."""
 
-_REPLACED_BY = {
-    name: [option.name for option in OPTIONS if name in option.replaces]
-    for name in {name for option in OPTIONS for name in option.replaces}
-}
-"""What on the command line stands in the place of an option of the ini file."""
 _LISTING = (
     "collectonly", "setupplan", "setuponly", "showfixtures", "show_fixtures_per_test", "cacheshow",
 )  # fmt: skip
@@ -47,7 +42,7 @@ class OptionReader:
         value = getattr(self._config.option, option.dest, None)
         if value is not None:
             return value
-        if any(self.on_command_line(other) for other in _REPLACED_BY.get(name, ())):
+        if any(self.on_command_line(other) for other in REPLACED_BY.get(name, ())):
             return None
         may_be_empty = name == "system-prompt" and option.ini_name in compat.ini_keys(self._config)
         return self._ini(option) or ("" if may_be_empty else None)

@@ -1,6 +1,7 @@
 """The table of options and their ini twins, in the groups and the order of help.
 
-An option that fills a field of the spec names it, and needs no more than its entry here.
+An option that fills a field of the spec names it, and needs no more than its entry here. Those of
+features are added by `features/table.py`, from which the whole table is imported.
 
 Every pytest session imports this. `registration` adds them to pytest's parser, `reader` reads what
 was given; `build_spec`, which makes the spec of a session of it, is imported only then.
@@ -8,7 +9,7 @@ was given; `build_spec`, which makes the spec of a session of it, is imported on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -74,6 +75,29 @@ class Option:
             return None
         name = self.ini_name
         return name.removesuffix("s") if name.endswith("s") else f"{name}s"
+
+
+@dataclass(frozen=True)
+class OptionSet:
+    """Options of a feature that stand together in one group of help."""
+
+    group: str
+    options: tuple[Option, ...]
+    after: str | None = None
+    """The option behind which they stand; of a new group, the group. None: at the end."""
+
+
+@dataclass(frozen=True)
+class FeatureEntry:
+    """What every pytest session knows of a feature."""
+
+    name: str
+    """Of its folder, and of its part of the spec."""
+    options: Sequence[OptionSet]
+    read: Callable[[Any], Any]
+    """Returns its part of the spec, from an `OptionReader`; None where it is not asked for."""
+    make: Callable[[Any, Any], Any]
+    """Returns the `Feature` of a process, from pytest's config and its part of the spec."""
 
 
 _EVALUATED = (
@@ -523,14 +547,6 @@ _REPORTS = (
         metavar="DIR",
         is_path=True,
     ),
-    Option(
-        "otel",
-        "send rollouts, model calls, tool calls and scores as OpenTelemetry spans to where "
-        "OTEL_EXPORTER_OTLP_ENDPOINT says; needs the extra otel",
-        flag=True,
-        fills="session.traces",
-        excludes=tuple(SHARD_KINDS),
-    ),
 )
 
 _OF_ROLLOUTS = (
@@ -623,7 +639,7 @@ _RECORDED = (
     ),
 )
 
-GROUPS: Mapping[str, tuple[Option, ...]] = {
+GROUPS: dict[str, tuple[Option, ...]] = {
     FIRST: _EVALUATED,
     "the model": _MODEL,
     "sampling": _SAMPLING,
@@ -637,6 +653,48 @@ GROUPS: Mapping[str, tuple[Option, ...]] = {
 }
 """The options by the title of their group."""
 
-OPTIONS = tuple(option for options in GROUPS.values() for option in options)
-BY_NAME = {option.name: option for option in OPTIONS}
-SPELLINGS = {name for option in OPTIONS for name in (option.flag_name, option.short) if name}
+FEATURES: list[FeatureEntry] = []
+OPTIONS: list[Option] = []
+BY_NAME: dict[str, Option] = {}
+SPELLINGS: set[str] = set()
+REPLACED_BY: dict[str, list[str]] = {}
+"""What on the command line stands in the place of an option of the ini file."""
+
+
+def add_features(features: Iterable[FeatureEntry]) -> None:
+    """Add features, and have their options stand among the others."""
+    for feature in features:
+        FEATURES.append(feature)
+        for each in feature.options:
+            _insert(each)
+    _index()
+
+
+def _insert(added: OptionSet) -> None:
+    if added.group not in GROUPS:
+        titles = list(GROUPS)
+        titles.insert(_behind(added.after, titles), added.group)
+        groups = {title: GROUPS.get(title, ()) for title in titles}
+        GROUPS.clear()
+        GROUPS.update(groups)
+    options = GROUPS[added.group]
+    at = _behind(added.after, [option.name for option in options])
+    GROUPS[added.group] = (*options[:at], *added.options, *options[at:])
+
+
+def _behind(name: str | None, names: Sequence[str]) -> int:
+    return names.index(name) + 1 if name in names else len(names)
+
+
+def _index() -> None:
+    OPTIONS[:] = [option for options in GROUPS.values() for option in options]
+    for option in OPTIONS:
+        BY_NAME[option.name] = option
+        SPELLINGS.update(name for name in (option.flag_name, option.short) if name)
+        for name in option.replaces:
+            replacing = REPLACED_BY.setdefault(name, [])
+            if option.name not in replacing:
+                replacing.append(option.name)
+
+
+_index()

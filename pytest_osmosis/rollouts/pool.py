@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from osmosis_ai.models.rate_limiter import RateLimiter
 
     from ..spec import ModelSpec
-    from .tracing import Tracing
+    from .around import AroundRuns
 
 
 class _SharedRollout:
@@ -69,7 +69,7 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         on_finished: Callable[[RunId, RolloutRecord], None],
         rate_limit: RateLimiter,
         cache: ResultCache | None = None,
-        tracing: Tracing | None = None,
+        around: Sequence[AroundRuns] = (),
         on_stuck: Callable[[str], None] = lambda reason: None,
     ) -> None:
         """Runs in `cache` are not run; it is used in the thread that wants them.
@@ -100,8 +100,8 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         """For synchronous calls."""
         self._on_stuck = on_stuck
         self.guards = Isolation(self._moved, on_stuck=self._stuck)
-        self.tracing = tracing
-        """Where spans go, in a session that traces."""
+        self.around = around
+        """What features put around runs."""
         self.last_words: str | None = None
         """What is to be said once it is closed."""
         # Here and not at the first call: in the event loop it would hold up what else runs there.
@@ -142,8 +142,8 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         self.threads.close()
         if self._cassette is not None:
             self._cassette.close()
-        if self.tracing is not None:
-            self.last_words = self.tracing.close()
+        for around in self.around:
+            self.last_words = around.close() or self.last_words
         return is_closed
 
     def _moved(self, blocked: Blocked) -> None:
@@ -172,8 +172,8 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         recorded = log.unscored(key) if log is not None and log.has_unscored else None
         if self._cassette is not None:
             self._cassette.begin(key, again=recorded is not None)
-        if self.tracing is not None:
-            self.tracing.begin(key)
+        for around in self.around:
+            around.begin(key, again=recorded is not None)
         try:
             if recorded is None and spec.model and spec.is_asked:
                 model = self._models.get(id(spec)) or await self._open_model(spec)
@@ -227,8 +227,8 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         if captured.texts:
             sections = captured.sections()
             finished = replace(finished, sections=sections)
-        if self.tracing is not None:
-            self.tracing.end(finished)
+        for around in self.around:
+            around.end(finished)
         if self.is_abandoned:
             return finished
         self._on_finished(key, finished)
@@ -276,7 +276,9 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
             pool_size=self._pool_size,
             rate_limit=self.rate_limit.at(place_of(spec.model or OWN_MODEL, endpoint_of(spec))),
         )
-        return model if self.tracing is None else self.tracing.model(model, spec)
+        for around in self.around:
+            model = around.model(model, spec)
+        return model
 
     async def _close_models(self) -> None:
         for bridge in self._bridges.values():

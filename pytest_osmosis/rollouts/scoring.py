@@ -9,6 +9,7 @@ import _thread
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from ..user_code.workflow import Grading
     from .pool import RolloutPool
     from .suite import Suite
-    from .tracing import Tracing
 
 REWARD = "reward"
 """The score's name where a grader judges, or else the rollout's own reward is the score."""
@@ -64,8 +64,8 @@ class Scoring:
 
     async def score(self, outcome: AgentResult, run: AgentRun) -> None:
         """Call every eval function; one that fails does not keep the others from scoring."""
-        suite, tracing = self.suite, self._pool.tracing
-        score_with = self._score_with if tracing is None else partial(self._traced, tracing)
+        suite = self.suite
+        score_with = self._score_within if self._pool.around else self._score_with
         if suite.grading is not None:
             async with suite.grading.slot:
                 await score_with(REWARD, self._graded(suite.grading, outcome, run))
@@ -107,8 +107,10 @@ class Scoring:
             row=partial(self.suite.dataset.row_name, self._row.row_index),
         )
 
-    async def _traced(self, tracing: Tracing, name: str, score: Awaitable[float]) -> None:
-        with tracing.scoring(name, self):
+    async def _score_within(self, name: str, score: Awaitable[float]) -> None:
+        with ExitStack() as entered:
+            for around in self._pool.around:
+                entered.enter_context(around.scoring(name, self))
             await self._score_with(name, score)
 
     async def _score_with(self, name: str, score: Awaitable[float]) -> None:

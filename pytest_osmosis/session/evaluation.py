@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
 
     from ..storage.cassette_folder import Calls
+    from .seams import Feature
 
 
 class RunReceiver(Protocol):
@@ -62,11 +63,16 @@ class Evaluation:
     """Whether another process checks the datasets and reports the runs."""
 
     def __init__(
-        self, config: pytest.Config, spec: SessionSpec, infos: Mapping[str, SuiteInfo]
+        self,
+        config: pytest.Config,
+        spec: SessionSpec,
+        features: Sequence[Feature],
+        infos: Mapping[str, SuiteInfo],
     ) -> None:
         """`infos` are of all suites of the session, `suites` of those that this process has."""
         self.config = config
         self.spec = spec
+        self.features = features
         self.suites: dict[str, Suite] = {}
         self.runner: ItemRunner | None = None
         """There while items run in this process."""
@@ -168,6 +174,9 @@ class Evaluation:
             runner.close()
             if runner.rollouts.last_words is not None:
                 self.config.get_terminal_writer().line(runner.rollouts.last_words)
+        for feature in self.features:
+            for line in feature.close():
+                self.config.get_terminal_writer().line(line)
         while self._endpoints:
             self._endpoints.pop().close()
 
@@ -215,13 +224,20 @@ class Evaluation:
     def _prepare_named(self, spec: EvalSpec) -> None:
         try:
             if self.spec.rescore is None:
-                self.add(prepare(spec, self.spec, validate=not self.is_worker))
+                self.add(self._prepared(spec))
                 return
             from ..rollouts.rescore import prepare as prepare_recorded
 
             self.add(prepare_recorded(spec, self.spec, validate=not self.is_worker))
         except NoRows as error:
             self.no_rows(spec.data, str(error))
+
+    def _prepared(self, spec: EvalSpec) -> Suite:
+        validate = not self.is_worker
+        for feature in self.features:
+            if (suite := feature.prepare(spec, self.spec, validate=validate)) is not None:
+                return suite
+        return prepare(spec, self.spec, validate=validate)
 
     def _honour_limits(self) -> None:
         """Have no more in flight than all agents together allow, where every one has a limit."""
@@ -242,11 +258,7 @@ class Evaluation:
             from ..storage.cassette import insert
 
             insert(self.spec.cassette, self._calls, self._keep_calls)
-        tracing = None
-        if self.spec.traces:
-            from ..rollouts.tracing import Tracing
-
-            tracing = Tracing(self.suites)
+        around = (each.around_runs(self.suites, None) for each in self.features)
         return RolloutPool(
             self.suites,
             window=window,
@@ -255,7 +267,7 @@ class Evaluation:
             on_finished=receiver.ended,
             rate_limit=RateLimiter(receiver.paced),
             cache=cache,
-            tracing=tracing,
+            around=[each for each in around if each is not None],
             on_stuck=receiver.stuck,
         )
 
@@ -273,6 +285,7 @@ class Evaluation:
     def _identities(self, suites: Iterable[Suite]) -> list[EvalFingerprint]:
         if not self.spec.keeping.journal or lists_only(self.config):
             return []
+        inputs = [pattern for feature in self.features for pattern in feature.inputs()]
         return [
             fingerprint_of(
                 suite.spec,
@@ -280,7 +293,7 @@ class Evaluation:
                 suite.dataset,
                 roots=self.spec.roots,
                 root=self.config.rootpath,
-                inputs=[*self.spec.inputs, *self._recorded()],
+                inputs=[*self.spec.inputs, *self._recorded(), *inputs],
                 config_env=self.spec.config_env,
             )
             for suite in suites

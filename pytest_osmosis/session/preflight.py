@@ -49,22 +49,10 @@ def check(config: pytest.Config, spec: SessionSpec) -> None:
         _check_output(report, path)
     _check_overwriting(config, spec)
     _check_conflict()
-    _check_tracing(spec)
     with usage_errors():
         input_digests(spec.inputs, spec.roots)
     _warn_of_key(config)
     _make_debug_dir(spec)
-
-
-def _check_tracing(spec: SessionSpec) -> None:
-    if not spec.traces:
-        return
-    try:
-        import opentelemetry.exporter.otlp.proto.http.trace_exporter  # noqa: F401
-    except ImportError:
-        raise pytest.UsageError(
-            "--osmosis-otel needs the extra otel: pip install 'pytest-osmosis[otel]'"
-        ) from None
 
 
 def _check_output(report: ReportFormat, path: Path) -> None:

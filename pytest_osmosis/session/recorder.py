@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..suite_results import EvalResult, SuiteResult
     from ..verdicts import EvalVerdict
     from .gates import SessionGates
+    from .seams import Feature
 
 
 class Recorder:
@@ -50,6 +51,7 @@ class Recorder:
         *,
         on_first: Callable[[RunResult], None],
         with_row_data: Callable[[EvalResult], EvalResult] = lambda result: result,
+        features: Sequence[Feature] = (),
     ) -> None:
         """`on_first` gets every run once, when it is first heard of; from any thread.
 
@@ -61,6 +63,7 @@ class Recorder:
         self._infos = infos
         self._gates = gates
         self._store = store
+        self._features = features
         self._on_first = on_first
         self._with_row_data = with_row_data
         self._outputs = SessionOutputs(
@@ -220,11 +223,15 @@ class Recorder:
         self._guard(session, gathered)
         self.result = self._with_breakdowns(self._gates.evaluated(gathered))
         self._gates.settle(session, self.result, self._outputs.explained)
+        for feature in self._features:
+            self.result = feature.evaluated(self.result)
         self.result = self._with_verdicts(self.result)
         for suite in self.result.suites:
             self._store.keep_verdict(suite, self._environment.get("git"))
         self._store.flush()
         unwritten = list(self._outputs.write(self.result))
+        for feature in self._features:
+            unwritten += feature.write(self.result)
         for problem in unwritten:
             self.fail(problem)
         self._ends = is_ended and not unwritten
@@ -300,6 +307,9 @@ class Recorder:
         if self.result is None:
             return
         self._outputs.show(terminalreporter, self.result, self._infos)
+        for feature in self._features:
+            for line in feature.lines(self.result):
+                terminalreporter.write_line(line)
         for problem in self._problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
 

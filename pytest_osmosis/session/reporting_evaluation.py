@@ -8,7 +8,7 @@ ReportingEvaluation
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,14 +35,17 @@ if TYPE_CHECKING:
     from ..spec import SessionSpec
     from ..storage.cassette import OpenFolder
     from ..suite_results import EvalResult
+    from .seams import Feature
 
 
 class ReportingEvaluation(Evaluation):
     """The evaluation where results come together, in exactly one process of a session."""
 
-    def __init__(self, config: pytest.Config, spec: SessionSpec) -> None:
+    def __init__(
+        self, config: pytest.Config, spec: SessionSpec, features: Sequence[Feature]
+    ) -> None:
         infos: dict[str, SuiteInfo] = {}
-        super().__init__(config, spec, infos)
+        super().__init__(config, spec, features, infos)
         self._infos = infos
         self.store = RunStore(
             spec.keeping,
@@ -58,6 +61,7 @@ class ReportingEvaluation(Evaluation):
             self.store,
             on_first=self._first_heard,
             with_row_data=self._with_row_data,
+            features=features,
         )
         self.supervisor = RunBudget(
             batch_size=spec.batch_size,
@@ -91,6 +95,9 @@ class ReportingEvaluation(Evaluation):
         self._signals.install()
         if not lists_only(self.config):
             preflight.check(self.config, self.spec)
+            with preflight.usage_errors():
+                for feature in self.features:
+                    feature.check(self.spec)
         self._prepare()
         if not lists_only(self.config):
             preflight.check_models(self.spec)
@@ -104,6 +111,9 @@ class ReportingEvaluation(Evaluation):
             with preflight.usage_errors(self.config):
                 self._cassette = OpenFolder(self.spec.cassette)
             self._calls = self._cassette.calls
+        with preflight.usage_errors(self.config):
+            for feature in self.features:
+                feature.open(self.suites.values(), self.halt)
         self._start_embedded()
         self._open(self.suites.values())
         if self.spec.output and self.spec.keeping.journal:
@@ -141,6 +151,8 @@ class ReportingEvaluation(Evaluation):
         self._counter.ended(run)
         if self._follow is not None:
             self._follow(run)
+        for feature in self.features:
+            feature.run_ended(run)
 
     # ---- runs that end; from any thread
 
@@ -219,6 +231,8 @@ class ReportingEvaluation(Evaluation):
         lines: list[str] = []
         if selection_of(self.config).runs:
             lines += header.header(self.config, self.spec, self.suites.values(), self._secrets)
+            for feature in self.features:
+                lines += feature.header(self.suites.values())
             lines += header.left_out(self.config, self._left_out)
         return header.fitted(self.config, [*lines, *self.store.take_lines()])
 

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 import yaml
 
-from pytest_osmosis.options.table import OPTIONS
+from pytest_osmosis.features.table import OPTIONS
 
 from .blocks import CODE, PAGES, ROOT, Block, blocks
 from .shell import Shell

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from docs.extensions.option_examples import INTRODUCTIONS, SUITE
-from pytest_osmosis.options.table import GROUPS
+from pytest_osmosis.features.table import GROUPS
 
 from .shell import Shell
 

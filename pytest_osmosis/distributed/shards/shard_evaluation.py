@@ -18,6 +18,7 @@ from ...rollouts.cached import ResultCache
 from ...rollouts.pool import RolloutPool
 from ...run_result import RolloutRecord, RunId
 from ...session.evaluation import Evaluation
+from ...session.seams import Feature
 from ...session.signals import leave_to_controller
 from ...spec import EvalSpec, SessionSpec
 from ...storage.run_lines import run_lines
@@ -30,9 +31,14 @@ class ShardEvaluation(Evaluation):
 
     is_worker = True
 
-    def __init__(self, config: pytest.Config, spec: SessionSpec, plugin: ShardPlugin) -> None:
-        spec = _moved(spec, plugin)
-        super().__init__(config, spec, {})
+    def __init__(
+        self,
+        config: pytest.Config,
+        spec: SessionSpec,
+        features: Sequence[Feature],
+        plugin: ShardPlugin,
+    ) -> None:
+        super().__init__(config, _moved(spec, plugin), features, {})
         self._plugin = plugin
         plugin.serve = self.serve
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from osmosis_cli.eval import session
 from osmosis_cli.eval.arguments import KEY_VARIABLE, to_pytest_args
 from osmosis_cli.main import cli, main
-from pytest_osmosis.options.table import GROUPS, OPTIONS
+from pytest_osmosis.features.table import GROUPS, OPTIONS
 from tests.support.endpoints import Endpoint
 
 KEY = "sk-not-to-be-seen-anywhere"

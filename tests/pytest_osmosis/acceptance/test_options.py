@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.options.table import GROUPS, OPTIONS
+from pytest_osmosis.features.table import GROUPS, OPTIONS
 from tests.support.project import AGENT, NO_NEIGHBOURS, Project, Session
 
 KEY = "sk-a-key-that-nobody-may-see"

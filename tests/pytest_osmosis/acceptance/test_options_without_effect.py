@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_osmosis.features.table import BY_NAME, OPTIONS, Option
 from pytest_osmosis.options.reader import OptionReader
-from pytest_osmosis.options.table import BY_NAME, OPTIONS, Option
 from tests.support.project import Project
 
 VALUES = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_osmosis.options.table import OPTIONS
+from pytest_osmosis.features.table import OPTIONS
 from tests.support.project import Project, Session
 
 PATHS = [

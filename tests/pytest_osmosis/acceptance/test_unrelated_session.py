@@ -12,6 +12,7 @@ OURS = (
     *("plugin", "options", "options.reader", "options.registration"),
     *("options.table", "options.values", "compat", "hookspecs"),
     *("dataset", "dataset.formats", "reports", "reports.formats"),
+    *("features", "features.table", "features.tracing", "features.tracing.options"),
 )
 """The formats are a table without imports of ours: the help of `--osmosis-data` lists them."""
 

@@ -37,15 +37,16 @@ from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.models.transport import cassettes
 from osmosis_ai.secret import redact
 
-from ..run_result import RolloutRecord, RunId, passes
-from ..storage.excerpt import encode, masked, plain
+from ...rollouts.around import AroundRuns
+from ...run_result import RolloutRecord, RunId, passes
+from ...storage.excerpt import encode, masked, plain
 
 if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatCompletion, ChatModel
 
-    from ..spec import ModelSpec
-    from .scoring import Scoring
-    from .suite import Suite
+    from ...rollouts.scoring import Scoring
+    from ...rollouts.suite import Suite
+    from ...spec import ModelSpec
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 CLOSE_TIMEOUT_S = 5.0
@@ -69,7 +70,7 @@ class _Sender(SpanExporter):
         return result
 
 
-class Tracing:
+class Tracing(AroundRuns):
     """The spans of one process; used from any thread."""
 
     def __init__(self, suites: Mapping[str, Suite]) -> None:
@@ -89,7 +90,7 @@ class Tracing:
         self._open: dict[RunId, Span] = {}
         tools.around = self._around_tools
 
-    def begin(self, run: RunId) -> None:
+    def begin(self, run: RunId, *, again: bool) -> None:
         """Begin the span of a run, within which the running task continues."""
         suite = self._suites[run.suite]
         agent = suite.spec.agent

@@ -1,0 +1,42 @@
+"""The features, in the order in which the seams call them.
+
+Every pytest session imports this, and from each feature only its options. Whoever walks through the
+options imports them from here, where the table is whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..options.table import (
+    BY_NAME,
+    FIRST,
+    GROUPS,
+    OPTIONS,
+    SHARD_KINDS,
+    SPELLINGS,
+    Option,
+    add_features,
+)
+from .tracing.options import TRACING
+
+if TYPE_CHECKING:
+    import pytest
+
+    from ..session.seams import Feature
+    from ..spec import SessionSpec
+
+__all__ = ["BY_NAME", "FIRST", "GROUPS", "OPTIONS", "SHARD_KINDS", "SPELLINGS", "Option"]
+
+FEATURES = (
+    TRACING,
+)  # fmt: skip
+
+add_features(FEATURES)
+
+
+def features_of(config: pytest.Config, spec: SessionSpec) -> tuple[Feature, ...]:
+    """Return the features that a session asks for."""
+    return tuple(
+        each.make(config, spec.parts[each.name]) for each in FEATURES if each.name in spec.parts
+    )

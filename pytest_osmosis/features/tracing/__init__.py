@@ -1,0 +1,1 @@
+"""Rollouts as OpenTelemetry spans: `--osmosis-otel`."""

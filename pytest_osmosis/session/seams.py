@@ -1,0 +1,102 @@
+"""The four seams at which features take part in a session.
+
+A session is planned, around a run, a run has ended, a suite has ended: a feature overrides the
+methods of those that it needs. Each process of a session has features of its own; the process that
+reports is the only one that checks, opens, shows and writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..rollouts.around import AroundRuns
+    from ..rollouts.suite import Suite
+    from ..run_result import RunResult
+    from ..spec import EvalSpec, SessionSpec
+    from ..suite_results import EvalResult
+
+
+class Feature:
+    """A feature in one process of a session; does nothing unless a method is overridden.
+
+    Methods of the first seam may raise ConfigurationError, with a sentence for the user.
+    """
+
+    # ---- a session is planned
+
+    def plan(self, spec: SessionSpec) -> SessionSpec:
+        """Return the session with what the feature changes of it, in every process."""
+        return spec
+
+    def check(self, spec: SessionSpec) -> None:
+        """Check what needs no rows and no code of the user's, in the process that reports."""
+
+    def prepare(self, spec: EvalSpec, session: SessionSpec, *, validate: bool) -> Suite | None:
+        """Return the suite of an evaluation, in place of the one that the core would prepare."""
+        return None
+
+    def open(self, suites: Iterable[Suite], halt: Callable[[str], None]) -> None:
+        """Open what is needed before the first run, in the process that reports.
+
+        `halt` has no further run started, for a reason; from any thread.
+        """
+
+    def inputs(self) -> Sequence[str]:
+        """Return patterns of files that results depend on: they belong to the fingerprint."""
+        return ()
+
+    def header(self, suites: Iterable[Suite]) -> Iterable[str]:
+        """Return lines for the header of the session."""
+        return ()
+
+    # ---- around a run
+
+    def around_runs(
+        self, suites: Mapping[str, Suite], send: Callable[[str], None] | None
+    ) -> AroundRuns | None:
+        """Return what stands around the runs of this process.
+
+        `send`: where this process shares no files with the one that reports, it sends a text to
+        `received` of the feature there.
+        """
+        return None
+
+    def received(self, text: str) -> None:
+        """Take what the feature in another process has sent; from any thread."""
+
+    # ---- a run has ended
+
+    def run_ended(self, run: RunResult) -> None:
+        """Take the result of a run, once, in the process that reports; from any thread."""
+
+    # ---- a suite has ended
+
+    def evaluated(self, result: EvalResult) -> EvalResult:
+        """Return the result of the session with what the feature adds to its suites."""
+        return result
+
+    def write(self, result: EvalResult) -> Iterable[str]:
+        """Write files of the feature; return a sentence about each that cannot be written."""
+        return ()
+
+    def lines(self, result: EvalResult) -> Iterable[str]:
+        """Return lines for the end of the session's summary."""
+        return ()
+
+    def close(self) -> Iterable[str]:
+        """Release everything; return lines for the terminal. Harmless when repeated."""
+        return ()
+
+    # ---- processes on other machines
+
+    def elsewhere(self, root: Path, folder: str) -> tuple[Mapping[str, Path], Sequence[str]]:
+        """Return what processes on other machines need of the feature.
+
+        Files by their places in the copy of `root`, and arguments of pytest, which is started in
+        `folder` of the copy.
+        """
+        return {}, ()
