@@ -12,16 +12,16 @@ TYPE_CHECKING = False  # type checkers know the name; `typing` itself costs 8 ms
 if TYPE_CHECKING:
     from typing import Any
 
+    from .features.tables.report_tables import read_report
     from .items.decorator import osmosis
     from .items.rollout import Rollout
-    from .reports.report_tables import read_report
 
 __all__ = ["Rollout", "osmosis", "read_report"]
 
 _HOME = {
     "Rollout": ".items.rollout",
     "osmosis": ".items.decorator",
-    "read_report": ".reports.report_tables",
+    "read_report": ".features.tables.report_tables",
 }
 
 

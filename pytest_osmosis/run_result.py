@@ -6,7 +6,7 @@ the text holds. `reports/` shows and writes them.
 A further field of a run is a field of `RunResult` that `rollouts/rollout.py` fills; what is
 measured of model calls comes there by its name from `measures` in `osmosis_ai/agents/client.py`.
 Journal, JSON report, its schema and the tables of runs have a field of one value by themselves
-(`RUN_FIELDS`); the HTML page shows those that `reports/page/detail.js` names, and
+(`RUN_FIELDS`); the HTML page shows those that `features/html/page/detail.js` names, and
 `docs/reference/report.md` describes it.
 """
 

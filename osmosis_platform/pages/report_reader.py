@@ -114,7 +114,7 @@ def _questions(report: Path) -> dict[int, RowData]:
 
 def _page(report: Path) -> str:
     """Return the report's page."""
-    from pytest_osmosis.reports import html
+    from pytest_osmosis.features.html import report as html
     from pytest_osmosis.reports.saved_report import read_saved
 
     try:

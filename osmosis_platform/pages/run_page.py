@@ -132,7 +132,7 @@ def download_report(context: PageContext) -> Response:
 
 def show_report(context: PageContext) -> Response:
     """Show the report's page: in a sandbox without our origin, since it has scripts."""
-    from pytest_osmosis.reports.page_assets import script, style
+    from pytest_osmosis.features.html.page_assets import script, style
 
     policy = (
         f"sandbox allow-scripts; default-src 'none'; script-src {script().source}; style-src "

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pytest_osmosis.reports.page_assets import FOLDER
+from pytest_osmosis.features.html.page_assets import FOLDER
 
 from ..errors import Refused
 

@@ -1,6 +1,6 @@
 """The table of reports: the option that asks for each, and the module that writes it.
 
-A further format is one entry in `REPORTS` and a module of this package with
+A further format is one entry in `REPORTS` and a module with
 `write(result, path, sections)`; its option with its place in help, its checks, and the option of
 `osmosis eval report` come from the entry. Every pytest session imports this: it imports no other
 module of ours.
@@ -43,7 +43,7 @@ class ReportFormat:
     """Without the prefix: `--osmosis-<option>`."""
     help: str
     module: str
-    """The module of this package that writes it; imported when it writes."""
+    """The module of the plugin that writes it; imported when it writes."""
     title: str
     """What it is called where the file is named."""
     suffixes: tuple[str, ...] = ()
@@ -65,24 +65,24 @@ class ReportFormat:
 
     def writer(self, conversations: Conversations | None) -> Writer:
         """Return what writes the file; `conversations`: None where they are not to be shown."""
-        write = import_module(f".{self.module}", __package__).write
+        write = import_module(f"..{self.module}", __package__).write
         if self.needs_conversations:
             write = partial(write, conversations=conversations)
         return cast("Writer", write)
 
 
 REPORTS = (
-    ReportFormat("output", "write the JSON report here", "json_writer", "report"),
+    ReportFormat("output", "write the JSON report here", "reports.json_writer", "report"),
     ReportFormat(
         "markdown",
         "write the Markdown report here (in GitHub Actions it is the step's summary as well)",
-        "markdown",
+        "features.markdown.report",
         "Markdown report",
     ),
     ReportFormat(
         "html",
         "write the HTML report here: one page, with every conversation",
-        "html",
+        "features.html.report",
         "HTML report",
         needs_rows=True,
         needs_conversations=True,
@@ -90,7 +90,7 @@ REPORTS = (
     ReportFormat(
         "runs-table",
         "write all runs here as a table: .csv or .parquet",
-        "runs_table",
+        "features.tables.runs_table",
         "table of runs",
         suffixes=(".csv", ".parquet"),
         needs_rows=True,

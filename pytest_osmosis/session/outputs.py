@@ -174,7 +174,7 @@ class SessionOutputs:
 
     def _tell_github(self, terminal: Any, result: EvalResult) -> None:
         """Write annotations, and the step's summary."""
-        from ..reports.markdown import annotated, append_summary
+        from ..features.markdown.github import annotated, append_summary
 
         for line in annotated(result):
             terminal.write_line(line)

@@ -10,9 +10,9 @@ from pytest_osmosis.analysis.aggregate import CONFIDENCE
 from pytest_osmosis.analysis.baseline import baseline_of, compared
 from pytest_osmosis.analysis.row_matching import match_rows
 from pytest_osmosis.escaping import escape_control_chars
-from pytest_osmosis.reports import html
+from pytest_osmosis.features.html import report as html
+from pytest_osmosis.features.html.page_assets import style
 from pytest_osmosis.reports.highlights import figure_text
-from pytest_osmosis.reports.page_assets import style
 from pytest_osmosis.storage.run_labels import Labels, UnreadableLabels, read_labels
 from pytest_osmosis.suite_results import EvalResult, SuiteResult
 

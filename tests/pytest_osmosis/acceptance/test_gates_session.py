@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from osmosis_cli.eval.viewer.library import Library
 from osmosis_cli.main import cli
-from pytest_osmosis.reports.charts import charts_of
+from pytest_osmosis.features.html.charts import charts_of
 from pytest_osmosis.reports.view import view_of
 from tests.support.endpoints import Ask, error_reply, failure_reply
 from tests.support.modes import each_mode

@@ -45,7 +45,8 @@ ELSEWHERE = {
             "user_code.command", "user_code.child_process", "analysis.baseline",
             "analysis.comparison", "analysis.gates.early_stopping", "analysis.gates.evaluate",
             "analysis.gates.parser", "analysis.gates.result",
-            "dataset.parquet", "reports.html", "reports.json_writer", "reports.markdown",
+            "dataset.parquet", "features.html.report", "features.markdown.report",
+            "reports.json_writer",
             "rollouts.rescore",
         )
     ),

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from osmosis_cli.main import cli
+from pytest_osmosis.features.html.page_data import suites_json
 from pytest_osmosis.reports.json_writer import document_of
-from pytest_osmosis.reports.page_data import suites_json
 from pytest_osmosis.reports.saved_report import read_saved, with_dataset
 from pytest_osmosis.reports.summary import summary
 from pytest_osmosis.reports.view import view_of

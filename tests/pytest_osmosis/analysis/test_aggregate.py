@@ -19,12 +19,12 @@ from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import GateError, parse_gate
 from pytest_osmosis.analysis.metrics import METRICS, Definition, Metric, summary_metrics
 from pytest_osmosis.analysis.score_table import score_table_of
-from pytest_osmosis.reports.html import render as render_html
+from pytest_osmosis.features.html.report import render as render_html
+from pytest_osmosis.features.markdown.report import render as render_markdown
 from pytest_osmosis.reports.json_models import EvalFnSummary
 from pytest_osmosis.reports.json_reader import checked
 from pytest_osmosis.reports.json_reader import result_of as result_of_json
 from pytest_osmosis.reports.json_writer import document_of
-from pytest_osmosis.reports.markdown import render as render_markdown
 from pytest_osmosis.reports.summary import summary
 from pytest_osmosis.run_result import SKIPPED, RunResult
 from pytest_osmosis.suite_results import SuiteResult, Usage

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_osmosis.analysis.aggregate import aggregate
+from pytest_osmosis.features.markdown.report import render
 from pytest_osmosis.reports.highlights import (
     error_kind,
     lowest_rows,
@@ -12,7 +13,6 @@ from pytest_osmosis.reports.highlights import (
     some_error_kinds,
     unscored_rows,
 )
-from pytest_osmosis.reports.markdown import render
 from pytest_osmosis.reports.summary import summary
 from pytest_osmosis.run_result import RunResult
 from tests.support.made_results import EXACT, result_of, suite_of

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from ..run_result import RunResult, passes
-from ..suite_results import EvalResult, RowResult, SuiteResult
+from ...reports.json_models import Report, Run
+from ...reports.json_reader import load_report
+from ...reports.saved_conversations import SavedConversations, beside
+from ...run_result import RunResult, passes
+from ...suite_results import EvalResult, RowResult, SuiteResult
 from . import runs_table
-from .json_models import Report, Run
-from .json_reader import load_report
-from .saved_conversations import SavedConversations, beside
 
 if TYPE_CHECKING:
     import pandas

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..analysis.metrics import METRICS
-from ..escaping import counted
-from ..run_result import passes
-from ..suite_results import Figure, FunctionResult, SuiteResult
-from .highlights import figure_text
+from ...analysis.metrics import METRICS
+from ...escaping import counted
+from ...reports.highlights import figure_text
+from ...run_result import passes
+from ...suite_results import Figure, FunctionResult, SuiteResult
 
 WIDTH, HEIGHT = 320, 150
 LEFT, TOP, BOTTOM = 30, 14, 22

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow.parquet as parquet
 import pytest
 
-from pytest_osmosis.reports import runs_table
+from pytest_osmosis.features.tables import runs_table
 from pytest_osmosis.suite_results import RowData
 from tests.support.made_results import EXACT, NASTY, result_of, suite_of
 from tests.support.modes import each_mode

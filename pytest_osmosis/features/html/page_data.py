@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..run_result import RolloutRecord, RunId, RunResult
-from ..storage.excerpt import encode, excerpt
-from ..suite_results import EvalResult, RowResult, SuiteResult
-from ..verdicts import ROW_VERDICTS, Change, RowVerdict
-from .formats import Conversations, Sections
+from ...reports.formats import Conversations, Sections
+from ...run_result import RolloutRecord, RunId, RunResult
+from ...storage.excerpt import encode, excerpt
+from ...suite_results import EvalResult, RowResult, SuiteResult
+from ...verdicts import ROW_VERDICTS, Change, RowVerdict
 
 TEXT_LIMIT = 2_000
 """Characters of a question or a ground truth in the table of rows."""

@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from ..analysis.breakdown import written
-from ..escaping import dollars, escape_control_chars
-from ..run_result import OUTCOMES, Outcome
-from ..storage.atomic_write import write_whole
-from ..suite_results import EvalResult, Figure, SuiteResult
-from ..verdicts import EvalVerdict
+from ...analysis.breakdown import written
+from ...escaping import dollars, escape_control_chars
+from ...reports.formats import Conversations, Sections, no_sections
+from ...reports.highlights import figure_text, outcome_counts
+from ...reports.tables import ColumnTable, span
+from ...reports.view import SuiteView, View, view_of
+from ...run_result import OUTCOMES, Outcome
+from ...storage.atomic_write import write_whole
+from ...suite_results import EvalResult, Figure, SuiteResult
+from ...verdicts import EvalVerdict
 from .charts import Charts, charts_of
-from .formats import Conversations, Sections, no_sections
-from .highlights import figure_text, outcome_counts
 from .page_assets import FOLDER, script, style
 from .page_data import Packed, columns_of, compressed, packed, places_json, suites_json, value_text
-from .tables import ColumnTable, span
-from .view import SuiteView, View, view_of
 
 PAGE_SIZE = 14_500_000
 """Characters that a page has at most, unless the runs alone need more."""

@@ -15,10 +15,11 @@ from osmosis_ai.messages import text_of
 from osmosis_cli.eval.viewer.pages import beside
 from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.analysis.breakdown import broken_down
-from pytest_osmosis.reports import html, page_assets
-from pytest_osmosis.reports.charts import charts_of
+from pytest_osmosis.features.html import page_assets
+from pytest_osmosis.features.html import report as html
+from pytest_osmosis.features.html.charts import charts_of
+from pytest_osmosis.features.html.page_data import packed
 from pytest_osmosis.reports.formats import no_sections
-from pytest_osmosis.reports.page_data import packed
 from pytest_osmosis.run_result import RolloutRecord, RunId
 from pytest_osmosis.suite_results import EvalResult, RowData
 from tests.pytest_osmosis.reports.test_gate_section import FAILED

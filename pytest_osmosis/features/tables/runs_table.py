@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..run_result import RUN_FIELDS, RunResult
-from ..storage.atomic_write import write_whole
-from ..suite_results import EvalResult, RowData, RowResult
-from .formats import Sections, no_sections
+from ...reports.formats import Sections, no_sections
+from ...run_result import RUN_FIELDS, RunResult
+from ...storage.atomic_write import write_whole
+from ...suite_results import EvalResult, RowData, RowResult
 
 if TYPE_CHECKING:
     import pyarrow

@@ -1,0 +1,1 @@
+"""The HTML report: `--osmosis-html`; the pages of `osmosis eval view` too."""

@@ -1,0 +1,1 @@
+"""The Markdown report: `--osmosis-markdown`."""
