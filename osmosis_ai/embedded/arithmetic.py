@@ -13,10 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
-from operator import add, mul, sub
-from typing import Literal
-
-Operator = Literal["+", "-", "*", "/"]
+from operator import add, mul, sub, truediv
 
 _MAX_TOKENS = 400
 _TOKEN = re.compile(
@@ -26,18 +23,17 @@ _TOKEN = re.compile(
 _TOKENS = {
     **{token: token for token in "+-*/(),"},
     **{token: token for token in ("minus", "add", "subtract", "multiply", "divide", "by", "from")},
-    **{token: token for token in ("sum", "product", "half", "and", "to")},
+    **{token: token for token in ("sum", "product", "half", "and", "to", "it")},
     **dict.fromkeys((".", ";", ":", "?", "!", "\n", "then"), "."),
     **dict.fromkeys(("×", "times", "multiplied by", "x"), "*"),
     **dict.fromkeys(("÷", "divided by"), "/"),
-    **dict.fromkeys(("it", "that", "result", "answer"), "it"),
+    "result": "it",
     "plus": "+",
     "take": "subtract",
 }
 """Words and symbols that mean something, with the token that each stands for."""
 
-_NUMBER = r"\d*\.?\d+"
-_LIST = re.compile(rf"(sum|product) ({_NUMBER}(?:(?: ,| and)+ {_NUMBER})+)")
+_LIST = re.compile(r"(sum|product) ([0-9.]+(?:(?: ,| and)+ [0-9.]+)+)")
 _COMMANDS = (
     (re.compile(r"half (\S+)"), r"( \1 / 2 )"),
     (re.compile(r"multiply (.*?) ?by (.+)"), r"( \1 ) * ( \2 )"),
@@ -53,47 +49,35 @@ _COMMANDS = (
 """Applied to each clause in this order."""
 
 _OTHER_WORDS = re.compile(r"\b(?!it\b)[a-z]+\b")
-_OPERATORS: dict[type[ast.operator], Operator] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-}
-
+_SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_FUNCTIONS = {"+": add, "-": sub, "*": mul, "/": truediv}
 
 Operand = Fraction | int
 """A number, or the place of the step whose result it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One operation on two operands."""
-
-    operator: Operator
-    left: Operand
-    right: Operand
+Step = tuple[str, Operand, Operand]
+"""One operation on two operands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Steps in an order in which they can be worked; the result of one is the answer."""
+    """Steps in an order in which they can be worked; the result of the last is the answer."""
 
     steps: tuple[Step, ...]
-    answer: int
 
     @property
     def difficulty(self) -> float:
         """One for each step, and a quarter for each digit beyond the first of its numbers."""
-        return sum(1.0 + 0.25 * (_digits(step.left) + _digits(step.right)) for step in self.steps)
+        return sum(1.0 + 0.25 * (_digits(left) + _digits(right)) for _, left, right in self.steps)
 
 
-def apply(operator: Operator, left: Fraction | None, right: Fraction | None) -> Fraction | None:
-    """Work one step; None (undefined) for a division by zero, an undefined or a huge operand."""
-    if left is None or right is None or _is_huge(left) or _is_huge(right):
+def apply(operator: str, left: Fraction, right: Fraction) -> Fraction | None:
+    """Work one step; None (undefined) for a division by zero, or a result that no float holds."""
+    try:
+        value: Fraction = _FUNCTIONS[operator](left, right)
+        float(value.numerator), float(value.denominator)
+    except ArithmeticError:
         return None
-    if operator == "/":
-        return left / right if right else None
-    return Fraction({"+": add, "-": sub, "*": mul}[operator](left, right))
+    return value
 
 
 @lru_cache(maxsize=4096)
@@ -106,30 +90,25 @@ def read_problem(text: str) -> Problem | None:
         try:
             tree = ast.parse(expression, mode="eval").body
             value = _flatten(tree, worked, last)
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
+        except (SyntaxError, ValueError):
             continue  # only words that look like arithmetic
-        if isinstance(value, int) or not isinstance(last, int):
+        if isinstance(value, int) or not steps:
             steps, last = worked, value
-    return Problem(tuple(steps), last) if isinstance(last, int) else None
+    return Problem(tuple(steps)) if steps else None
 
 
 def _expressions(text: str) -> Iterator[str]:
     """Yield the expressions of `text`, in which `it` is the value before."""
-    tokens = _LIST.sub(_listed, " ".join(_tokens(text)))
+    found = [
+        (match.replace(",", "").lstrip("0") or "0") if match[0].isdigit() else _TOKENS.get(match)
+        for match in _TOKEN.findall(text.lower())
+    ]
+    tokens = _LIST.sub(_listed, " ".join(list(filter(None, found))[:_MAX_TOKENS]))
     for clause in re.split(r" ?(?<!\S)[.,](?!\S) ?", tokens):
         rewritten = reduce(
             lambda text, command: command[0].sub(command[1], text), _COMMANDS, clause
         )
         yield from filter(None, map(str.strip, _OTHER_WORDS.split(rewritten)))
-
-
-def _tokens(text: str) -> list[str]:
-    """Return numbers without commas and leading zeros, and the words and symbols of `_TOKENS`."""
-    found = [
-        (match.replace(",", "").lstrip("0") or "0") if match[0].isdigit() else _TOKENS.get(match)
-        for match in _TOKEN.findall(text.lower())
-    ]
-    return [token for token in found if token][:_MAX_TOKENS]
 
 
 def _listed(match: re.Match[str]) -> str:
@@ -143,28 +122,18 @@ def _flatten(node: ast.expr, steps: list[Step], before: Operand | None) -> Opera
 
     Raise ValueError for what is no arithmetic.
     """
-    if isinstance(node, ast.Constant):
-        return _as_number(node)
-    if isinstance(node, ast.Name) and before is not None:
-        return before
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return Fraction() - _as_number(node.operand)
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        left, right = (_flatten(side, steps, before) for side in (node.left, node.right))
-        steps.append(Step(_OPERATORS[type(node.op)], left, right))
-        return len(steps) - 1
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return Fraction(str(number))
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -Fraction(str(number))
+        case ast.Name() if before is not None:
+            return before
+        case ast.BinOp() if type(node.op) in _SIGNS:
+            left, right = (_flatten(side, steps, before) for side in (node.left, node.right))
+            steps.append((_SIGNS[type(node.op)], left, right))
+            return len(steps) - 1
     raise ValueError(f"{type(node).__name__} is no arithmetic")
-
-
-def _as_number(node: ast.expr) -> Fraction:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return Fraction(str(node.value))
-    raise ValueError(f"{type(node).__name__} is no number")
-
-
-def _is_huge(number: Fraction) -> bool:
-    """Return whether a result of `number` might not fit a float."""
-    return number.numerator.bit_length() + number.denominator.bit_length() > 512
 
 
 def _digits(operand: Operand) -> int:

@@ -1,10 +1,8 @@
 """The embedded endpoint: a server in a thread of this process, which speaks chat completions.
 
-    ChatError        a request that cannot be served; its status and OpenAI's error object
-
 A rollout's mistakes are the same on every turn, so each request is attributed to a rollout: by its
-`seed`, else its `user` or `metadata` field, else the ordinal number of the rollout in its
-conversation. That number is part of the tool calls' ids, which clients send back.
+`seed`, else its `user` field, else the ordinal number of the rollout in its conversation. That
+number is part of the tool calls' ids, which clients send back.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -27,20 +25,8 @@ from .solver import LOOKUP_DIFFICULTY, Call, Message, draw_slip, next_lookup, ne
 if TYPE_CHECKING:
     from aiohttp import web
 
-_ROUTES = {"/v1/models": "GET", "/v1/chat/completions": "POST"}
+_PATH = "/v1/chat/completions"
 _COUNTED_ID = re.compile(r"call_n(\d{1,9})_")
-
-
-class ChatError(Exception):
-    """A request that cannot be served, with the status and the parameter at fault."""
-
-    def __init__(
-        self, message: str, *, status: int = 400, param: str | None = None, code: str | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.param = param
-        self.code = code
 
 
 class EmbeddedEndpoint(ThreadedServer):
@@ -66,40 +52,29 @@ class EmbeddedEndpoint(ThreadedServer):
         self.close()
 
     async def _handle(self, request: web.Request) -> Response:
-        allowed = _ROUTES.get(request.path)
-        if allowed is None:
-            return problem(404, f"There is no {request.path} here.", code="unknown_url")
-        if request.method != allowed:
-            refusal = problem(405, f"{request.path} takes {allowed} only.")
-            return Response(refusal.status, refusal.body, headers={"Allow": allowed})
-        if request.method == "GET":
-            return Response(200, self._models())
+        if (request.method, request.path) != ("POST", _PATH):
+            return problem(404, f"There is only POST {_PATH} here.", code="unknown_url")
         try:
-            asked = _read_request(await request.read())
-            persona = self._chosen(asked["model"])
-            body = self._complete(asked, persona)
-        except ChatError as error:
-            return problem(error.status, str(error), param=error.param, code=error.code)
+            body = json.loads(await request.read())
+            model = str(body["model"])
+            if body.get("stream") or body.get("n") not in (None, 1):
+                return problem(400, "Streams and more than one choice are not supported.")
+            persona = self._chosen(model)
+            if persona is None:
+                known = f"known are {', '.join(one.model for one in PERSONAS.values())}"
+                return problem(
+                    404, f"There is no {model!r}: {known}.", param="model", code="model_not_found"
+                )
+            reply = self._complete(body, persona)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            return problem(400, f"This is no request for a chat completion: {error!r}")
         if persona.latency_s:
             await asyncio.sleep(persona.latency_s)
-        return Response(200, body)
+        return Response(200, reply)
 
-    def _models(self) -> dict[str, Any]:
-        names = dict.fromkeys((self.model, *(one.model for one in PERSONAS.values())))
-        data = [
-            {"id": name, "object": "model", "created": 0, "owned_by": "osmosis"} for name in names
-        ]
-        return {"object": "list", "data": data}
-
-    def _chosen(self, model: str) -> Persona:
+    def _chosen(self, model: str) -> Persona | None:
         name = persona_name(model)
-        if name is None or name == "default":
-            return self._persona
-        try:
-            return find_persona(name)
-        except ValueError as error:
-            missing = f"The model {model!r} does not exist: {error}"
-            raise ChatError(missing, status=404, param="model", code="model_not_found") from None
+        return self._persona if name in (None, "default") else PERSONAS.get(str(name))
 
     def _complete(self, request: Mapping[str, Any], persona: Persona) -> dict[str, Any]:
         messages: list[Message] = request["messages"]
@@ -109,20 +84,16 @@ class EmbeddedEndpoint(ThreadedServer):
         history = messages[users[-1] + 1 :] if users else messages
         identity, mark = self._identity(request, conversation)
         posed = read_problem(prompt)
+        difficulty = posed.difficulty if posed else LOOKUP_DIFFICULTY
         slip = draw_slip(
-            persona,
-            posed.difficulty if posed else LOOKUP_DIFFICULTY,
-            seed=self._seed,
-            conversation=conversation,
-            rollout=identity,
+            persona, difficulty, seed=self._seed, conversation=conversation, rollout=identity
         )
         has_tools = persona.uses_tools and request.get("tool_choice") != "none"
         tools = (request.get("tools") or ()) if has_tools else ()
-        turn = (
-            next_turn(posed, slip, history, tools)
-            if posed
-            else next_lookup(prompt, slip, history, tools)
-        )
+        if posed:
+            turn = next_turn(posed, slip, history, tools)
+        else:
+            turn = next_lookup(prompt, slip, history, tools)
         if request.get("parallel_tool_calls") is False and isinstance(turn, list):
             turn = turn[:1]
         stem = sha256(f"{identity}\0{conversation}\0{len(messages)}".encode("utf-8", "replace"))
@@ -130,13 +101,11 @@ class EmbeddedEndpoint(ThreadedServer):
 
     def _identity(self, request: Mapping[str, Any], conversation: str) -> tuple[str, str]:
         """Return which rollout this is, and the mark that its tool calls' ids carry."""
-        for field in ("seed", "user", "metadata"):
+        for field in ("seed", "user"):
             if request.get(field) is not None:
-                return f"{field}={json.dumps(request[field], sort_keys=True)}", ""
-        calls = (
-            call for message in request["messages"] for call in message.get("tool_calls") or ()
-        )
-        counted = next(filter(None, (_COUNTED_ID.match(call["id"]) for call in calls)), None)
+                return f"{field}={json.dumps(request[field])}", ""
+        ids = (str(message.get("tool_call_id")) for message in request["messages"])
+        counted = next(filter(None, map(_COUNTED_ID.match, ids)), None)
         if counted is None:
             self._begun[conversation] += 1
         number = counted[1] if counted else self._begun[conversation]
@@ -150,85 +119,37 @@ def start_embedded(
     return EmbeddedEndpoint(find_persona(persona), seed=seed, host=host)
 
 
-def _read_request(body: bytes) -> dict[str, Any]:
-    try:
-        request = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise ChatError(f"The body is not JSON: {error}") from None
-    if not isinstance(request, dict):
-        raise ChatError("The body must be a JSON object.")
-    for valid, param, legal in _checks(request):
-        if not valid:
-            raise ChatError(f"'{param}' must be {legal}.", param=param)
-    return request
-
-
-def _checks(request: Mapping[str, Any]) -> Iterator[tuple[bool, str, str]]:
-    """Yield for each parameter that is read whether it is valid, its name and what it must be."""
-    yield isinstance(request.get("model"), str), "model", "a string"
-    messages, tools = request.get("messages"), request.get("tools") or []
-    yield isinstance(messages, list) and messages != [], "messages", "a non-empty array"
-    for at, message in enumerate(messages or ()):
-        fits = isinstance(message, dict) and isinstance(message.get("role"), str)
-        calls = (message.get("tool_calls") or []) if fits else []
-        fits &= isinstance(calls, list) and all(_has(call, "id", str) for call in calls)
-        yield fits, f"messages[{at}]", "an object with a role, and its tool calls with an id"
-    yield isinstance(tools, list), "tools", "an array"
-    for at, tool in enumerate(tools):
-        fits = _has(tool, "function", dict) and _has(tool["function"], "name", str)
-        yield fits, f"tools[{at}]", "a function with a name"
-    limit = _max_tokens(request)
-    yield limit is None or (isinstance(limit, int) and limit > 0), "max_tokens", "positive"
-    yield request.get("n") in (None, 1), "n", "1: more choices are not supported"
-    yield not request.get("stream"), "stream", "false: streaming is not supported"
-
-
-def _has(found: object, key: str, kind: type) -> bool:
-    return isinstance(found, dict) and isinstance(found.get(key), kind)
-
-
-def _max_tokens(request: Mapping[str, Any]) -> Any:
-    limit = request.get("max_completion_tokens")
-    return request.get("max_tokens") if limit is None else limit
-
-
 def _completion(
     request: Mapping[str, Any], turn: str | list[Call], stem: str, mark: str
 ) -> dict[str, Any]:
-    message, finish_reason = _message(request, turn, f"call_{mark}{stem}")
-    used = {
-        "prompt_tokens": sum(3 + _tokens(each) for each in request["messages"])
-        + sum(12 + len(str(tool["function"])) // 4 for tool in request.get("tools") or ()),
-        "completion_tokens": _tokens(message),
-    }
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
+    message: dict[str, Any] = {"role": "assistant", "content": turn}
+    if not isinstance(turn, str):
+        message["content"] = None
+        message["tool_calls"] = [
+            {
+                "id": f"call_{mark}{stem}_{step}",
+                "type": "function",
+                "function": {"name": name, "arguments": json.dumps(arguments)},
+            }
+            for step, name, arguments in turn
+        ]
+    tools = request.get("tools") or ()
+    prompt_tokens = sum(3 + _tokens(each) for each in request["messages"])
+    prompt_tokens += sum(12 + len(str(tool["function"])) // 4 for tool in tools)
+    completion_tokens = _tokens(message)
+    finish_reason = "stop" if isinstance(turn, str) else "tool_calls"
     return {
         "id": f"chatcmpl-{stem}",
         "object": "chat.completion",
         "created": int(time.time()),
         "model": request["model"],
-        "choices": [choice],
-        "usage": {**used, "total_tokens": sum(used.values())},
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
+        "usage": {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": prompt_tokens + completion_tokens,
+        },
     }
-
-
-def _message(
-    request: Mapping[str, Any], turn: str | list[Call], call_id: str
-) -> tuple[dict[str, Any], str]:
-    if isinstance(turn, str):
-        limit = _max_tokens(request)
-        cut = limit is not None and len(turn) > 4 * limit
-        content = turn[: 4 * limit] if cut else turn
-        return {"role": "assistant", "content": content}, "length" if cut else "stop"
-    calls = [
-        {
-            "id": f"{call_id}_{at}",
-            "type": "function",
-            "function": {"name": name, "arguments": json.dumps(arguments)},
-        }
-        for at, (name, arguments) in enumerate(turn)
-    ]
-    return {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls"
 
 
 def _tokens(message: Message) -> int:

@@ -1,45 +1,36 @@
 """One turn of the embedded model: the conversation so far -> tool calls, or the final answer.
 
-Keeps no state between turns. What was worked out is read back from the conversation: each assistant
-message with tool calls is one round, its calls in the order in which steps became ready. A tool is
-recognised by its name and JSON schema: `multiply(a, b)` on two required numbers. Mistakes are drawn
-from a digest of the persona, the row's first user message and the rollout's identity, so that all
-turns of a rollout agree in every process and order. Knows nothing of HTTP.
+Keeps no state between turns: the id of a tool call ends with the step that it works, and clients
+send it back with the result. A tool is recognised by its name and JSON schema: `multiply(a, b)` on
+two required numbers. Mistakes are drawn from a digest of the persona, the row's first user message
+and the rollout's identity, so that all turns of a rollout agree in every process and order. Knows
+nothing of HTTP.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
 from ..messages import text_of
-from .arithmetic import Operand, Operator, Problem, apply
+from .arithmetic import Problem, apply
 from .personas import Persona
 
 Message = Mapping[str, Any]
-Call = tuple[str, dict[str, Any]]
-"""A tool's name and its arguments."""
-Tools = Mapping[Operator, tuple[str, str, str]]
-"""The tool for each operator, and its two parameters."""
+Call = tuple[int, str, dict[str, Any]]
+"""The step that a call works, the tool's name, and its arguments."""
 
 NOTHING_TO_DO = "I can only do arithmetic and look up numbers, and found neither here."
 LOOKUP_DIFFICULTY = 3.0
-_NAMES: Mapping[Operator, frozenset[str]] = {
-    "+": frozenset({"+", "add", "addition", "plus", "sum"}),
-    "-": frozenset({"-", "subtract", "subtraction", "minus", "sub", "difference"}),
-    "*": frozenset({"*", "multiply", "multiplication", "times", "mul", "product"}),
-    "/": frozenset({"/", "divide", "division", "div", "quotient"}),
-}
-_WORD = re.compile(r"[A-Z]?[a-z]+|^[-+*/]$")
-_NUMERAL = re.compile(r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3})?")
+_OPERATORS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
+"""Words in the names of tools."""
+_NUMERAL = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _RECORD_NUMBER = re.compile(r"\b[A-Z]+-?\d+\b")
 _MAX_RESULT_LENGTH = 400
-_MAX_RESULT = 2**1000  # floats end at 2**1024
-
 
 Slip = Callable[[Fraction], Fraction] | None
 """The mistake of a rollout: how it misreads a number; None where it makes none."""
@@ -80,126 +71,93 @@ def _off_by_one(value: Fraction) -> Fraction:
 _SLIPS = (_swapped_digits, _off_by_one, lambda value: value - 10)
 
 
-# ---- arithmetic
-
-
 def next_turn(
-    problem: Problem, slip: Slip, history: Iterable[Message], tools: Sequence[Any]
+    problem: Problem, slip: Slip, history: Iterable[Message], tools: Iterable[Mapping[str, Any]]
 ) -> str | list[Call]:
-    """Return the tool calls that follow the messages after the question, or the final answer."""
-    work = _Work(problem, _arithmetic_tools(tools))
-    for results in _rounds(history):
-        work.take(results)
-    if ready := work.ready():
-        return list(ready.values())
-    value = work.value(problem.answer)
-    if value is None:
-        return "The result is undefined.\n#### undefined"
-    said = as_text(slip(value) if slip else value)
-    return " ".join([*work.narration, f"The result is {said}.\n#### {said}"])
+    """Return the tool calls that follow the messages after the question, or the final answer.
 
-
-class _Work:
-    """The values of a problem's steps, as far as they are known."""
-
-    def __init__(self, problem: Problem, tools: Tools) -> None:
-        self._steps = problem.steps
-        self.narration: list[str] = []
-        self._tools = tools
-        self._values: dict[int, Fraction | None] = {}
-
-    def ready(self) -> dict[int, Call]:
-        """Return calls for the steps that wait for a tool; work the others without one."""
-        calls: dict[int, Call] = {}
-        for index, step in enumerate(self._steps):
-            sides = (step.left, step.right)
-            waits = any(isinstance(side, int) and side not in self._values for side in sides)
-            if index in self._values or waits:
-                continue
-            left, right = map(self.value, sides)
-            if step.operator in self._tools and left is not None and right is not None:
-                tool, first, second = self._tools[step.operator]
-                calls[index] = tool, {first: _as_json_number(left), second: _as_json_number(right)}
-            else:
-                self._work_without_tool(index)
+    A step without a tool, or whose tool gave no number, is worked here.
+    """
+    usable = _arithmetic_tools(tools)
+    results = {
+        str(message.get("tool_call_id")).rpartition("_")[2]: read_number(
+            text_of(message.get("content"))
+        )
+        for message in history
+        if message["role"] == "tool"
+    }
+    values: dict[int, Fraction | None] = {}
+    calls: list[Call] = []
+    sentences = []
+    for index, (operator, *operands) in enumerate(problem.steps):
+        if any(isinstance(operand, int) and operand not in values for operand in operands):
+            continue  # it waits for a tool
+        left, right = (
+            values[operand] if isinstance(operand, int) else operand for operand in operands
+        )
+        values[index] = results.get(str(index))
+        if left is None or right is None or values[index] is not None:
+            continue
+        if operator in usable and str(index) not in results:
+            del values[index]
+            tool, first, second = usable[operator]
+            calls.append((index, tool, {first: _json_number(left), second: _json_number(right)}))
+        elif (value := apply(operator, left, right)) is not None:
+            values[index] = value
+            sentences.append(f"{_text(left)} {operator} {_text(right)} = {_text(value)}.")
+    if calls:
         return calls
-
-    def take(self, results: Iterable[str | None]) -> None:
-        """Take the results of one round; work without a tool what has no usable result."""
-        for index, content in zip(self.ready(), results, strict=False):
-            self._values[index] = read_number(content or "")
-            if self._values[index] is None:
-                self._work_without_tool(index)
-
-    def value(self, operand: Operand) -> Fraction | None:
-        """Return the value of an operand; None where it is undefined."""
-        return self._values[operand] if isinstance(operand, int) else operand
-
-    def _work_without_tool(self, index: int) -> None:
-        step = self._steps[index]
-        left, right = self.value(step.left), self.value(step.right)
-        value = self._values[index] = apply(step.operator, left, right)
-        if left is not None and right is not None and value is not None:
-            sides = f"{as_text(left)} {step.operator} {as_text(right)}"
-            self.narration.append(f"{sides} = {as_text(value)}.")
-
-
-def _rounds(history: Iterable[Message]) -> Iterator[list[str | None]]:
-    """Yield the results of each assistant message with tool calls, in the order of the calls."""
-    messages = list(history)
-    results = {each.get("tool_call_id"): text_of(each.get("content")) for each in messages}
-    for message in messages:
-        if calls := message.get("tool_calls"):
-            yield [results.get(call["id"]) for call in calls]
+    answer = values[len(problem.steps) - 1]
+    if answer is None:
+        return "The result is undefined.\n#### undefined"
+    result = _text(slip(answer) if slip else answer)
+    return " ".join([*sentences, f"The result is {result}.\n#### {result}"])
 
 
 def read_number(content: str) -> Fraction | None:
     """Return the number that a tool result means, its last: `391`, `{"result": 391}`, `It is 391.`
 
-    None for a result that says `error` or is too large for a float.
+    None for a long result, or one that says `error`.
     """
-    numerals = _NUMERAL.findall(content[: _MAX_RESULT_LENGTH + 1])
-    if not numerals or len(content) > _MAX_RESULT_LENGTH or "error" in content.lower():
+    if len(content) > _MAX_RESULT_LENGTH or "error" in content.lower():
         return None
-    number = Fraction(numerals[-1])
-    return number if abs(number) < _MAX_RESULT else None
+    numerals = _NUMERAL.findall(content)
+    return Fraction(numerals[-1]) if numerals else None
 
 
-def as_text(value: Fraction) -> str:
+def _text(value: Fraction) -> str:
     """Return whole numbers in full, others with ten significant digits."""
     return str(value.numerator) if value.denominator == 1 else f"{float(value):.10g}"
 
 
-def _as_json_number(value: Fraction) -> int | float:
+def _json_number(value: Fraction) -> int | float:
     return value.numerator if value.denominator == 1 else float(value)
 
 
-def _arithmetic_tools(tools: Iterable[Mapping[str, Any]]) -> Tools:
-    found: dict[Operator, tuple[str, str, str]] = {}
-    for tool in tools:
-        name, needed = _needed(tool)
-        words = {word.lower() for word in _WORD.findall(name)}
-        operator = next((sign for sign, names in _NAMES.items() if words & names), None)
+def _arithmetic_tools(tools: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str, str]]:
+    """Return the tool for each operator, and its two parameters."""
+    usable: dict[str, tuple[str, str, str]] = {}
+    for name, needed in map(_needed, tools):
+        words = re.findall("[a-z]+", name.lower())
+        operator = next((sign for word, sign in _OPERATORS.items() if word in words), None)
         if operator and len(needed) == 2 and {*needed.values()} <= {"number", "integer"}:
             first, second = needed
-            found.setdefault(operator, (name, first, second))
-    return found
+            usable.setdefault(operator, (name, first, second))
+    return usable
 
 
 def _needed(tool: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return a tool's name, and the types of the parameters that it requires."""
-    match tool["function"].get("parameters"):
+    function = tool["function"]
+    match function.get("parameters"):
         case {"properties": dict(properties), "required": list(required)}:
-            needed = {key: each.get("type") for key, each in properties.items() if key in required}
-            return tool["function"]["name"], needed
-    return tool["function"]["name"], {}
-
-
-# ---- records
+            types = {key: properties[key].get("type") for key in properties if key in required}
+            return function["name"], types
+    return function["name"], {}
 
 
 def next_lookup(
-    prompt: str, slip: Slip, history: Iterable[Message], tools: Sequence[Any]
+    prompt: str, slip: Slip, history: Iterable[Message], tools: Sequence[Mapping[str, Any]]
 ) -> str | list[Call]:
     """Return the call that looks up a record, "When does order A1042 arrive?", then the answer.
 
@@ -207,18 +165,18 @@ def next_lookup(
     shares most words with the question.
     """
     number = _RECORD_NUMBER.search(prompt)
-    takes_text = (
+    lookups = (
         (name, *needed) for name, needed in map(_needed, tools) if [*needed.values()] == ["string"]
     )
-    tool = next(takes_text, None)
+    tool = next(lookups, None)
     if number is None or tool is None:
         return NOTHING_TO_DO
-    results = [text_of(each.get("content")) for each in history if each["role"] == "tool"]
+    results = [text_of(message["content"]) for message in history if message["role"] == "tool"]
     if not results:
-        return [(tool[0], {tool[1]: number[0]})]
+        return [(0, tool[0], {tool[1]: number[0]})]
     try:
         record = json.loads(results[-1])
-    except (ValueError, RecursionError):
+    except ValueError:
         record = None
     if not isinstance(record, dict) or not record:
         return results[-1]

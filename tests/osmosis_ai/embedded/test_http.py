@@ -144,7 +144,7 @@ def test_a_process_ends_quietly_with_and_without_closing_the_endpoint(end: str) 
         "print(client.getresponse().status)\n"
         f"client.close()\n{end}\n"
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "200\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "404\n", "")
 
 
 def test_importing_the_package_loads_no_event_loop() -> None:
