@@ -1,6 +1,7 @@
 """The evaluation within one pytest process, chosen once by the part that the process has.
 
 Evaluation                    session/evaluation.py
+├── ListingEvaluation         lists the items, and runs nothing
 ├── ReportingEvaluation       checks, records, evaluates gates, writes reports
 │   ├── LocalEvaluation       and runs the items itself
 │   │   └── DriverEvaluation  and has shards run their rollouts
@@ -15,14 +16,30 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .distributed.processes import is_controller, is_worker
+from .distributed import processes
 from .distributed.shards.shard_plugin import SHARD
 from .features.table import features_of
-from .options.reader import lists_only
+from .options.build_spec import batch_size
+from .options.reader import OptionReader
 from .session import preflight
 
 if TYPE_CHECKING:
     from .session.evaluation import Evaluation
+
+_LISTING = (
+    "collectonly", "setupplan", "setuponly", "showfixtures", "show_fixtures_per_test", "cacheshow",
+)  # fmt: skip
+"""Options of pytest, as attributes, with which a session runs nothing."""
+
+
+def choose_processes(config: pytest.Config) -> None:
+    """Set how many workers xdist starts, before it reads that."""
+    if processes.is_worker(config):
+        return
+    if _lists_only(config) or OptionReader(config).shard_kind is not None:
+        processes.use_no_workers(config)
+    else:
+        processes.choose_processes(config, batch_size(config))
 
 
 def evaluation_for(config: pytest.Config) -> Evaluation:
@@ -32,18 +49,22 @@ def evaluation_for(config: pytest.Config) -> Evaluation:
     with preflight.usage_errors():
         for feature in features:
             spec = feature.plan(spec)
-    if is_controller(config):
-        from .distributed.controller import ControllerEvaluation
-
-        return ControllerEvaluation(config, spec, features)
-    if spec.shards is not None and not lists_only(config):
-        from .distributed.shards.driver_evaluation import DriverEvaluation
-
-        return DriverEvaluation(config, spec, features)
-    if is_worker(config):
+    if processes.is_worker(config):
         from .distributed.worker import WorkerEvaluation
 
         return WorkerEvaluation(config, spec, features)
+    if _lists_only(config):
+        from .session.listing_evaluation import ListingEvaluation
+
+        return ListingEvaluation(config, spec, features)
+    if processes.is_controller(config):
+        from .distributed.controller import ControllerEvaluation
+
+        return ControllerEvaluation(config, spec, features)
+    if spec.shards is not None:
+        from .distributed.shards.driver_evaluation import DriverEvaluation
+
+        return DriverEvaluation(config, spec, features)
     if (shard := config.stash.get(SHARD, None)) is not None:
         from .distributed.shards.shard_evaluation import ShardEvaluation
 
@@ -51,3 +72,8 @@ def evaluation_for(config: pytest.Config) -> Evaluation:
     from .session.reporting_evaluation import LocalEvaluation
 
     return LocalEvaluation(config, spec, features)
+
+
+def _lists_only(config: pytest.Config) -> bool:
+    """Return whether the session shows what there is, and runs nothing."""
+    return any(getattr(config.option, name, False) for name in _LISTING)

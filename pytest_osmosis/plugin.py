@@ -80,7 +80,9 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
 
         selection = selection_of(config)
         if selection.what != "nothing" and selection.runs:
-            _choose_processes(config)
+            from .evaluation import choose_processes
+
+            choose_processes(config)
     status = yield
     is_shown = config.pluginmanager.has_plugin("terminalreporter")
     if is_ours and not is_shown and status == pytest.ExitCode.INTERRUPTED:
@@ -210,9 +212,6 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     if evaluation is None:
         return (yield)
     evaluation.begin(session.items)
-    from .session.rare_collection import collect_rarely
-
-    collect_rarely(session.config, session.items)
     if evaluation.runner is None:
         return (yield)
     from . import compat
@@ -289,14 +288,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     evaluation = evaluation_of(config)
     if evaluation is not None:
         evaluation.close()
-
-
-def _choose_processes(config: pytest.Config) -> None:
-    from .distributed import processes
-    from .options.build_spec import batch_size
-
-    if not processes.is_worker(config):
-        processes.choose_processes(config, batch_size(config))
 
 
 def _set_up(config: pytest.Config) -> Evaluation:

@@ -13,7 +13,8 @@ Journal, JSON report, its schema and the tables of runs have a field of one valu
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
@@ -403,3 +404,13 @@ class SuiteInfo:
         """Return the value that `to_dict` gave, without fields of later versions."""
         known = {each.name: data[each.name] for each in fields(cls) if each.name in data}
         return cls(**{**known, "eval_fns": tuple(data["eval_fns"])})
+
+
+def selected_suites(
+    infos: Mapping[str, SuiteInfo], selected: Counter[str]
+) -> Iterator[tuple[SuiteInfo, int]]:
+    """Yield each suite of which runs, or its baseline model's, are selected; and how many."""
+    others = {info.baseline_of for name, info in infos.items() if selected[name]}
+    for name, info in infos.items():
+        if selected[name] or name in others:
+            yield info, selected[name]

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ..options.reader import OptionReader, lists_only
 from ..session.selection import ONE_PROCESS, collects_runs_alone
 
 REFUSED_DIST = ("loadgroup", "loadscope", "loadfile", "each")
@@ -21,7 +20,7 @@ def is_worker(config: pytest.Config) -> bool:
 def is_controller(config: pytest.Config) -> bool:
     """Return whether xdist makes this process a controller, whose workers run the items."""
     option = config.option
-    if is_worker(config) or lists_only(config):
+    if is_worker(config):
         return False
     return getattr(option, "dist", "no") != "no" and bool(getattr(option, "tx", None))
 
@@ -32,16 +31,24 @@ def worker_input(config: pytest.Config) -> dict[str, Any]:
     return given
 
 
+def use_no_workers(config: pytest.Config) -> None:
+    """Have xdist start no worker: none would run an item."""
+    if _has_xdist(config):
+        option = config.option
+        option.numprocesses, option.dist, option.tx = 0, "no", []
+
+
+def _has_xdist(config: pytest.Config) -> bool:
+    return config.pluginmanager.hasplugin("xdist") and hasattr(config.option, "numprocesses")
+
+
 def choose_processes(config: pytest.Config, batch_size: int) -> None:
     """Set xdist's number of workers: min(B, cores) for B > 1, unless the user said `-n`.
 
     Other tests are never run by workers because of an option about rollouts.
     """
     option = config.option
-    if not config.pluginmanager.hasplugin("xdist") or not hasattr(option, "numprocesses"):
-        return
-    if OptionReader(config).shard_kind is not None or lists_only(config):  # no worker runs items
-        option.numprocesses, option.dist, option.tx = 0, "no", []
+    if not _has_xdist(config):
         return
     if getattr(option, "trace", False) and option.numprocesses:
         raise pytest.UsageError("--trace is incompatible with -n: leave one of them out")

@@ -19,7 +19,6 @@ import pytest
 
 from ..items.protocol import WORKER_PACKAGES, plugins_of
 from ..items.runner import ItemRunner, run_id_of, run_ids
-from ..options.reader import lists_only
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
 from ..run_result import RolloutRecord, RunId, RunResult
@@ -63,6 +62,7 @@ class WorkerEvaluation(Evaluation):
         leave_to_controller()
         live_with_parent(lambda: self._send(messages.ALIVE, os.getpid()))
         try:
+            self._find_keys()
             self._prepare()
         except pytest.UsageError as error:
             self._send(messages.REFUSED, str(error))
@@ -83,7 +83,7 @@ class WorkerEvaluation(Evaluation):
 
     def begin(self, items: list[pytest.Item]) -> None:
         """Start the rollouts that the controller says are coming."""
-        if lists_only(self.config) or not any(run_ids(items)):
+        if not any(run_ids(items)):
             return
         cache = ResultCache(self.suites, self._log)
         rollouts = self._pool(self, cache, window=0)
@@ -98,6 +98,7 @@ class WorkerEvaluation(Evaluation):
         self._run_with(runner, items)
         self._indices = {run: at for at, item in enumerate(items) if (run := run_id_of(item))}
         self._listen(runner, rollouts, cache, items)
+        super().begin(items)
 
     def close(self) -> None:
         """Cancel what is in flight, and send nothing more."""

@@ -19,16 +19,6 @@ from .table import BY_NAME, OPTIONS, REPLACED_BY, SHARD_KINDS, Option
 TEMPORARY_OUTPUT = "osmosis_output_is_temporary"
 """The attribute of pytest's options, which workers get too, that a command sets."""
 
-_LISTING = (
-    "collectonly", "setupplan", "setuponly", "showfixtures", "show_fixtures_per_test", "cacheshow",
-)  # fmt: skip
-"""Options of pytest, as attributes, with which a session runs nothing."""
-
-
-def lists_only(config: pytest.Config) -> bool:
-    """Return whether the session says what there is, and runs nothing."""
-    return any(getattr(config.option, name, False) for name in _LISTING)
-
 
 class OptionReader:
     """Reads options: command line before ini file before default, converted and checked."""

@@ -24,7 +24,7 @@ from ..items.redaction import MaskedWarnings
 from ..items.report_contents import FailureSections, SerializedReports
 from ..items.runner import ItemRunner, is_run_alone
 from ..options import effects
-from ..options.reader import OptionReader, lists_only
+from ..options.reader import OptionReader
 from ..rollouts.cached import ResultCache
 from ..rollouts.pool import RolloutPool
 from ..rollouts.prepare import prepare
@@ -32,8 +32,9 @@ from ..rollouts.suite import Suite
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..spec import EvalSpec, SessionSpec
 from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
-from . import preflight
+from . import header, preflight
 from .gates import SessionGates
+from .rare_collection import collect_rarely
 from .selection import argument_of, is_below_any, is_in, takes_place_of_tests
 
 if TYPE_CHECKING:
@@ -132,6 +133,13 @@ class Evaluation:
         """Return the lines of the session's header, in the process that has one."""
         return []
 
+    def _header_lines(self) -> list[str]:
+        suites = self.suites.values()
+        lines = list(header.header(self.config, self.spec, suites, self._secrets))
+        for feature in self.features:
+            lines += feature.header(suites)
+        return [*lines, *header.left_out(self.config, self._left_out)]
+
     def plan(self) -> list[str]:
         """Return what is going to run, in a line a suite, likewise."""
         return []
@@ -148,6 +156,7 @@ class Evaluation:
 
     def begin(self, items: list[pytest.Item]) -> None:
         """Start the first rollouts of these items, in a process that runs items."""
+        collect_rarely(self.config, items)
 
     def cancel(self) -> None:
         """Start nothing more, and cancel what is in flight: the session is ending."""
@@ -202,12 +211,15 @@ class Evaluation:
         """Return the result that was sent ahead of a report, once."""
         raise NotImplementedError
 
+    def _find_keys(self) -> None:
+        """Find the keys of the models that are asked."""
+        with preflight.usage_errors():
+            self.spec = api_keys.resolved(self.spec)
+
     def _prepare(self) -> None:
-        """Find keys, read rows and import code for the evaluations that options name."""
+        """Read rows and import code for the evaluations that options name."""
         with preflight.usage_errors():
             key_variables = api_keys.key_variables(self.spec)
-            if not lists_only(self.config):
-                self.spec = api_keys.resolved(self.spec)
         self.spec = replace(self.spec, key_variables=key_variables)
         for spec in self.spec.evals:
             with preflight.usage_errors(self.config):
@@ -283,7 +295,7 @@ class Evaluation:
         return [suite for suite in self.suites.values() if suite.spec.marked]
 
     def _identities(self, suites: Iterable[Suite]) -> list[EvalFingerprint]:
-        if not self.spec.keeping.journal or lists_only(self.config):
+        if not self.spec.keeping.journal:
             return []
         inputs = [pattern for feature in self.features for pattern in feature.inputs()]
         return [

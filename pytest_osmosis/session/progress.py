@@ -21,7 +21,6 @@ import pytest
 
 from .. import compat
 from ..escaping import counted, dollars
-from ..options.reader import lists_only
 from ..run_result import RunResult
 
 REDRAW_S = 0.2
@@ -155,7 +154,7 @@ def clock_time(seconds: float) -> str:
 def show(config: pytest.Config, counter: ProgressCounter) -> None:
     """Register the plugin that shows the counter in this session, if any does."""
     reporter: Any = config.pluginmanager.getplugin("terminalreporter")
-    if reporter is None or lists_only(config) or config.get_verbosity() < -1:
+    if reporter is None or config.get_verbosity() < -1:
         return
     kind = LiveProgress if _can_live(config, reporter) else PlainProgress
     config.pluginmanager.register(kind(counter, reporter), "osmosis-progress")

@@ -16,7 +16,6 @@ from functools import cache, partial
 import pytest
 
 from ..items.runner import is_ordinary
-from ..options.reader import lists_only
 
 FIRST_THRESHOLD = 10_000
 """New objects before the youngest are looked through; Python's own is 700 or 2,000."""
@@ -30,7 +29,7 @@ def collect_rarely(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
     """
     first, *others = gc.get_threshold()
     is_off = not (first and gc.isenabled())
-    if is_off or lists_only(config) or any(map(is_ordinary, items)):
+    if is_off or any(map(is_ordinary, items)):
         return
     _freeze()
     if first < FIRST_THRESHOLD:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
-from ..options.reader import lists_only
 from ..run_result import (
     AT_FIRST,
     DECIDED,
@@ -25,6 +24,7 @@ from ..run_result import (
     RunId,
     RunResult,
     SuiteInfo,
+    selected_suites,
     whole_ms,
 )
 from .outputs import SessionOutputs
@@ -108,11 +108,8 @@ class Recorder:
         self._selected = Counter(selected)
 
     def selected_infos(self) -> Iterator[tuple[SuiteInfo, int]]:
-        """Yield each suite of which runs, or its baseline model's, were selected; and how many."""
-        other = {info.baseline_of for name, info in self._infos.items() if self._selected[name]}
-        for name, info in self._infos.items():
-            if self._selected[name] or name in other:
-                yield info, self._selected[name]
+        """Return each suite that has selected runs, and how many: see `selected_suites`."""
+        return selected_suites(self._infos, self._selected)
 
     def note(self, run: RunId, result: RunResult, *, is_reported: bool = False) -> None:
         """Count a run that has ended; what its report says supersedes that. From any thread.
@@ -213,7 +210,7 @@ class Recorder:
         """Aggregate, write, and let the exit status say what could not be written."""
         if self._interrupted is not None:
             self._say_interrupted(self._interrupted)
-        if lists_only(self._config) or not any(self._selected.values()):
+        if not any(self._selected.values()):
             return
         if self._spent is not None or self._halted == DECIDED:
             self._halted = self._left_undone()

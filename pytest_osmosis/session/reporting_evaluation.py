@@ -17,7 +17,6 @@ import pytest
 
 from ..errors import ConfigurationError
 from ..items.runner import ItemRunner, Rollouts, run_ids
-from ..options.reader import lists_only
 from ..rollouts.cached import ResultCache
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..storage.run_store import RunStore
@@ -93,18 +92,15 @@ class ReportingEvaluation(Evaluation):
     def start(self) -> None:
         """Check outputs, keys, rows and code, and open what is kept of earlier sessions."""
         self._signals.install()
-        if not lists_only(self.config):
-            preflight.check(self.config, self.spec)
-            with preflight.usage_errors():
-                for feature in self.features:
-                    feature.check(self.spec)
+        preflight.check(self.config, self.spec)
+        with preflight.usage_errors():
+            for feature in self.features:
+                feature.check(self.spec)
+        self._find_keys()
         self._prepare()
-        if not lists_only(self.config):
-            preflight.check_models(self.spec)
+        preflight.check_models(self.spec)
         with preflight.usage_errors():
             preflight.check_columns(self.spec.by, self.suites.values())
-        if lists_only(self.config):
-            return
         if self.spec.cassette is not None:
             from ..storage.cassette import OpenFolder
 
@@ -230,22 +226,15 @@ class ReportingEvaluation(Evaluation):
         """Return the lines of the session's header, and what was found of earlier sessions."""
         lines: list[str] = []
         if selection_of(self.config).runs:
-            lines += header.header(self.config, self.spec, self.suites.values(), self._secrets)
-            for feature in self.features:
-                lines += feature.header(self.suites.values())
-            lines += header.left_out(self.config, self._left_out)
+            lines += self._header_lines()
         return header.fitted(self.config, [*lines, *self.store.take_lines()])
 
     def plan(self) -> list[str]:
-        """Return what is going to run, and what was found of earlier sessions.
-
-        `--collect-only -q` lists node ids and nothing ahead of them.
-        """
-        is_quiet, lists = preflight.is_quiet(self.config), lists_only(self.config)
-        is_shown = not is_quiet or (lists and self.config.get_verbosity() >= 0)
-        plans = [header.plan(*each) for each in self.recorder.selected_infos()] if is_shown else []
+        """Return what is going to run, and what was found of earlier sessions."""
+        is_quiet = preflight.is_quiet(self.config)
+        plans = [header.plan(*each) for each in self.recorder.selected_infos() if not is_quiet]
         lines = [*plans, *self.store.take_lines(quiet=is_quiet)]
-        return lines if lists else header.fitted(self.config, lines)
+        return header.fitted(self.config, lines)
 
     def check_interrupted_again(self) -> None:
         """Raise the KeyboardInterrupt of a second SIGINT that was lost where it was raised."""
@@ -279,12 +268,11 @@ class LocalEvaluation(ReportingEvaluation):
         selected = Counter(run.suite for run in run_ids(items))
         self.recorder.select(selected)
         self.gates.select(selected)
-        if not lists_only(self.config):
-            self._open(self._marked())
+        self._open(self._marked())
 
     def begin(self, items: list[pytest.Item]) -> None:
         """Start the first rollouts."""
-        if lists_only(self.config) or not self.recorder.selected():
+        if not self.recorder.selected():
             return
         with preflight.usage_errors():
             self.store.begin(info.name for info, runs in self.recorder.selected_infos() if runs)
@@ -298,6 +286,7 @@ class LocalEvaluation(ReportingEvaluation):
         )
         self._run_with(runner, items)
         runner.coming(items)
+        super().begin(items)
 
     def _rollouts(self, cache: ResultCache) -> Rollouts:
         """Return where the runs come from that are not kept already."""

@@ -45,6 +45,7 @@ class ShardEvaluation(Evaluation):
     def start(self) -> None:
         """Read rows and import code; the driver has checked them."""
         leave_to_controller()
+        self._find_keys()
         self._prepare()
         self._start_embedded()
 

@@ -77,7 +77,7 @@ class Bench:
 
     def __init__(self, spec: SessionSpec) -> None:
         self.written: list[str] = []
-        option = SimpleNamespace(collectonly=False, maxfail=0, fulltrace=False)
+        option = SimpleNamespace(maxfail=0, fulltrace=False)
         self.config: Any = SimpleNamespace(
             option=option, stash=pytest.Stash(), get_verbosity=lambda: 0,
             hook=SimpleNamespace(pytest_osmosis_summary=lambda **_: []),
@@ -354,13 +354,9 @@ def test_a_signal_while_reports_are_written_decides_the_exit_status_and_ends_no_
     assert ("end", None) not in bench.heard.calls
 
 
-@pytest.mark.parametrize("nothing", ["collected only", "nothing selected"])
-def test_without_runs_there_is_no_result(make: Make, nothing: str) -> None:
+def test_without_runs_there_is_no_result(make: Make) -> None:
     bench = make()
-    if nothing == "collected only":
-        bench.config.option.collectonly = True
-    else:
-        bench.recorder.select({SUITE: 0})
+    bench.recorder.select({SUITE: 0})
     assert bench.finish() is None
     assert bench.shown() == []
 
