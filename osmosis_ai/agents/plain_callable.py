@@ -195,6 +195,7 @@ class CallableAgent(RolloutAgentLoop):
         self.needs_model = bool(self.ours) and not self._can_do_without()
         """Whether it cannot be called without an evaluated model."""
         self.sees_system_prompt = self._plan.kind != "text"
+        self.takes_row = self._plan.kind == "row"
 
     def _can_do_without(self) -> bool:
         made = inspect.signature(self.function).parameters if self._made_with else {}

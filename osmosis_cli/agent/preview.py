@@ -109,8 +109,10 @@ def _read(
     except DatasetError as error:
         told = str(error).replace(SUFFIXES_SHOWN, f"{YAML_SUFFIXES[0]}, {SUFFIXES_SHOWN}")
         raise CommandError(told, code="invalid") from None
-    shown = (asdict(dataset.row(row_index)) for row_index in dataset.row_indices[:limit])
-    return "rows", len(dataset), list(shown)
+    shown = [asdict(dataset.row(row_index)) for row_index in dataset.row_indices[:limit]]
+    for row in shown:
+        del row["task"]  # it is the column `metadata`
+    return "rows", len(dataset), shown
 
 
 def _holds_records(path: Path) -> bool:

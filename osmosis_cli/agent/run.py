@@ -189,6 +189,7 @@ test_command = click.Command(
 
 def _trial(given: dict[str, Any]) -> Trial:
     from pytest_osmosis.api_keys import key_of, secrets_of
+    from pytest_osmosis.dataset.errors import DatasetError
     from pytest_osmosis.errors import ConfigurationError
     from pytest_osmosis.spec import EvalSpec, SessionSpec
     from pytest_osmosis.user_code.import_object import ImportingError
@@ -210,6 +211,9 @@ def _trial(given: dict[str, Any]) -> Trial:
             key_of(model)
         else:
             model = _own_model(given, agent, model)
+    if not getattr(agent, "takes_row", False):
+        with command_errors(DatasetError, code="usage", status=2):
+            dataset.refuse_for(given["agent"], needs_question=True, needs_task=False)
     spec = EvalSpec(
         name=given["data"],
         agent=given["agent"],

@@ -11,7 +11,7 @@ from typing import Any
 
 from osmosis_ai.messages import text_of
 
-from .decoding import brief, json_type
+from .decoding import brief, decode, json_type
 from .errors import RecordError, WrongColumns
 from .rows import Row
 
@@ -20,6 +20,8 @@ MESSAGES = "messages"
 TRUTH = "ground_truth"
 LABEL = "label"
 """Stands for `ground_truth` where there is none, as far as it is text or null."""
+METADATA = "metadata"
+"""Holds the task of a row as an object, for workflows; such a row needs no prompt."""
 NAMED = (*PROMPTS, MESSAGES, TRUTH, "id")
 """What a column may serve as."""
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -43,12 +45,14 @@ class _Plan:
 
     system: str | None
     """None: no system message is sent."""
-    user: str
+    user: str | None
+    """None: the row has messages, or a task alone."""
     messages: str | None
     truth: str | None
     label: str | None
     """The column that stands for the ground truth, where there is no such column."""
     id: str | None
+    metadata: str | None
     extra: tuple[str, ...]
     problem: str | None
 
@@ -85,10 +89,14 @@ class Columns:
         if plan.messages is not None:
             _check_messages(record[plan.messages], truth)
         else:
-            system = "" if plan.system is None else record[plan.system]
-            _check_prompts(
-                self._system_prompt if system is None else system, record[plan.user], truth
-            )
+            user = None if plan.user is None else record[plan.user]
+            has_task = not user and self.task(record) is not None
+            if plan.user is None and not has_task:
+                raise RecordError(_no_task(plan.metadata, record))
+            prompts = {"system_prompt": self._system(plan, record), "user_prompt": user}
+            if has_task:
+                del prompts["user_prompt"]
+            _check_prompts(prompts, truth)
         if self._compared_by:
             self._check_truth(plan, record)
         return None if plan.id is None else _usable_id(record[plan.id])
@@ -102,6 +110,26 @@ class Columns:
             hint = f"; try --osmosis-map {column}={TRUTH}" if column else fault[1]
             error = WrongColumns if plan.truth is None is plan.label else RecordError
             raise error(f"'{TRUTH}' {fault[0]}, and {name} compares with it{hint}")
+
+    def task(self, record: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the object in the column `metadata`, also where it is written as text."""
+        plan = self._plan(record)
+        value = None if plan.metadata is None else record[plan.metadata]
+        if isinstance(value, str):
+            try:
+                value = decode(value.encode())
+            except RecordError:
+                return None
+        return value if isinstance(value, dict) and value else None
+
+    def has_question(self, record: Mapping[str, Any]) -> bool:
+        """Return whether a record that `check` has accepted has a prompt or messages."""
+        plan = self._plan(record)
+        return plan.messages is not None or bool(plan.user is not None and record[plan.user])
+
+    def _system(self, plan: _Plan, record: Mapping[str, Any]) -> Any:
+        system = None if plan.system is None else record[plan.system]
+        return (self._system_prompt or "") if system is None else system
 
     def row_id(self, record: Mapping[str, Any]) -> str | None:
         """The row's id, if it has a usable one; checks nothing else."""
@@ -132,10 +160,8 @@ class Columns:
         if messages is not None:
             system, user = _system_text(messages), _last_user_text(messages)
         else:
-            system = "" if plan.system is None else record[plan.system]
-            if plan.system is None or system is None:
-                system = self._system_prompt or ""
-            user = record[plan.user]
+            system = self._system(plan, record)
+            user = "" if plan.user is None else record[plan.user] or ""
         return Row(
             row_index=row_index,
             row_id=row_id,
@@ -144,6 +170,7 @@ class Columns:
             ground_truth=self._truth(plan, record, written),
             extra={name: record[name] for name in plan.extra},
             messages=messages,
+            task=self.task(record),
         )
 
     def _truth(
@@ -167,9 +194,7 @@ class Columns:
         if plan is None:
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.clear()
-            plan = self._plans[keys] = _planned(
-                keys, self._mapping, needs_system=self._system_prompt is None
-            )
+            plan = self._plans[keys] = _planned(keys, self._mapping)
         return plan
 
 
@@ -208,7 +233,7 @@ def mapping_of(texts: Iterable[str]) -> dict[str, str]:
     return mapping
 
 
-def _planned(keys: tuple[str, ...], mapping: Mapping[str, str], *, needs_system: bool) -> _Plan:
+def _planned(keys: tuple[str, ...], mapping: Mapping[str, str]) -> _Plan:
     problems: list[str] = []
     by_name: dict[str, str] = {}
     for key in keys:
@@ -230,16 +255,16 @@ def _planned(keys: tuple[str, ...], mapping: Mapping[str, str], *, needs_system:
             problems.append(_not_there(column, name, keys))
     if "user_prompt" in mapping and MESSAGES not in mapping:
         found.pop(MESSAGES, None)  # then it is data like any other
-    given = mapping if needs_system else {"system_prompt": NONE, **mapping}
-    problems += _missing(found, keys, given)
+    problems += _missing(found, keys, mapping)
     named = {found[name] for name in (*PROMPTS, MESSAGES, TRUTH) if name in found}
     return _Plan(
         system=found.get("system_prompt"),
-        user=found.get("user_prompt", ""),
+        user=found.get("user_prompt"),
         messages=found.get(MESSAGES),
         truth=found.get(TRUTH),
         label=None if TRUTH in found else found.get(LABEL),
         id=found.get("id"),
+        metadata=METADATA if METADATA in keys and METADATA not in named else None,
         extra=tuple(key for key in keys if key not in named),
         problem="; ".join(problems) or None,
     )
@@ -263,15 +288,32 @@ def _missing(
             return []
         names = " and ".join(f"'{name}'" for name in beside)
         return [f"'{found[MESSAGES]}' stands for both prompts: leave out {names}, or it"]
+    free = [key for key in keys if key not in set(found.values())]
     missing = [name for name in PROMPTS if name not in found and name not in mapping]
-    if not missing:
-        return []
+    if METADATA in free or ("user_prompt" not in missing and not _is_mistyped(missing, free)):
+        return []  # a task stands for the question, and no row needs a system message
+    if not _is_mistyped(["system_prompt"], free):
+        missing = ["user_prompt"]
     names = " and ".join(f"'{name}'" for name in missing)
     verb = "is" if len(missing) == 1 else "are"
-    free = [key for key in keys if key not in set(found.values())]
     where = _columns(keys, _guess(missing, free))
     truth = [TRUTH] if TRUTH not in found and LABEL not in found else []
     return [f"{names} {verb} missing ({where}){_way_out(missing, free, truth)}"]
+
+
+def _is_mistyped(missing: Collection[str], free: Collection[str]) -> bool:
+    """Return whether a column is probably meant as the system prompt, which may be missing."""
+    return "system_prompt" in missing and any(_plain_name(key).startswith("sys") for key in free)
+
+
+def _no_task(column: str | None, record: Mapping[str, Any]) -> str:
+    """Return what is wrong with a row that has neither a question nor a task."""
+    value = None if column is None else record[column]
+    shown = "an empty object" if value == {} else json_type(value)
+    return (
+        f"'{METADATA}' is {shown}; a row without 'user_prompt' needs an object there, "
+        "with something in it"
+    )
 
 
 def _way_out(missing: Collection[str], free: list[str], truth: list[str]) -> str:
@@ -313,19 +355,10 @@ def _plain(key: str) -> str:
     return brief(key, quoted=not key or key != key.strip() or "," in key)
 
 
-def _check_prompts(system: object, user: object, truth: object) -> None:
-    if (
-        type(system) is str
-        and type(user) is str
-        and (truth is None or type(truth) is str)
-        and user
-        and not system.isspace()
-        and not user.isspace()
-    ):
-        return
+def _check_prompts(prompts: Mapping[str, object], truth: object) -> None:
     problems = [
         problem
-        for name, value in (("system_prompt", system), ("user_prompt", user))
+        for name, value in prompts.items()
         if (problem := _wrong_prompt(name, value, may_be_empty=name == "system_prompt"))
     ]
     if problems := [*problems, *_wrong_truth(truth)]:

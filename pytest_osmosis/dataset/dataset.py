@@ -34,7 +34,8 @@ class Dataset:
     """The selected rows of one file, in the file's order; may be read from several threads."""
 
     __slots__ = (
-        "_columns", "_ids", "_place", "_store", "digest", "path", "row_indices", "rows_total",
+        "_columns", "_ids", "_place", "_reading", "_store", "_unit", "digest", "path",
+        "row_indices", "rows_total",
     )  # fmt: skip
 
     def __init__(
@@ -44,8 +45,10 @@ class Dataset:
         rows_total: int | None,
         reading: Reading,
         selection: Selection,
+        unit: str,
         part: Part | None = None,
     ) -> None:
+        """`unit` is what rows are counted in: "line" or "row"."""
         self.path = path
         self.rows_total = rows_total
         """The rows in the file; None when reading stopped at the limit."""
@@ -55,6 +58,8 @@ class Dataset:
         All parts of a selection have the same: that of the selection.
         """
         self._columns = reading.columns
+        self._reading = reading
+        self._unit = unit
         self._ids = reading.ids()
         self._place = place_in(selection)
         self._store = reading.store
@@ -64,6 +69,28 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.row_indices)
+
+    def refuse_for(self, agent: str, *, needs_question: bool, needs_task: bool) -> None:
+        """Refuse an agent that would get nothing of some rows; only of rows that were checked.
+
+        `needs_task`: it is given the object in the column `metadata`, which all rows have, or none.
+
+        Raises:
+            DatasetError: with the first of these rows.
+        """
+        lacking, unit = self._reading.without_task, self._unit
+        if needs_task and 0 < lacking.count < len(self._reading.store):
+            raise DatasetError(
+                f"{quote(self.path)}: 'metadata' is no object with something in it in "
+                f"{lacking.named(unit)}, but is one elsewhere; {agent} would read None there: "
+                "give every row one, or none"
+            )
+        lacking = self._reading.without_question
+        if needs_question and lacking.count:
+            raise DatasetError(
+                f"{quote(self.path)}: no question in {lacking.named(unit)}, and {agent} needs one: "
+                "give every row a user_prompt, or use a workflow, which is given `ctx.metadata`"
+            )
 
     @property
     def likely_truth(self) -> str | None:
@@ -157,6 +184,7 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
         rows_total=source.rows_total,
         reading=reading,
         selection=selection,
+        unit=source.unit,
         part=part,
     )
 

@@ -36,15 +36,18 @@ class Row:
     """The other columns, under the names that the file gives them."""
     messages: Sequence[dict[str, Any]] | None = None
     """The conversation that stands for both prompts, where the row has one."""
+    task: dict[str, Any] | None = None
+    """The object in the column `metadata`, which is all that workflows and graders get of it."""
 
     def opening(self) -> list[dict[str, Any]]:
-        """Return the messages that its rollouts begin with; the caller may change them."""
+        """Return the messages that its rollouts begin with; the caller may change them.
+
+        A row with a task need not have any.
+        """
         if self.messages is not None:
             return [_without_nulls(message) for message in self.messages]
-        user = {"role": "user", "content": self.user_prompt}
-        if not self.system_prompt:
-            return [user]
-        return [{"role": "system", "content": self.system_prompt}, user]
+        prompts = (("system", self.system_prompt), ("user", self.user_prompt))
+        return [{"role": role, "content": text} for role, text in prompts if text]
 
     def metadata(self) -> dict[str, Any]:
         """What eval functions get: the extra columns and the named ones."""
@@ -63,11 +66,16 @@ class Row:
 
         truth = self.ground_truth
         return RowData(
-            user_prompt=redact(self.user_prompt),
+            user_prompt=redact(self.user_prompt or _as_text(self.task)),
             ground_truth=None if truth is None else redact(truth),
             columns={redact(name): _cell(value) for name, value in self.extra.items()},
             system_prompt=redact(self.system_prompt),
         )
+
+
+def _as_text(task: dict[str, Any] | None) -> str:
+    """Return what stands for the question of a row that has none."""
+    return "" if task is None else json.dumps(task, ensure_ascii=False)
 
 
 def _cell(value: Any) -> str | float | bool | None:

@@ -14,7 +14,7 @@ from array import array
 
 from .columns import Columns
 from .decoding import brief, decode
-from .errors import Problems
+from .errors import LISTED, Problems
 from .sampling import Selection
 
 
@@ -27,10 +27,18 @@ class Reading:
         self._hash = hashlib.sha256()
         self._places: dict[str, int] | None = {}  # by id; None once a row without an id was met
         self._double: list[tuple[int, str, int]] = []
+        self.without_task = Lacking()
+        """The rows that have no object in the column `metadata`."""
+        self.without_question = Lacking()
 
     def check(self, place: int, offset: int, raw: bytes) -> None:
         """Take a row if it is right; RecordError if it is wrong."""
-        row_id = self.columns.check(decode(raw))
+        record = decode(raw)
+        row_id = self.columns.check(record)
+        if self.columns.task(record) is None:
+            self.without_task.add(place)
+        if not self.columns.has_question(record):
+            self.without_question.add(place)
         if self._places is not None:
             self._named(place, row_id)
         self._take(offset, raw)
@@ -87,6 +95,25 @@ class Reading:
     def _take(self, offset: int, raw: bytes) -> None:
         self._hash.update(raw + b"\n")
         self.store.add(offset, raw)
+
+
+class Lacking:
+    """Rows that lack something: how many, and where the first of them are."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._places: list[int] = []
+
+    def add(self, place: int) -> None:
+        """Note a row by its place: the number of a line from 1, or of a row from 0."""
+        self.count += 1
+        if len(self._places) < LISTED:
+            self._places.append(place)
+
+    def named(self, unit: str) -> str:
+        """Return "line 3" or "lines 3, 4 and 17 more"."""
+        more = f" and {self.count - len(self._places):,} more" * (self.count > len(self._places))
+        return f"{unit}{'s' * (self.count > 1)} {', '.join(map(str, self._places))}{more}"
 
 
 class ChangedError(Exception):

@@ -29,6 +29,8 @@ from .suite import Suite
 if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatModel, RateLimit
 
+    from ..user_code.agent import Agent
+
 NO_MODEL = "--osmosis-model is needed: a name at --osmosis-base-url, provider/model, or 'embedded'"
 
 
@@ -52,6 +54,9 @@ def prepare(
             grading = load_grading(spec.grader, loaded, agent=spec.agent, roots=roots)
     except ImportingError as error:
         raise ConfigurationError(str(error)) from None
+    if validate:
+        needs_task = loaded.agent.takes == "task" or grading is not None
+        _check_rows(dataset, loaded.agent, spec.agent, needs_task=needs_task)
     if loaded.agent.needs_model and not spec.model.model:
         raise ConfigurationError(NO_MODEL)
     reach = loaded.agent.reach
@@ -75,6 +80,14 @@ def prepare(
         eval_fns=eval_fns,
         grading=grading,
     )
+
+
+def _check_rows(dataset: Dataset, agent: Agent, name: str, *, needs_task: bool) -> None:
+    needs_question = agent.takes == "question"
+    try:
+        dataset.refuse_for(name, needs_question=needs_question, needs_task=needs_task)
+    except DatasetError as error:
+        raise ConfigurationError(f"--osmosis-data {error}") from None
 
 
 def _refuse_secret_ids(dataset: Dataset) -> None:

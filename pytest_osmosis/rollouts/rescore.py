@@ -21,7 +21,7 @@ from ..storage import journal, run_directory
 from ..storage.fingerprint import EvalFingerprint, RunPlan
 from ..storage.journal import FILE, JournalError, Replay
 from ..storage.run_lines import read_record
-from ..user_code.agent import AgentResult, AgentRun, Reach
+from ..user_code.agent import AgentResult, AgentRun, Reach, Takes
 from ..user_code.eval_function import load_eval_fns
 from ..user_code.import_object import ImportingError, imports_within
 from ..user_code.load_agent import LoadedAgent, load_agent, load_grading
@@ -162,6 +162,7 @@ class _NoAgent:
     max_concurrent: int | None = None
     reach: frozenset[Reach] = frozenset()
     needs_model = False
+    takes: Takes = "row"
     reward_hint = "no reward was recorded: give --osmosis-eval-fn"
     imports: Sequence[str] = ()
 

@@ -102,6 +102,7 @@ class Rollout:
                 "execution_mode": "eval",
             },
             ground_truth=row.ground_truth,
+            task=json_copy(row.task),
             params=params,
             sent=sent,
             max_turns=self.suite.spec.max_turns,

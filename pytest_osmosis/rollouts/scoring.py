@@ -86,7 +86,8 @@ class Scoring:
     def _graded(
         self, grading: Grading, outcome: AgentResult, run: AgentRun
     ) -> Coroutine[Any, Any, float]:
-        metadata = json_copy({**self._row.metadata(), **self._run_id.position()})
+        columns = {**self._row.metadata(), **self._run_id.position()}
+        metadata = json_copy(columns if self._row.task is None else self._row.task)
         section = Section(grading, grading.name, self._limit_s, job=self._run_id)
         return self._pool.guards.apart(
             section, lambda main_loop: grading.reward(run, outcome, metadata)

@@ -59,6 +59,11 @@ class RunSync(Protocol):
         """
 
 
+Takes = Literal["question", "row", "task"]
+"""A prompt or messages; nothing, since it has all columns; the object in the column `metadata`,
+in all rows or in none."""
+
+
 @dataclass(slots=True)
 class AgentRun:
     """One run as an agent gets it; all of it is the run's own and may be changed."""
@@ -70,6 +75,8 @@ class AgentRun:
     metadata: dict[str, Any]
     """The row's extra columns, `row_index`, `run_index` and `execution_mode`."""
     ground_truth: str | None
+    task: dict[str, Any] | None
+    """The row's object in the column `metadata`, if that is what it has there."""
     params: Mapping[str, Any]
     """The sampling options that were given."""
     sent: Mapping[str, Any]
@@ -155,6 +162,8 @@ class Agent(Protocol):
     """What of it options can change: with "endpoint", it asks the model under test."""
     needs_model: bool
     """Whether it cannot run unless a model is named."""
+    takes: Takes
+    """What of a row it cannot do without."""
     imports: Sequence[str]
     """Modules of ours that its runs need, and nothing before them does."""
 

@@ -12,7 +12,7 @@ from osmosis_ai.agents.returned import UnusableReturn
 from osmosis_ai.agents.runner import begin, checked
 from osmosis_ai.agents.tools import dump_tools
 
-from .agent import EVERYTHING, AgentResult, AgentRun, Reach, WrongReturn, WrongTools
+from .agent import EVERYTHING, AgentResult, AgentRun, Reach, Takes, WrongReturn, WrongTools
 
 if TYPE_CHECKING:
     from osmosis_ai.agents.request import RolloutRequest
@@ -29,6 +29,7 @@ class LoopAgent:
     def __init__(self, loop: RolloutAgentLoop) -> None:
         self.loop = loop
         self.reach, self.needs_model = _reach(loop)
+        self.takes: Takes = "row" if getattr(loop, "takes_row", False) else "question"
         self._has_bridge = False
         if _is_callable(loop) and "endpoint" in self.reach:
             self._has_bridge, self.imports = True, (*self.imports, "osmosis_ai.bridge")

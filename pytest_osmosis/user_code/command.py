@@ -25,6 +25,7 @@ from .agent import (
     AgentResult,
     AgentRun,
     Reach,
+    Takes,
     count_tool_results,
 )
 from .child_process import ProcessResult, Program, TooMuchOutput
@@ -42,6 +43,7 @@ class CommandAgent:
     max_concurrent: int | None = None
     reach: frozenset[Reach] = EVERYTHING | {"program"}
     needs_model = True
+    takes: Takes = "question"
     reward_hint = 'print {"messages": [...], "reward": ...}'
     imports: Sequence[str] = ("osmosis_ai.bridge",)
 

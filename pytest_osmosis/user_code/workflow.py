@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from .agent import EVERYTHING, AgentResult, AgentRun, Reach, count_tool_results
+from .agent import EVERYTHING, AgentResult, AgentRun, Reach, Takes, count_tool_results
 from .eval_function import EvalFnError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ class WorkflowAgent:
 
     reach: frozenset[Reach] = EVERYTHING - {"turns"}
     needs_model = True
+    takes: Takes = "task"
     reward_hint = "write a Grader"
     imports: Sequence[str] = ("osmosis_ai.agents.workflow", "osmosis_ai.bridge")
 
@@ -46,7 +47,7 @@ class WorkflowAgent:
         ctx: AgentWorkflowContext[Any] = AgentWorkflowContext(
             prompt=run.messages,
             config=workflow_config(workflow),
-            metadata=run.metadata,
+            metadata=run.metadata if run.task is None else run.task,
             artifacts_dir=run.artifacts_dir(),
         )
         given = await run_workflow(workflow, ctx, ambient)

@@ -126,9 +126,8 @@ class TestMap:
 
     def test_a_dataset_with_other_names_is_told_the_way_out(self, tmp_path):
         assert refusal(tmp_path, RECORD) == (
-            "'system_prompt' and 'user_prompt' are missing (columns: Question, answer, steps); "
-            "try --osmosis-map none=system_prompt --osmosis-map Question=user_prompt "
-            "--osmosis-map answer=ground_truth"
+            "'user_prompt' is missing (columns: Question, answer, steps); "
+            "try --osmosis-map Question=user_prompt --osmosis-map answer=ground_truth"
         )
 
     @pytest.mark.parametrize(
@@ -151,7 +150,48 @@ def test_rows_without_a_system_prompt_have_the_one_that_is_given(tmp_path: Path)
     path.write_text('{"user_prompt": "u"}\n{"user_prompt": "u", "system_prompt": "own"}\n')
     dataset = load_dataset(path, system_prompt="Be brief.")
     assert [dataset.row(index).system_prompt for index in (0, 1)] == ["Be brief.", "own"]
-    assert load_dataset(path, limit=1, system_prompt="").row(0).system_prompt == ""
+    assert load_dataset(path, limit=1).row(0).system_prompt == ""
+    path.write_text('{"user_prompt": "u", "system_prompt": null}\n')
+    assert load_dataset(path).row(0).opening() == [{"role": "user", "content": "u"}]
+
+
+@pytest.mark.parametrize("column", ["system", "systemprompt", "System-Prompt"])
+def test_a_column_that_is_probably_the_system_prompt_is_not_left_out(tmp_path: Path, column: str):
+    record = {column: "Be brief.", "user_prompt": "u"}
+    assert "'system_prompt' is missing" in refusal(tmp_path, record)
+    mapped = loaded(tmp_path, record, mapping={"system_prompt": column})
+    assert mapped.row(0).system_prompt == "Be brief."
+
+
+TASK = {"left": 1, "right": [2, {"deep": None}]}
+TASK_CSV = json.dumps(json.dumps(TASK)).replace('\\"', '""')
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rows.jsonl", json.dumps({"metadata": TASK})),
+        ("rows.jsonl", json.dumps({"metadata": json.dumps(TASK), "user_prompt": None})),
+        ("rows.json", json.dumps([{"metadata": TASK, "system_prompt": "Be brief."}])),
+        ("rows.csv", f"metadata,ground_truth\n{TASK_CSV},3\n"),
+    ],
+)
+def test_a_row_may_be_a_task_alone(tmp_path: Path, name: str, text: str):
+    (tmp_path / name).write_text(text)
+    row = load_dataset(tmp_path / name).row(0)
+    assert row.task == TASK
+    system = [{"role": "system", "content": "Be brief."}] if "brief" in text else []
+    assert row.opening() == system
+    assert json.loads(row.describe().user_prompt) == TASK
+
+
+@pytest.mark.parametrize("value", [{}, [], None, 3, "", "[1]", "{}", "{no json"])
+def test_what_is_no_task_does_not_stand_for_a_question(tmp_path: Path, value: Any):
+    assert "'metadata' is " in refusal(tmp_path, {"metadata": value})
+    path = tmp_path / "asked.jsonl"
+    path.write_text(json.dumps({"metadata": value, "user_prompt": "u"}))
+    row = load_dataset(path).row(0)
+    assert (row.task, row.extra["metadata"]) == (None, value)
 
 
 @pytest.mark.parametrize("number", ["7.50", "-0.0", "1E5", "12345678901234567890", "0.1"])

@@ -183,7 +183,7 @@ class TestWrongRows:
             (b"null", "is null; expected an object"),
             (b"true", "is a boolean; expected an object"),
             (b"1.5", "is a number; expected an object"),
-            (b"{}", "'system_prompt' and 'user_prompt' are missing (columns: none)"),
+            (b"{}", "'user_prompt' is missing (columns: none)"),
         ],
     )
     def test_a_line_that_is_no_row_is_told_with_its_place(self, write, line, sentence):
@@ -202,7 +202,6 @@ class TestWrongRows:
             ({"user_prompt": ["x"]}, "'user_prompt' is a list; expected a non-empty string"),
             ({"user_prompt": 3}, "'user_prompt' is a number; expected a non-empty string"),
             ({"user_prompt": ""}, "'user_prompt' is an empty string; expected a non-empty one"),
-            ({"system_prompt": None}, "'system_prompt' is null; expected a string"),
             ({"system_prompt": " \t"}, "'system_prompt' holds only blanks; expected text"),
             (
                 {"ground_truth": False},
@@ -451,7 +450,7 @@ class TestJsonArray:
             ),
             (
                 "[{}, []]",
-                "2 rows cannot be used (the first is row 0)\n  row 0: 'system_prompt' and",
+                "2 rows cannot be used (the first is row 0)\n  row 0: 'user_prompt' is",
             ),
         ],
     )
