@@ -57,10 +57,13 @@ class JudgeSettings:
     params: Mapping[str, Any]
 
 
-def judge_settings(model_info: Mapping[str, Any], **arguments: Any) -> JudgeSettings:
+def judge_settings(
+    model_info: Mapping[str, Any], *, needs_key: bool = True, **arguments: Any
+) -> JudgeSettings:
     """Return the settings in `model_info`; raise TypeError, ValueError or MissingAPIKeyError.
 
-    `arguments` are those of a call: each that is not None wins over that of `model_info`.
+    `arguments` are those of a call: each that is not None wins over that of `model_info`. Without
+    `needs_key` a missing key is no error: no judge is asked with such settings.
     """
     if not isinstance(model_info, Mapping):
         raise TypeError(f"model_info must be a mapping, not {type(model_info).__name__}")
@@ -74,9 +77,15 @@ def judge_settings(model_info: Mapping[str, Any], **arguments: Any) -> JudgeSett
     timeout_s = _number("timeout", model_info, DEFAULT_TIMEOUT_S)
     if timeout_s <= 0:
         raise ValueError(f"timeout must be above 0 seconds, not {timeout_s:g}")
+    key = None
+    try:
+        key = _key(name, model_info)
+    except MissingAPIKeyError:
+        if needs_key:
+            raise
     return JudgeSettings(
         name=name,
-        api_key=_key(name, model_info),
+        api_key=key,
         api_base=_text(model_info, "api_base"),
         score_min=low,
         score_max=high,

@@ -23,7 +23,7 @@ from ..shared_options import check_output, write_json
 
 if TYPE_CHECKING:
     from .config import RubricConfig
-    from .judging import Judgement, JudgingPlan
+    from .judging import Judged, JudgingPlan
     from .records import Record
 
 INLINE = "inline"
@@ -122,6 +122,7 @@ def rubric_command(
     Local: it needs neither a workspace nor a login. The exit status is 1 when a judgement failed.
     """
     from osmosis_ai.rubric.errors import MissingAPIKeyError
+    from osmosis_ai.rubric.settings import judge_settings
 
     from .judging import JudgingPlan, check_ground_truths, load_function
     from .output import document_of, lines, load_baseline, result_path
@@ -133,7 +134,7 @@ def rubric_command(
         usage(TypeError, ValueError, where=f"{chosen.place}: "),
         command_errors(MissingAPIKeyError, code="missing_api_key", status=2),
     ):
-        settings = chosen.settings(needs_key=eval_fn is None)
+        settings = judge_settings(chosen.model_info, needs_key=eval_fn is None)
     target = result_path(output, chosen.id, time.time())
     check_output(target, "--output")
     plan = JudgingPlan(
@@ -146,17 +147,17 @@ def rubric_command(
     if plan.function is not None:
         check_ground_truths(plan.function, records, data)
     judged = _judge(plan, quiet=as_json)
-    document = document_of(plan, judged, data=data, compared_with=compared)
+    document = document_of(plan, judged.runs, data=data, compared_with=compared)
     write_json(target, document)
     if not as_json:
-        for line in lines(plan, judged, document):
+        for line in lines(document):
             click.echo(line)
         click.echo(f"results: {target}")
-    if failed := next((run.error for run in judged if run.error is not None), None):
+    if judged.first_error is not None:
         counted = document["counts"]
         raise CommandError(
             f"{counted['runs'] - counted['scored']} of {counted['runs']} judgements have no score; "
-            f"the first: {failed}",
+            f"the first: {judged.first_error}",
             code="provider_error",
             details={
                 "output": str(target),
@@ -242,7 +243,7 @@ def _records(data: Path, rubric_id: str | None) -> list[Record]:
     return mine
 
 
-def _judge(plan: JudgingPlan, *, quiet: bool) -> list[Judgement]:
+def _judge(plan: JudgingPlan, *, quiet: bool) -> Judged:
     from osmosis_ai.models.litellm.library import load
 
     from .judging import judge_all
@@ -250,4 +251,4 @@ def _judge(plan: JudgingPlan, *, quiet: bool) -> list[Judgement]:
     with suppress(ImportError):  # seconds; the first judgement reports why it cannot be imported
         load()
     with progress_bar(len(plan.records) * plan.runs, "judging", is_silent=quiet) as advance:
-        return asyncio.run(judge_all(plan, lambda run: advance(1)))
+        return asyncio.run(judge_all(plan, advance))

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from osmosis_ai.providers import parse_model_name
-from osmosis_ai.rubric.errors import MissingAPIKeyError
-from osmosis_ai.rubric.settings import JudgeSettings, judge_settings
+from osmosis_ai.rubric.settings import judge_settings
 
 _TOP_KEYS: Mapping[str, type] = {
     "version": object,
@@ -68,19 +67,6 @@ class RubricConfig:
     """The file that it came from."""
     is_inline: bool = False
     """It was given as a text: every record is for it."""
-
-    def settings(self, *, needs_key: bool = True) -> JudgeSettings:
-        """Return whom to ask; raise MissingAPIKeyError, TypeError or ValueError."""
-        try:
-            return judge_settings(self.model_info)
-        except MissingAPIKeyError:
-            if needs_key:
-                raise
-        return replace(self.without_key(), api_key=None)
-
-    def without_key(self) -> JudgeSettings:
-        """As `settings`, but for the key."""
-        return judge_settings({**self.model_info, "api_key": "checked-without-it"})
 
     def with_judge(self, model: str) -> RubricConfig:
         """The same rubric with another judge: `provider/model`, or a model of its provider."""
@@ -243,8 +229,8 @@ def _config(place: str, entry: dict[str, Any], document: dict[str, Any]) -> Rubr
     )
     if has_judge:
         try:
-            config.without_key()  # which only asking the judge requires
-        except (TypeError, ValueError, MissingAPIKeyError) as error:
+            judge_settings(config.model_info, needs_key=False)
+        except (TypeError, ValueError) as error:
             raise _Unusable(f" {place}: {error}") from None
     return config
 

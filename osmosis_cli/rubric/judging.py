@@ -7,23 +7,20 @@ Knows neither files nor terminals.
 from __future__ import annotations
 
 import asyncio
-import math
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, redirect_stdout
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, redirect_stdout
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from statistics import mean, pvariance
-from typing import Any
+from typing import Any, NamedTuple
 
 from osmosis_ai.error_text import named_error
 from osmosis_ai.providers import key_variables
+from osmosis_ai.rubric import aevaluate_rubric
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
-from osmosis_ai.rubric.evaluation import case_of
-from osmosis_ai.rubric.judge import Judge
 from osmosis_ai.rubric.reasons import collect_reasons
 from osmosis_ai.rubric.settings import JudgeSettings
 from osmosis_ai.running.thread_calls import CallThreads
@@ -33,53 +30,19 @@ from pytest_osmosis.user_code.import_object import ImportingError, load_object
 
 from ..errors import command_errors, wrong_use
 from .config import RubricConfig
-from .records import KEY_FIELDS, Record
+from .records import Record
 
 OPTION = "--eval-fn"
-_OWN_FIELDS = ("provider", "model", "api_key", "api_key_env", "system_prompt", "original_input")
+_OWN_FIELDS = (
+    "provider", "model", "api_key", "api_key_env", "system_prompt", "original_input", "score_min",
+    "score_max",
+)  # fmt: skip
+"""Of the judge, what a function is given by its name; the rest as `model_info_overrides`."""
 _KEPT = (
     "score", "explanation", "clamped", "cost_usd", "retries", "raw", "prompt_tokens",
     "completion_tokens",
 )  # fmt: skip
 """Of what a judge said, in the result file."""
-Score = Callable[[Record], Awaitable[Mapping[str, Any]]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """One judgement of one record."""
-
-    record: Record
-    number: int
-    """From 1."""
-    started_at: str | None = None
-    """None: never started."""
-    completed_at: str | None = None
-    duration_s: float = 0.0
-    result: Mapping[str, Any] | None = None
-    """As `return_details=True` has it; of a function `score` and `explanation` alone."""
-    error: ProviderRequestError | None = None
-
-    @property
-    def score(self) -> float | None:
-        """The score, None when there is none."""
-        return None if self.result is None else self.result["score"]
-
-    def document(self) -> dict[str, Any]:
-        """Return the run as the result file has it."""
-        error, result = self.error, self.result or {}
-        status = "error" if error else "success" if result else "not_run"
-        failure = {} if error is None else {"error_kind": error.kind, "error_status": error.status}
-        return {
-            "run_index": self.number,
-            "status": status,
-            "started_at": self.started_at,
-            "completed_at": self.completed_at,
-            "duration_seconds": round(self.duration_s, 3),
-            **{key: result.get(key) for key in _KEPT},
-            "error": None if error is None else error.detail,
-            **failure,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,83 +57,80 @@ class JudgingPlan:
     function: EvalFn | None = None
     """A project's own function in the place of the judge."""
 
-    def __iter__(self) -> Iterator[Judgement]:
-        for record in self.records:
-            for number in range(1, self.runs + 1):
-                yield Judgement(record=record, number=number)
+
+class Judged(NamedTuple):
+    """What became of a plan."""
+
+    runs: list[dict[str, Any]]
+    """As the result file has them, record after record."""
+    first_error: ProviderRequestError | None
 
 
-async def judge_all(plan: JudgingPlan, done: Callable[[Judgement], None]) -> list[Judgement]:
-    """Return every run in the order of the plan; `done` is called with each as it ends."""
-    runs = list(plan)
+async def judge_all(plan: JudgingPlan, done: Callable[[int], None]) -> Judged:
+    """Judge every record; `done` is called with 1 when a run of one ends."""
+    cases = [(record, number) for record in plan.records for number in range(1, plan.runs + 1)]
+    runs = [_document(number) for _, number in cases]
+    errors: dict[int, ProviderRequestError] = {}
     slots, stopped = asyncio.Semaphore(plan.batch_size), asyncio.Event()
 
-    async def work(place: int, score: Score) -> None:
+    async def work(place: int) -> None:
         async with slots:
             if stopped.is_set():
                 return
-            runs[place] = ended = await _judge(score, runs[place])
-            done(ended)
-            if ended.error is not None and ended.error.fatal:
-                stopped.set()
+            record, number = cases[place]
+            started_at, started = _now(), time.perf_counter()
+            result: Mapping[str, Any] = {}
+            try:
+                result = await score(record)
+            except ProviderRequestError as error:
+                errors[place] = error
+                if error.fatal:
+                    stopped.set()
+            times = started_at, _now(), time.perf_counter() - started
+            runs[place] = _document(number, result, errors.get(place), times)
+            done(1)
 
-    async with AsyncExitStack() as stack:
-        if plan.function is None:
-            judge = await stack.enter_async_context(Judge(plan.settings))
-            score: Score = partial(_ask, judge, plan)
-        else:
-            threads = CallThreads()
-            stack.callback(threads.close)
-            score = partial(_call, plan.function, threads, plan)
-        await asyncio.gather(*(work(place, score) for place in range(len(runs))))
-    return runs
+    with closing(CallThreads()) as threads:
+        score = partial(_ask, plan) if plan.function is None else partial(_call, plan, threads)
+        await asyncio.gather(*map(work, range(len(cases))))
+    return Judged(runs, errors[min(errors)] if errors else None)
 
 
-def statistics_of(runs: Sequence[Judgement]) -> dict[str, Any]:
-    """Return average, variance and the rest over the runs that have a score; None without any.
-
-    The variance is the population's, and exactly 0.0 where all scores are the same.
-    """
-    scores = [run.score for run in runs if run.score is not None]
-    variance = pvariance(scores) if scores else None
+def _document(
+    number: int,
+    result: Mapping[str, Any] | None = None,
+    error: ProviderRequestError | None = None,
+    times: tuple[str | None, str | None, float] = (None, None, 0.0),
+) -> dict[str, Any]:
+    """Return the run of a record as the result file has it; one that never started is not run."""
+    status = "error" if error else "success" if result else "not_run"
+    failure = {} if error is None else {"error_kind": error.kind, "error_status": error.status}
     return {
-        "average": mean(scores) if scores else None,
-        "variance": variance,
-        "stdev": None if variance is None else math.sqrt(variance),
-        "min": min(scores, default=None),
-        "max": max(scores, default=None),
-        "total_runs": len(runs),
-        "success_count": len(scores),
-        "failure_count": len(runs) - len(scores),
+        "run_index": number,
+        "status": status,
+        "started_at": times[0],
+        "completed_at": times[1],
+        "duration_seconds": round(times[2], 3),
+        **{key: (result or {}).get(key) for key in _KEPT},
+        "error": None if error is None else error.detail,
+        **failure,
     }
-
-
-async def _ask(judge: Judge, plan: JudgingPlan, record: Record) -> Mapping[str, Any]:
-    case = case_of(
-        plan.settings,
-        plan.config.rubric,
-        record.solution_str,
-        ground_truth=record.ground_truth,
-        metadata=record.context(),
-    )
-    if record.original_input is not None:
-        case = replace(case, original_input=record.original_input)
-    return await judge.judge(case)
-
-
-async def _judge(score: Score, run: Judgement) -> Judgement:
-    started_at, started = _now(), time.perf_counter()
-    outcome: dict[str, Any]
-    try:
-        outcome = {"result": await score(run.record)}
-    except ProviderRequestError as error:
-        outcome = {"error": error}
-    outcome |= {"started_at": started_at, "completed_at": _now()}
-    return replace(run, duration_s=time.perf_counter() - started, **outcome)
 
 
 def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+async def _ask(plan: JudgingPlan, record: Record) -> Mapping[str, Any]:
+    return await aevaluate_rubric(
+        plan.config.rubric,
+        record.solution_str,
+        plan.config.model_info,
+        ground_truth=record.ground_truth,
+        original_input=record.original_input,
+        metadata=record.context(),
+        return_details=True,
+    )
 
 
 def load_function(spec: str) -> EvalFn:
@@ -201,15 +161,14 @@ def check_ground_truths(function: EvalFn, records: Sequence[Record], data: Path)
         )
 
 
-async def _call(
-    function: EvalFn, threads: CallThreads, plan: JudgingPlan, record: Record
-) -> Mapping[str, Any]:
+async def _call(plan: JudgingPlan, threads: CallThreads, record: Record) -> Mapping[str, Any]:
     """Return what the function says of a record; raise ProviderRequestError."""
+    assert plan.function is not None
     redact, name = masking(plan.settings.api_key), plan.settings.name
     failed = partial(ProviderRequestError, name.provider, name.model, kind="eval_fn")
     with collect_reasons() as reasons:
         try:
-            score = await function.call(
+            score = await plan.function.call(
                 messages=(),
                 solution_str=record.solution_str,
                 ground_truth=record.ground_truth,
@@ -219,10 +178,10 @@ async def _call(
             )
         except ProviderRequestError:
             raise
-        except MissingAPIKeyError as error:
-            raise failed(redact(str(error)), fatal=True) from error
         except Exception as error:  # the user's code: data
-            raise failed(redact(named_error(error))) from error
+            is_fatal = isinstance(error, MissingAPIKeyError)
+            text = str(error) if is_fatal else named_error(error)
+            raise failed(redact(text), fatal=is_fatal) from error
     explanation = "\n".join(map(redact, reasons))
     return {"score": score, "explanation": explanation, "clamped": bool(reasons.clamped)}
 
@@ -232,18 +191,15 @@ def _extra_info(plan: JudgingPlan, record: Record) -> dict[str, Any]:
 
     A record cannot say which key is used, nor where it is sent.
     """
-    info = {key: value for key, value in plan.config.model_info.items() if value is not None}
-    fields = {key: info.pop(key) for key in _OWN_FIELDS if key in info}
-    if not {"api_key", "api_key_env"} & set(fields):
-        provider = plan.settings.name.provider
-        usual = key_variables(provider) or (f"{provider.upper()}_API_KEY",)
-        fields["api_key_env"] = usual[0]
-    bounds = {"score_min": plan.settings.score_min, "score_max": plan.settings.score_max}
-    if overrides := {key: value for key, value in info.items() if key not in bounds}:
-        fields["model_info_overrides"] = overrides
-    if record.original_input is not None:
-        fields["original_input"] = record.original_input
-    if record.metadata is not None:
-        fields["metadata"] = dict(record.metadata)
-    own = {key: value for key, value in (record.extra_info or {}).items() if key not in KEY_FIELDS}
-    return {**own, **fields, "rubric": plan.config.rubric, **bounds}
+    settings = plan.settings
+    bounds = {"score_min": settings.score_min, "score_max": settings.score_max}
+    others = {**plan.config.model_info, **bounds}
+    info = {key: others.pop(key) for key in _OWN_FIELDS if key in others}
+    if "api_key" not in info:
+        provider = settings.name.provider
+        usual, *_ = key_variables(provider) or (f"{provider.upper()}_API_KEY",)
+        info.setdefault("api_key_env", usual)
+    of_record = {"original_input": record.original_input, "metadata": record.metadata}
+    info |= {key: value for key, value in of_record.items() if value is not None}
+    overrides = {"model_info_overrides": others} if others else {}
+    return {**record.extra, **info, **overrides, "rubric": plan.config.rubric}

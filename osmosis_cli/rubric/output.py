@@ -1,6 +1,6 @@
 """The results of a rubric session, as a JSON document and as lines for the terminal.
 
-Knows what a session and an earlier one found; asks no judge.
+Knows what a session and an earlier one gave; asks no judge.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ import json
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from itertools import count, groupby
+from itertools import count
 from pathlib import Path
+from statistics import mean, pvariance
 from typing import Any
 
 from osmosis_ai.escaping import printable
@@ -20,8 +22,11 @@ from osmosis_ai.models.errors import clip
 from pytest_osmosis.escaping import clamped_scores, counted, dollars
 
 from ..errors import wrong_use
-from .judging import Judgement, JudgingPlan, statistics_of
+from .judging import JudgingPlan
+from .records import Record
 
+Run = Mapping[str, Any]
+"""A run of a record, as the result file has it."""
 EXPLANATION_WIDTH = 80
 _SEPARATORS = ("/", os.sep)
 _FIGURES = {
@@ -81,15 +86,14 @@ def result_path(output: str | None, rubric_id: str, now: float) -> Path:
 
 def document_of(
     plan: JudgingPlan,
-    runs: Sequence[Judgement],
+    runs: Sequence[Run],
     *,
     data: Path,
     compared_with: tuple[Path, Mapping[str, float]] | None = None,
 ) -> dict[str, Any]:
     """Return the result file's content: every run, and statistics of each record and of all."""
     config, settings = plan.config, plan.settings
-    statistics = statistics_of(runs)
-    scored, failed = statistics["success_count"], sum(run.error is not None for run in runs)
+    statistics, states = _statistics(runs), Counter(run["status"] for run in runs)
     document = {
         "generated_at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
         "rubric_id": config.id,
@@ -105,17 +109,20 @@ def document_of(
         "config_path": config.source,
         "data_path": str(data),
         "number": plan.runs,
-        "complete": scored == len(runs),
+        "complete": states["success"] == len(runs),
         "counts": {
             "runs": len(runs),
-            "scored": scored,
-            "failed": failed,
-            "not_run": len(runs) - scored - failed,
-            "clamped": sum(bool((run.result or {}).get("clamped")) for run in runs),
+            "scored": states["success"],
+            "failed": states["error"],
+            "not_run": states["not_run"],
+            "clamped": sum(bool(run["clamped"]) for run in runs),
         },
         "overall_statistics": statistics,
         **{name: _total(runs, name) for name in ("prompt_tokens", "completion_tokens", "cost_usd")},
-        "records": [_record_document(group) for group in by_record(runs)],
+        "records": [
+            _record_document(record, runs[place * plan.runs :][: plan.runs])
+            for place, record in enumerate(plan.records)
+        ],
     }
     if compared_with is not None:
         path, then = compared_with
@@ -131,30 +138,57 @@ def document_of(
     return document
 
 
-def _total(runs: Sequence[Judgement], name: str) -> Any:
+def _record_document(record: Record, runs: Sequence[Run]) -> dict[str, Any]:
+    given = {key: value for key, value in record.mask().items() if value is not None}
+    return {
+        "id": record.name,
+        "record_index": given.pop("index"),
+        "conversation_id": record.conversation_id,
+        "input_record": given,
+        "statistics": _statistics(runs),
+        "runs": list(runs),
+    }
+
+
+def _statistics(runs: Sequence[Run]) -> dict[str, Any]:
+    """Return average, variance and the rest over the runs that have a score; None without any.
+
+    The variance is the population's, and exactly 0.0 where all scores are the same.
+    """
+    scores = _known(runs, "score")
+    variance = pvariance(scores) if scores else None
+    return {
+        "average": mean(scores) if scores else None,
+        "variance": variance,
+        "stdev": None if variance is None else math.sqrt(variance),
+        "min": min(scores, default=None),
+        "max": max(scores, default=None),
+        "total_runs": len(runs),
+        "success_count": len(scores),
+        "failure_count": len(runs) - len(scores),
+    }
+
+
+def _total(runs: Sequence[Run], name: str) -> Any:
     """Return tokens or cost of the scored runs; None where any of them is unknown."""
-    values = [run.result.get(name) for run in runs if run.result is not None]
-    return sum(values) if values and None not in values else None
+    values = _known(runs, name)
+    return sum(values) if values and len(values) == len(_known(runs, "score")) else None
 
 
-def by_record(runs: Sequence[Judgement]) -> Iterator[list[Judgement]]:
-    """Yield the runs of each record."""
-    for _, group in groupby(runs, key=lambda run: run.record.index):
-        yield list(group)
+def _known(runs: Sequence[Run], name: str) -> list[Any]:
+    return [run[name] for run in runs if run[name] is not None]
 
 
-def lines(
-    plan: JudgingPlan, runs: Sequence[Judgement], document: Mapping[str, Any]
-) -> Iterator[str]:
+def lines(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines for the terminal: each run, then the statistics."""
-    for of_record in by_record(runs):
-        yield printable(of_record[0].record.name)
-        for run in of_record:
-            yield f"  run {run.number:<3} {_run_line(run)}"
+    for record in document["records"]:
+        yield printable(record["id"])
+        for run in record["runs"]:
+            yield f"  run {run['run_index']:<3} {_run_line(run)}"
     yield ""
-    by = document["eval_fn"] or plan.settings.name
-    amount = f"{counted(len(plan.records), 'record')} x {counted(plan.runs, 'run')}"
-    yield f"{printable(plan.config.id)}: {by}, {amount}"
+    by = document["eval_fn"] or f"{document['provider']}/{document['model']}"
+    records, runs = counted(len(document["records"]), "record"), counted(document["number"], "run")
+    yield f"{printable(document['rubric_id'])}: {by}, {records} x {runs}"
     figures, number = document["overall_statistics"], document["counts"]
     if not number["scored"]:
         yield f"no scores ({number['failed']} failed, {number['not_run']} not run)"
@@ -178,25 +212,11 @@ def lines(
                 yield f"  {text:<19} {then:.4g} -> {now:.4g} ({now - then:+.4g})"
 
 
-def _run_line(run: Judgement) -> str:
-    if run.error is not None:
-        return f"error    {printable(run.error.detail)}"
-    if run.result is None:
+def _run_line(run: Run) -> str:
+    if run["status"] == "not_run":
         return "not run"
-    text = clip(run.result["explanation"], EXPLANATION_WIDTH) or "(no explanation)"
-    clamped = " (clamped)" if run.result.get("clamped") else ""
-    return f"{run.result['score']:<8g} {text}{clamped}"
-
-
-def _record_document(runs: list[Judgement]) -> dict[str, Any]:
-    record = runs[0].record
-    given = {key: value for key, value in record.mask().items() if value is not None}
-    given.pop("index")
-    return {
-        "id": record.name,
-        "record_index": record.index,
-        "conversation_id": record.conversation_id,
-        "input_record": given,
-        "statistics": statistics_of(runs),
-        "runs": [run.document() for run in runs],
-    }
+    if run["status"] == "error":
+        return f"error    {printable(run['error'])}"
+    text = clip(run["explanation"], EXPLANATION_WIDTH) or "(no explanation)"
+    clamped = " (clamped)" if run["clamped"] else ""
+    return f"{run['score']:<8g} {text}{clamped}"

@@ -25,7 +25,7 @@ __all__ = ["DatasetError", "EmptyDataset", "Record", "load_records"]
 
 _TEXTS = ("conversation_id", "rubric_id", "original_input", "ground_truth")
 _MAPPINGS = ("metadata", "extra_info")
-KEY_FIELDS = frozenset({"api_key", "api_key_env", "model_info_overrides"})
+_KEY_FIELDS = frozenset({"api_key", "api_key_env", "model_info_overrides"})
 """Of `extra_info`: what says how to ask is neither for the judge to read nor for data to decide."""
 
 
@@ -53,10 +53,14 @@ class Record:
         """Everything about it that may be printed: all but keys."""
         return {**asdict(self), "extra_info": mask_secrets(self.extra_info)}
 
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What of `extra_info` does not say how to ask."""
+        return {k: v for k, v in (self.extra_info or {}).items() if k not in _KEY_FIELDS}
+
     def context(self) -> dict[str, Any] | None:
         """Return what of `metadata` and `extra_info` the judge is shown."""
-        extra = {k: v for k, v in (self.extra_info or {}).items() if k not in KEY_FIELDS}
-        shown = {"extra_info": mask_secrets(extra)} if extra else {}
+        shown = {"extra_info": mask_secrets(self.extra)} if self.extra else {}
         return {**(self.metadata or {}), **shown} or None
 
 
