@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from .errors import CommandError
-from .shared_options import may_ask
+from .shared_options import may_ask, print_json
 
 TEMPLATES = {
     "agent.py": "agent.py.txt",
@@ -47,7 +46,7 @@ def init_command(folder: Path, yes: bool, as_json: bool) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(Path(__file__).with_name("templates").joinpath(template).read_bytes())
     if as_json:
-        click.echo(json.dumps({"folder": str(folder), "files": list(TEMPLATES)}))
+        print_json({"folder": str(folder), "files": list(TEMPLATES)})
         return
     click.echo("\n".join(str(folder / name) for name in TEMPLATES))
     click.echo(f"\nNow: {'' if folder == Path('.') else f'cd {folder} && '}pytest")

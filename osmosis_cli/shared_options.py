@@ -38,6 +38,9 @@ MCP_HELP = (
 )
 mcp_option = click.option("--mcp", metavar="DIR", shell_complete=complete_folders, help=MCP_HELP)
 """Gives `mcp`."""
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+"""Gives `as_json`; what is printed then is `print_json`'s."""
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 import_timeout_option = click.option(
     "--import-timeout",
     "import_timeout_s",
@@ -71,6 +74,11 @@ def may_ask(*, yes: bool, as_json: bool) -> None:
         raise click.UsageError("--json asks no question: give --yes too")
     if not sys.stdin.isatty():
         raise click.UsageError("there is no terminal to ask on: give --yes")
+
+
+def print_json(document: Any) -> None:
+    """Print the one document of a command that succeeded."""
+    click.echo(json.dumps(document))
 
 
 def check_output(path: Path, option: str) -> None:

@@ -23,6 +23,7 @@ from pytest_osmosis.dataset.opening import open_dataset
 
 from ..errors import CommandError, command_errors
 from ..eval.lines import say
+from ..shared_options import print_json
 
 TEXT_WIDTH = 200
 YAML_SUFFIXES = (".yaml", ".yml")
@@ -75,7 +76,7 @@ def preview_command(
         raise click.UsageError("which file? osmosis preview FILE")
     kind, total, entries = _read(path, limit, mapping)
     if as_json:
-        click.echo(json.dumps({"path": str(path), "kind": kind, "total": total, kind: entries}))
+        print_json({"path": str(path), "kind": kind, "total": total, kind: entries})
         return
     noun = kind if total != 1 else kind.removesuffix("s")
     say(f"Loaded {total} {noun} from {path}")

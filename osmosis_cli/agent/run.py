@@ -5,7 +5,6 @@ Prints a line for each row. The options are the plugin's, with their names and c
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -31,6 +30,7 @@ from ..shared_options import (
     MCP_HELP,
     check_output,
     complete_folders,
+    print_json,
     require_agent,
     write_json,
 )
@@ -173,7 +173,7 @@ def _test(
                 f"{trial.row_name(failed[0])}: {failed[0].result.error}",
                 details=document,
             )
-        click.echo(json.dumps(document))
+        print_json(document)
         return
     say(_summary(trial, ended, failed))
     if output is not None:

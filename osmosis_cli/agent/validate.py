@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -14,7 +13,14 @@ import click
 
 from ..errors import CommandError, command_errors
 from ..eval.lines import say
-from ..shared_options import agent_option, import_timeout_option, mcp_option, require_agent
+from ..shared_options import (
+    agent_option,
+    import_timeout_option,
+    json_option,
+    mcp_option,
+    print_json,
+    require_agent,
+)
 
 if TYPE_CHECKING:
     from osmosis_ai.rollout import RolloutAgentLoop
@@ -69,7 +75,7 @@ def _refuse_invalid(agent: RolloutAgentLoop, found: ValidationResult, advice: st
 @mcp_option
 @import_timeout_option
 @click.option("-v", "--verbose", is_flag=True, help="Show the tools, with their parameters.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def validate_command(
     module: str | None, mcp: str | None, import_timeout_s: float, verbose: bool, as_json: bool
 ) -> None:
@@ -92,7 +98,7 @@ def validate_command(
     if as_json:
         warnings = [asdict(warning) for warning in found.warnings]
         about = {"name": found.agent_name, "tools": found.tool_count, "warnings": warnings}
-        click.echo(json.dumps({"module": named, "valid": True, **about}))
+        print_json({"module": named, "valid": True, **about})
         return
     for tool in _tools(agent) if verbose else ():
         say(f"  {tool}")

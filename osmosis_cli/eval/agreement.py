@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -21,6 +20,7 @@ from pytest_osmosis.suite_results import SuiteResult
 
 from ..errors import CommandError, command_errors
 from ..lazy_group import nearest
+from ..shared_options import json_option, print_json
 from .compare import confidence_option
 from .lines import say, say_table
 from .report import readable
@@ -65,7 +65,7 @@ class RunToRead:
     metavar="N",
     help="Runs to look at next that are named (default: 10).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def agreement_command(name: str | None, confidence: float, most: int, as_json: bool) -> None:
     """Tell how far eval functions and judges agree with people.
 
@@ -80,7 +80,7 @@ def agreement_command(name: str | None, confidence: float, most: int, as_json: b
     if as_json:
         document: dict[str, Any] = {"evaluation": entry.run.name, "labelled": len(labels.runs)}
         document["eval_fns"] = [asdict(each) for each in found]
-        click.echo(json.dumps({**document, "next": [asdict(each) for each in runs]}))
+        print_json({**document, "next": [asdict(each) for each in runs]})
         return
     marked = Counter(label.is_right for label in labels.runs.values())
     say(f"{entry.run.name}: people call {marked[True]} runs right, {marked[False]} wrong")

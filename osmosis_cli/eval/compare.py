@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import click
 from pytest_osmosis.reports.text_table import columns, wrapped
 
 from ..errors import CommandError
+from ..shared_options import json_option, print_json
 from .lines import say
 from .report import read, same_suites
 
@@ -51,7 +51,7 @@ confidence_option = click.option(
     "reports", nargs=-1, required=True, metavar="A.json B.json...", type=click.Path(path_type=Path)
 )
 @confidence_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def compare_command(reports: tuple[Path, ...], confidence: float, as_json: bool) -> None:
     """Compare reports with the first one, row by row: the same rows, paired."""
     if len(reports) < 2:
@@ -63,7 +63,7 @@ def compare_command(reports: tuple[Path, ...], confidence: float, as_json: bool)
         for path, result in results
     ]
     if as_json:
-        click.echo(json.dumps(_document(reports[0], compared)))
+        print_json(_document(reports[0], compared))
         return
     for number, (path, pairs, alone) in enumerate(compared):
         if number:

@@ -16,6 +16,7 @@ from pytest_osmosis.reports.formats import REPORTS, format_named
 from pytest_osmosis.reports.text_table import columns
 
 from ..errors import CommandError, command_errors, usage_errors
+from ..shared_options import json_option, print_json
 from .lines import say
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ _FORMS = [_option(form) for each in REPORTS if each.option != _READ for form in 
 
 @click.command("report", epilog=EPILOG, params=_FORMS)
 @click.argument("report", metavar="RESULTS.json", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def report_command(report: Path, as_json: bool, **files: Path | None) -> None:
     """Show a report that an evaluation has saved, or write it in other forms.
 
@@ -76,7 +77,7 @@ def report_command(report: Path, as_json: bool, **files: Path | None) -> None:
         _write(form, path, saved)
     if as_json:
         written = list(map(str, asked.values()))
-        click.echo(json.dumps({"report": str(report), "written": written, "notes": notes}))
+        print_json({"report": str(report), "written": written, "notes": notes})
         return
     for note in notes:
         say(note, err=True)

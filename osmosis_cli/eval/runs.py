@@ -6,7 +6,6 @@ how an evaluation is run.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -25,6 +24,7 @@ from pytest_osmosis.suite_results import SuiteResult
 
 from ..errors import CommandError
 from ..lazy_group import nearest
+from ..shared_options import json_option, print_json
 from .kept_runs import Kept, KeptSummary, nearest_runs
 from .lines import say, say_facts, say_table, size_text, when_text
 
@@ -56,7 +56,7 @@ def runs_command(ctx: click.Context, run_dir: Path | None) -> None:
 
 
 @runs_command.command("list", epilog="\b\nExample:\n  osmosis eval runs list --json")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.pass_context
 def list_command(ctx: click.Context, as_json: bool) -> None:
     """All of them, the newest first."""
@@ -64,7 +64,7 @@ def list_command(ctx: click.Context, as_json: bool) -> None:
     found = [Kept(path).summary() for path in run_directory.kept_in(folder)]
     found.sort(key=lambda run: run.started_at, reverse=True)
     if as_json:
-        click.echo(json.dumps({"folder": str(folder), "runs": [asdict(run) for run in found]}))
+        print_json({"folder": str(folder), "runs": [asdict(run) for run in found]})
         return
     if not found:
         say(f"no evaluations are kept in {folder}")
@@ -78,7 +78,7 @@ def list_command(ctx: click.Context, as_json: bool) -> None:
 )
 @click.argument("name", metavar="RUN")
 @click.argument("row", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.pass_context
 def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) -> None:
     """One of them: its figures, or the runs of a ROW.
@@ -95,7 +95,7 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
         from .kept_runs import row_document, row_lines
 
         if as_json:
-            click.echo(json.dumps(row_document(kept.journal, row)))
+            print_json(row_document(kept.journal, row))
             return
         for line in row_lines(kept.journal, row):
             say(line)
@@ -115,7 +115,7 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
         },
     }
     if as_json:
-        click.echo(json.dumps(document))
+        print_json(document)
         return
     _describe(document, kept.suite)
 
@@ -132,7 +132,7 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
     help="Of those, or of all, the ones that were started longer ago.",
 )
 @click.option("--dry-run", is_flag=True, help="Name them, and delete nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.pass_context
 def prune_command(
     ctx: click.Context,
@@ -162,7 +162,7 @@ def prune_command(
     for path, _ in [] if dry_run else gone:
         run_directory.remove(path)
     if as_json:
-        click.echo(json.dumps({"deleted": [run.name for _, run in gone], "dry_run": dry_run}))
+        print_json({"deleted": [run.name for _, run in gone], "dry_run": dry_run})
         return
     for _, run in gone:
         click.echo(f"{'would delete' if dry_run else 'deleted'} {run.name}")

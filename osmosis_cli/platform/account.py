@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -20,6 +19,7 @@ from ..credentials.login import KeptLogin, LoginProblem, PlatformLogins, platfor
 from ..errors import CommandError
 from ..eval.lines import say, say_facts, say_table, tell
 from ..lazy_group import nearest
+from ..shared_options import json_option, print_json, yes_option
 from .connection import active_login, client_of, login_problems
 
 EVERY_WORKSPACE = "every workspace of yours"
@@ -35,7 +35,7 @@ Examples:
 
 
 @click.command("whoami", epilog=WHOAMI_EPILOG)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def whoami_command(as_json: bool) -> None:
     """Ask the platform who you are, in which workspace, and until when."""
     login = active_login()
@@ -43,14 +43,12 @@ def whoami_command(as_json: bool) -> None:
         identity = verify(client)
     source = "environment" if login.workspace is None else "login"
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "platform": login.platform_url,
-                    **document(identity.workspace, identity),
-                    "source": source,
-                }
-            )
+        print_json(
+            {
+                "platform": login.platform_url,
+                **document(identity.workspace, identity),
+                "source": source,
+            }
         )
         return
     say(render_user(identity.user))
@@ -67,8 +65,8 @@ def whoami_command(as_json: bool) -> None:
 
 @click.command("logout", epilog=LOGOUT_EPILOG)
 @click.option("--all", "all_logins", is_flag=True, help="Of every workspace at every platform.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@yes_option
+@json_option
 def logout_command(*, all_logins: bool, yes: bool, as_json: bool) -> None:
     """Log out of the active workspace: revoke the token, and remove it from this machine.
 
@@ -80,7 +78,7 @@ def logout_command(*, all_logins: bool, yes: bool, as_json: bool) -> None:
         _confirm(chosen)
     ended = [_log_out(platform, name, login) for platform, name, login in chosen]
     if as_json:
-        click.echo(json.dumps({"logged_out": ended}))
+        print_json({"logged_out": ended})
     elif not ended:
         say("there is no login to end")
     for one in () if as_json else ended:
@@ -176,13 +174,13 @@ _LIST_HEADER = ("workspace", "active", "role", "user", "login expires")
 
 
 @click.command("list", epilog="\b\nExample:\n  osmosis workspace list --json\n")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def workspace_list(as_json: bool) -> None:
     """List the workspaces that you are logged in to, on the chosen platform."""
     platform, here = _here()
     if as_json:
         spaces = [_document(name, each, here.active) for name, each in here.workspaces.items()]
-        click.echo(json.dumps({"platform": platform, "workspaces": spaces}))
+        print_json({"platform": platform, "workspaces": spaces})
     elif not here.workspaces:
         say(f"you are not logged in at {platform}: run `osmosis login`")
     else:
@@ -202,7 +200,7 @@ def workspace_list(as_json: bool) -> None:
 
 
 @click.command("current", epilog="\b\nExample:\n  osmosis workspace current\n")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def workspace_current(as_json: bool) -> None:
     """Print the name of the active workspace, of which the login is used."""
     platform, here = _here()
@@ -213,7 +211,7 @@ def workspace_current(as_json: bool) -> None:
         raise CommandError(f"no workspace at {platform} is active: {then}", code="login")
     if as_json:
         found = _document(here.active, here.workspaces[here.active], here.active)
-        click.echo(json.dumps({"platform": platform, **found}))
+        print_json({"platform": platform, **found})
     else:
         say(render_workspace(here.active))
     _warn_of_variable()
@@ -221,7 +219,7 @@ def workspace_current(as_json: bool) -> None:
 
 @click.command("switch", epilog="\b\nExample:\n  osmosis workspace switch acme\n")
 @click.argument("name", metavar="NAME")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def workspace_switch(name: str, as_json: bool) -> None:
     """Make a workspace that you are logged in to the active one."""
     platform, here = _here()
@@ -234,7 +232,7 @@ def workspace_switch(name: str, as_json: bool) -> None:
             )
         store.switch(os.environ, platform, name, tell)
     if as_json:
-        click.echo(json.dumps({"platform": platform, "workspace": name}))
+        print_json({"platform": platform, "workspace": name})
     else:
         say(f"the active workspace at {platform} is {render_workspace(name)}")
     _warn_of_variable()

@@ -16,6 +16,7 @@ from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import CommandError
 from ..eval.lines import say, tell
+from ..shared_options import json_option, print_json
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.config_file import ConfigError, ConfigFile
@@ -47,7 +48,7 @@ def _check_command(kind: RunKind) -> click.Command:
         required=True,
         type=click.Path(path_type=Path),
     )
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+    @json_option
     def command(paths: tuple[Path, ...], as_json: bool) -> None:
         _check(model_of(kind), paths, as_json=as_json)
 
@@ -67,7 +68,7 @@ def _check(kind: type[RunConfig], paths: tuple[Path, ...], *, as_json: bool) -> 
     if errors:
         raise unusable(errors)
     if as_json:
-        click.echo(json.dumps({"files": [_document(file) for file in files]}))
+        print_json({"files": [_document(file) for file in files]})
         return
     for file in files:
         experiment = file.config.experiment

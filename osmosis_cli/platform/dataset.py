@@ -22,6 +22,7 @@ from pytest_osmosis.dataset.formats import SUFFIXES_SHOWN
 from ..errors import INTERRUPTED, CommandError, command_errors
 from ..eval.lines import LiveLine, progress_bar, say, size_text, tell
 from ..lazy_group import Entry, LazyGroup
+from ..shared_options import json_option, print_json
 from .run_commands import list_options, show_list
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ Examples:
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True),
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def dataset_upload(path: Path, *, as_json: bool) -> None:
     """The command; its help is above."""
     from pytest_osmosis.dataset.dataset import load_dataset
@@ -152,7 +153,7 @@ def dataset_upload(path: Path, *, as_json: bool) -> None:
             record = send_file(client, path.name, opened.fileno())
     _check_taken(record, path)
     if as_json:
-        click.echo(json.dumps({**record, "checked_rows": rows}))
+        print_json({**record, "checked_rows": rows})
         return
     _show(record, path, rows)
 

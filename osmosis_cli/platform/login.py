@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform as machine
 import sys
@@ -18,6 +17,7 @@ from ..credentials import store
 from ..credentials.login import KeptLogin, LoginProblem, platform_url
 from ..errors import CommandError, command_errors, usage_errors
 from ..eval.lines import LiveLine, say, tell
+from ..shared_options import json_option, print_json
 from .account import document, render_user, render_workspace
 from .connection import client_of, login_problems
 from .secret import GivenValue, read_value
@@ -40,7 +40,7 @@ Examples:
 @click.option("--force", is_flag=True, help="Log in again, or to one more workspace.")
 @click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
 @click.option("--token", metavar="TOKEN", help="Take this token; with - the one on standard input.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.pass_context
 def login_command(
     ctx: click.Context, *, force: bool, no_browser: bool, token: str | None, as_json: bool
@@ -156,10 +156,8 @@ def _open_browser(url: str) -> None:
 
 def _show(platform: str, identity: Identity, *, as_json: bool, is_new: bool) -> None:
     if as_json:
-        click.echo(
-            json.dumps(
-                {"platform": platform, **document(identity.workspace, identity), "is_new": is_new}
-            )
+        print_json(
+            {"platform": platform, **document(identity.workspace, identity), "is_new": is_new}
         )
         return
     begin = "logged in" if is_new else "already logged in"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 from ..errors import CommandError
 from ..eval.lines import say, say_table
 from ..lazy_group import Entry, LazyGroup
-from ..shared_options import may_ask
+from ..shared_options import json_option, may_ask, print_json, yes_option
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.client import Listing
@@ -30,8 +29,6 @@ def _checked_name(ctx: click.Context, parameter: click.Parameter, value: str) ->
 
 
 run_argument = click.argument("name", metavar="NAME-OR-ID", callback=_checked_name)
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 _LIMIT = 20
 
 
@@ -69,7 +66,7 @@ def show_list(
     if as_json:
         items = {key: list(found.items)}
         document = {**items, "total_count": found.total_count, "has_more": found.has_more}
-        click.echo(json.dumps(document))
+        print_json(document)
         return
     if not found.items:
         say(empty)
@@ -145,7 +142,7 @@ def _stop_command(kind: RunKind) -> click.Command:
                 click.confirm(f"stop {label}, which is {state}?", abort=True)
             answer = runs.stop(name)
         if as_json:
-            click.echo(json.dumps(answer))
+            print_json(answer)
             return
         run = runs.record(answer)
         state = printable(run.status or "unknown")

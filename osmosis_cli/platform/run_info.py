@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import count
@@ -14,7 +13,8 @@ import click
 from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import INTERRUPTED, CommandDone, CommandError
-from .run_commands import json_option, run_argument, runs_of
+from ..shared_options import json_option, print_json
+from .run_commands import run_argument, runs_of
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.answers import RunRecord
@@ -124,7 +124,7 @@ def _show(
     from .run_text import copyable, metric_lines, render, run_facts, styled, utc_now
 
     if as_json:
-        click.echo(json.dumps({**answer, "metrics": metrics}))
+        print_json({**answer, "metrics": metrics})
         return
     say(f"{render(run.label)}  ", styled(run.status))
     say_facts(dict(run_facts(run, utc_now())))
@@ -220,7 +220,7 @@ def _print(lines: Iterator[Mapping[str, Any]] | list[Mapping[str, Any]], *, as_j
     from .run_text import log_lines
 
     if as_json:
-        click.echo(json.dumps({"logs": list(lines)}))
+        print_json({"logs": list(lines)})
         return
     for entry in lines:
         for line in log_lines(entry):

@@ -14,7 +14,8 @@ from osmosis_ai.platform.run_kinds import EVALUATION
 
 from ..errors import CommandError
 from ..eval.lines import say
-from .run_commands import json_option, run_argument, runs_of
+from ..shared_options import json_option, print_json
+from .run_commands import run_argument, runs_of
 
 EPILOG = """\b
 Examples:
@@ -67,7 +68,7 @@ def eval_download_command(
             _keep(source, target)
     if as_json:
         report, *more = [{"path": str(path), "bytes": size} for path, size in sizes.items()]
-        click.echo(json.dumps({**report, **({"conversations": more[0]} if more else {})}))
+        print_json({**report, **({"conversations": more[0]} if more else {})})
         return
     for target, size in sizes.items():
         then = f"; show it: osmosis eval report {path}" if target == path else ""

@@ -5,7 +5,6 @@ A value comes from a hidden prompt, a file or standard input, and is never shown
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import click
 from osmosis_ai.secret import Secret
 
 from ..lazy_group import Entry, LazyGroup
+from ..shared_options import json_option, print_json
 
 LIMIT = 128 * 1024
 """What one environment variable may hold."""
@@ -142,7 +142,7 @@ name_argument = click.argument("name", metavar="NAME", callback=_checked_name)
     help="Read the value from a file; with - from standard input.",
 )
 @scope_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def secret_set(*, name: str, value_file: Path | None, scope: str, as_json: bool) -> None:
     """Store a secret, or replace its value.
 
@@ -160,13 +160,13 @@ def secret_set(*, name: str, value_file: Path | None, scope: str, as_json: bool)
         stored = set_secret(client, name, Secret(value, name), scope)
     if as_json:
         document = {"name": name, "scope": scope, "updated_at": stored.get("updated_at")}
-        click.echo(json.dumps(document))
+        print_json(document)
         return
     click.echo(f"the {scope} secret {name} is set")
 
 
 @click.command("list", epilog="\b\nExample:\n  osmosis secret list --json\n")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def secret_list(as_json: bool) -> None:
     """List the secrets that your runs in this workspace find: names, and never values."""
     from osmosis_ai.platform.answers import text_of
@@ -180,7 +180,7 @@ def secret_list(as_json: bool) -> None:
         found = list_secrets(client).items
     if as_json:
         listed = [{**secret, "scope": shown_scope(secret)} for secret in found]
-        click.echo(json.dumps({"secrets": listed, "total_count": len(listed)}))
+        print_json({"secrets": listed, "total_count": len(listed)})
         return
     if not found:
         click.echo("there are no secrets here; set one: osmosis secret set NAME")
@@ -203,7 +203,7 @@ def secret_list(as_json: bool) -> None:
 )
 @name_argument
 @scope_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def secret_delete(*, name: str, scope: str, as_json: bool) -> None:
     """Delete a secret; runs that have started keep it."""
     from osmosis_ai.platform.environment_secrets import delete_secret
@@ -213,6 +213,6 @@ def secret_delete(*, name: str, scope: str, as_json: bool) -> None:
     with connect() as client:
         delete_secret(client, name, scope)
     if as_json:
-        click.echo(json.dumps({"name": name, "scope": scope, "deleted": True}))
+        print_json({"name": name, "scope": scope, "deleted": True})
         return
     click.echo(f"the {scope} secret {name} is deleted")

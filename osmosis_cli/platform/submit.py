@@ -6,7 +6,6 @@ stands above the question.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,9 +16,8 @@ import click
 from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 
 from ..errors import INTERRUPTED, CommandError
-from ..shared_options import may_ask
+from ..shared_options import json_option, may_ask, print_json, yes_option
 from .commit_facts import Finding, commit_facts, read_work_tree, refusal, warning
-from .run_commands import json_option, yes_option
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.client import PlatformClient
@@ -216,7 +214,7 @@ def _report(plan: SubmissionPlan, answer: Mapping[str, Any], *, as_json: bool) -
             "secrets": dict(plan.scopes),
             "findings": [asdict(finding) for finding in plan.warnings],
         }
-        click.echo(json.dumps(document))
+        print_json(document)
         return
     run = run_record(answer, plan.kind.key)
     say(f"submitted: {render(run.label)}, {render(run.status)}")

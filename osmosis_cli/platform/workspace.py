@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import click
 from ..errors import CommandError, command_errors, usage_errors
 from ..eval.lines import say, tell
 from ..lazy_group import Entry, LazyGroup
+from ..shared_options import json_option, print_json
 
 WORKSPACE_EPILOG = """\b
 Example:
@@ -47,7 +47,7 @@ rollout_group = LazyGroup(
 
 
 @click.command("init", epilog=WORKSPACE_EPILOG)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def workspace_init(as_json: bool) -> None:
     """Make the Git work tree around the current directory a workspace.
 
@@ -80,7 +80,7 @@ def workspace_init(as_json: bool) -> None:
     metavar="N",
     help="How many rows that config file evaluates; left out, the platform draws some.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def rollout_init(name: str, model: str, limit: int | None, as_json: bool) -> None:
     """Create a rollout, its two config files and a dataset of five rows.
 
@@ -138,7 +138,7 @@ def _git_init() -> None:
 def _show(root: Path, made: list[Path], *, as_json: bool, then: list[str]) -> None:
     names = [path.relative_to(root).as_posix() for path in made]
     if as_json:
-        click.echo(json.dumps({"root": str(root), "written": names}))
+        print_json({"root": str(root), "written": names})
         return
     say(f"created in {root}:" if names else f"nothing is missing in {root}")
     for name in names:

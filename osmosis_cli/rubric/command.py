@@ -6,7 +6,6 @@ Translates the command line into a plan, runs it, shows and keeps what came of i
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from contextlib import suppress
 from functools import partial
@@ -19,7 +18,7 @@ from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN
 
 from ..errors import CommandError, command_errors, wrong_use
 from ..eval.lines import progress_bar
-from ..shared_options import check_output, write_json
+from ..shared_options import check_output, print_json, write_json
 
 if TYPE_CHECKING:
     from .config import RubricConfig
@@ -166,7 +165,7 @@ def rubric_command(
             },
         )
     if as_json:
-        click.echo(json.dumps({**document, "output": str(target)}))
+        print_json({**document, "output": str(target)})
 
 
 def choose_rubric(

@@ -6,7 +6,6 @@ are `serving`'s.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from dataclasses import replace
@@ -27,6 +26,7 @@ from ..shared_options import (
     complete_folders,
     import_timeout_option,
     mcp_option,
+    print_json,
     require_agent,
 )
 from .server import (
@@ -235,7 +235,7 @@ def _announce(
 ) -> None:
     shown = None if key is None else key.reveal()
     if as_json:
-        click.echo(json.dumps({"module": plan.module, "url": plan.url, "api_key": shown}))
+        print_json({"module": plan.module, "url": plan.url, "api_key": shown})
     else:
         click.echo(f"serving {printable(plan.module)} on {plan.url}")
         generated = key is not None and key.name == GENERATED

@@ -32,6 +32,7 @@ from pytest_osmosis.storage.journal import JournalError
 
 from ...buffered_output import BufferedStreams
 from ...errors import ENDS_BY_SIGNAL, CommandError
+from ...shared_options import print_json
 from ..lines import say
 from ..report import readable
 from .library import Library, ViewEntry
@@ -314,7 +315,7 @@ def view_command(ctx: click.Context, place: Path | None, port: int, as_json: boo
     ctx.meta[ENDS_BY_SIGNAL] = True
     with viewer:
         if as_json:
-            click.echo(json.dumps({"url": viewer.url, "pages": len(library.entries())}))
+            print_json({"url": viewer.url, "pages": len(library.entries())})
             if streams := ctx.find_object(BufferedStreams):
                 streams.release()
         else:
