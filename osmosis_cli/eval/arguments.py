@@ -54,7 +54,7 @@ def usual(parameters: Iterable[click.Parameter]) -> list[click.Parameter]:
     """Return the parameters that most evaluations need, in the order of `--help`."""
     by_key = {parameter.name: parameter for parameter in parameters}
     own = in_help_groups(by_key.values())[_TERMINAL]
-    return [*(by_key[_key(name)] for name in _USUAL), *own]
+    return [*(by_key[_key(name)] for name in _USUAL if _key(name) in by_key), *own]
 
 
 def in_help_groups(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Parameter]]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pytest_osmosis.reports.formats import REPORTS, format_named
+from pytest_osmosis.features.table import REPORTS
+from pytest_osmosis.reports.formats import format_named
 from pytest_osmosis.reports.text_table import columns
 
 from ..errors import CommandError, command_errors, usage_errors

@@ -18,6 +18,10 @@ from ..options.table import (
     Option,
     add_features,
 )
+from ..reports.formats import REPORTS
+from .html.options import HTML
+from .markdown.options import MARKDOWN
+from .tables.options import TABLES
 from .tracing.options import TRACING
 
 if TYPE_CHECKING:
@@ -26,10 +30,13 @@ if TYPE_CHECKING:
     from ..session.seams import Feature
     from ..spec import SessionSpec
 
-__all__ = ["BY_NAME", "FIRST", "GROUPS", "OPTIONS", "SHARD_KINDS", "SPELLINGS", "Option"]
+__all__ = ["BY_NAME", "FIRST", "GROUPS", "OPTIONS", "REPORTS", "SHARD_KINDS", "SPELLINGS", "Option"]
 
 FEATURES = (
     TRACING,
+    MARKDOWN,
+    HTML,
+    TABLES,
 )  # fmt: skip
 
 add_features(FEATURES)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..dataset.formats import SUFFIXES_SHOWN
-from ..reports.formats import REPORTS
+from ..reports.formats import REPORTS, ReportFormat
 from . import values
 
 Reach = Literal["model", "endpoint", "usage", "turns", "system", "program"]
@@ -94,10 +94,17 @@ class FeatureEntry:
     name: str
     """Of its folder, and of its part of the spec."""
     options: Sequence[OptionSet]
-    read: Callable[[Any], Any]
+    read: Callable[[Any], Any] = lambda given: None
     """Returns its part of the spec, from an `OptionReader`; None where it is not asked for."""
-    make: Callable[[Any, Any], Any]
+    make: Callable[[Any, Any], Any] = lambda config, part: None
     """Returns the `Feature` of a process, from pytest's config and its part of the spec."""
+    report: ReportFormat | None = None
+    """The report that it is; one of its options asks for it."""
+
+
+def report_option(report: ReportFormat) -> Option:
+    """Return the option that asks for a report."""
+    return Option(report.option, report.help, metavar="FILE", is_path=True)
 
 
 _EVALUATED = (
@@ -532,7 +539,7 @@ _REPORTS = (
         metavar="COLUMN",
         repeatable=True,
     ),
-    *(Option(report.option, report.help, metavar="FILE", is_path=True) for report in REPORTS),
+    *map(report_option, REPORTS),
     Option(
         "trajectories",
         "write whole conversations here, as trajectories.jsonl "
@@ -665,6 +672,8 @@ def add_features(features: Iterable[FeatureEntry]) -> None:
     """Add features, and have their options stand among the others."""
     for feature in features:
         FEATURES.append(feature)
+        if feature.report is not None:
+            REPORTS.append(feature.report)
         for each in feature.options:
             _insert(each)
     _index()

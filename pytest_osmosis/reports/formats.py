@@ -1,14 +1,12 @@
 """The table of reports: the option that asks for each, and the module that writes it.
 
-A further format is one entry in `REPORTS` and a module with
-`write(result, path, sections)`; its option with its place in help, its checks, and the option of
-`osmosis eval report` come from the entry. Every pytest session imports this: it imports no other
-module of ours.
+A further format is a feature: a folder of `features/` with the report in its `options.py`, and a
+module with `write(result, path, sections)`. Its checks and the option of `osmosis eval report` come
+from the entry. Every pytest session imports this: it imports no other module of ours.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -71,31 +69,10 @@ class ReportFormat:
         return cast("Writer", write)
 
 
-REPORTS = (
+REPORTS = [
     ReportFormat("output", "write the JSON report here", "reports.json_writer", "report"),
-    ReportFormat(
-        "markdown",
-        "write the Markdown report here (in GitHub Actions it is the step's summary as well)",
-        "features.markdown.report",
-        "Markdown report",
-    ),
-    ReportFormat(
-        "html",
-        "write the HTML report here: one page, with every conversation",
-        "features.html.report",
-        "HTML report",
-        needs_rows=True,
-        needs_conversations=True,
-    ),
-    ReportFormat(
-        "runs-table",
-        "write all runs here as a table: .csv or .parquet",
-        "features.tables.runs_table",
-        "table of runs",
-        suffixes=(".csv", ".parquet"),
-        needs_rows=True,
-    ),
-)
+]
+"""The JSON report; reports that are features are added by `features/table.py`."""
 
 
 def format_named(form: str) -> ReportFormat:
@@ -106,14 +83,3 @@ def format_named(form: str) -> ReportFormat:
 def asked_reports(spec: SessionSpec) -> Iterator[tuple[ReportFormat, Path]]:
     """Return the reports that a session was asked for, and where each goes."""
     return ((each, spec.reports[each.option]) for each in REPORTS if each.option in spec.reports)
-
-
-def in_actions() -> bool:
-    """Whether the session runs in GitHub Actions."""
-    return os.environ.get("GITHUB_ACTIONS") == "true"
-
-
-def step_summary() -> Path | None:
-    """The file that GitHub Actions shows as the step's summary; None outside of it."""
-    path = os.environ.get("GITHUB_STEP_SUMMARY")
-    return Path(path) if path and in_actions() else None

@@ -1,4 +1,4 @@
-"""What a session leaves to read: report files, the terminal's summary, JUnit's and GitHub's part.
+"""What a session leaves to read: report files, the terminal's summary, JUnit's part.
 
 In the process that reports, at the end. Knows the result and the reports of runs that did not pass;
 does not know how they came together (`recorder`).
@@ -17,12 +17,7 @@ import pytest
 from .. import compat
 from ..escaping import escape_control_chars, exact_text, shown_path
 from ..options.reader import OptionReader
-from ..reports.formats import (
-    Conversations,
-    asked_reports,
-    in_actions,
-    step_summary,
-)
+from ..reports.formats import Conversations, asked_reports
 from ..run_result import ROLLOUT, RunId, RunResult
 from .failed_runs import FailedRuns
 
@@ -92,7 +87,7 @@ class SessionOutputs:
         for report, path in asked_reports(self._session):
             shown = self._with_row_data(result) if report.needs_rows else result
             write = report.writer(self._conversations() if report.needs_conversations else None)
-            problem = _written(path, partial(write, shown, path, self._printed))
+            problem = _written(path, partial(write, shown, path, self.printed))
             if problem is not None:
                 yield problem
             elif report.option != "output" or not OptionReader(self._config).output_is_temporary:
@@ -110,8 +105,8 @@ class SessionOutputs:
         """Return what reads the conversations; None where no answer is to be shown."""
         return self._store.log.record if self._session.answers else None
 
-    def _printed(self, run: RunId) -> str | None:
-        """What the item of a run printed; None where it passed."""
+    def printed(self, run: RunId) -> str | None:
+        """Return what pytest reports of a run; None where it passed."""
         return self._section(run) if run in self._reports else None
 
     def _section(self, run: RunId) -> str:
@@ -124,24 +119,24 @@ class SessionOutputs:
 
     def _where(self, suite: str) -> str:
         """Say where all conversations of a suite can be read."""
-        for report, path in asked_reports(self._session):
-            if report.option == "html":
-                return shown_path(path)
+        if (page := self._page()) is not None:
+            return shown_path(page)
         place = self._store.places().get(suite)
         if place is None or not self._store.keeps(suite):
             return "-vv shows all"
         return f"osmosis eval runs show {Path(place.folder).name}"
 
+    def _page(self) -> Path | None:
+        """Return the first report that shows every conversation, if one was asked for."""
+        asked = asked_reports(self._session)
+        return next((path for report, path in asked if report.needs_conversations), None)
+
     # ---- the terminal
 
     def show(self, terminal: Any, result: EvalResult, suites: Iterable[str]) -> None:
-        """Write the summary, unless `-qq`, and GitHub's part; `suites`: the session's, by name."""
-        if self._config.get_verbosity() > -2:
-            self._summarise(terminal, result, suites)
-        if in_actions():
-            self._tell_github(terminal, result)
-
-    def _summarise(self, terminal: Any, result: EvalResult, suites: Iterable[str]) -> None:
+        """Write the summary, unless `-qq`; `suites`: the session's, by name."""
+        if self._config.get_verbosity() < -1:
+            return
         from ..reports.summary import next_step, summary
         from .screen import Screen
 
@@ -165,26 +160,11 @@ class SessionOutputs:
         """Say how to look at the kept runs; "" in CI, with `-q`, and where a page was asked for."""
         from ..reports.highlights import refusal
 
-        has_page = any(report.option == "html" for report, _ in asked_reports(self._session))
         kept = any(each.finished and self._store.keeps(each.info.name) for each in result.suites)
-        elsewhere = has_page or os.environ.get("CI") or self._session.keeping.run_dir
+        elsewhere = self._page() or os.environ.get("CI") or self._session.keeping.run_dir
         if elsewhere or not kept or self._config.get_verbosity() < 0 or refusal(result):
             return ""
         return "look at every run: osmosis eval view"
-
-    def _tell_github(self, terminal: Any, result: EvalResult) -> None:
-        """Write annotations, and the step's summary."""
-        from ..features.markdown.github import annotated, append_summary
-
-        for line in annotated(result):
-            terminal.write_line(line)
-        summary = step_summary()
-        if summary is not None:
-            try:
-                append_summary(result, summary, self._printed)
-            except OSError as error:
-                reason = error.strerror or error
-                terminal.write_line(f"warning: cannot write the step's summary: {reason}")
 
 
 def _written(path: Path, write: Callable[[], None]) -> str | None:

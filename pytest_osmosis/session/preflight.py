@@ -17,7 +17,7 @@ from ..api_keys import key_of
 from ..errors import ConfigurationError
 from ..options import build_spec
 from ..options.reader import OptionReader
-from ..reports.formats import ReportFormat, asked_reports, step_summary
+from ..reports.formats import ReportFormat, asked_reports
 from ..rollouts.prepare import endpoint_of
 from ..spec import EvalSpec, ModelSpec, SessionSpec
 from ..storage import atomic_write
@@ -142,11 +142,11 @@ def check_trajectories(path: Path | None) -> None:
         atomic_write.check_writable(path)
 
 
-def environment(config: pytest.Config, spec: SessionSpec) -> Mapping[str, Any]:
-    """Return what reports say of where the session runs; without reports, the commit alone."""
+def environment(config: pytest.Config, spec: SessionSpec, *, is_shown: bool) -> Mapping[str, Any]:
+    """Return what reports say of where the session runs; where none does, the commit alone."""
     from .environment import describe, git_state
 
-    if not (spec.reports or step_summary()):
+    if not is_shown:
         return {"git": git_state(config.rootpath)} if spec.keeping.journal else {}
     arguments = [str(argument) for argument in config.invocation_params.args]
     return describe(arguments, folder=config.rootpath)

@@ -228,7 +228,7 @@ class Recorder:
         self._store.flush()
         unwritten = list(self._outputs.write(self.result))
         for feature in self._features:
-            unwritten += feature.write(self.result)
+            unwritten += feature.write(self.result, self._outputs.printed)
         for problem in unwritten:
             self.fail(problem)
         self._ends = is_ended and not unwritten

@@ -127,7 +127,8 @@ class ReportingEvaluation(Evaluation):
 
     def _begin_reports(self) -> None:
         preflight.check_trajectories(self.spec.trajectories)
-        self.recorder.begin(preflight.environment(self.config, self.spec))
+        is_shown = self.spec.reports or any(each.shows_environment for each in self.features)
+        self.recorder.begin(preflight.environment(self.config, self.spec, is_shown=bool(is_shown)))
         progress.show(self.config, self._counter)
 
     def _in_flight(self, left: int) -> int:

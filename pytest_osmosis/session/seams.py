@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..reports.formats import Sections
     from ..rollouts.around import AroundRuns
     from ..rollouts.suite import Suite
     from ..run_result import RunResult
@@ -25,6 +26,9 @@ class Feature:
 
     Methods of the first seam may raise ConfigurationError, with a sentence for the user.
     """
+
+    shows_environment = False
+    """Whether it shows where the session ran: Git is asked only then."""
 
     # ---- a session is planned
 
@@ -79,8 +83,11 @@ class Feature:
         """Return the result of the session with what the feature adds to its suites."""
         return result
 
-    def write(self, result: EvalResult) -> Iterable[str]:
-        """Write files of the feature; return a sentence about each that cannot be written."""
+    def write(self, result: EvalResult, sections: Sections) -> Iterable[str]:
+        """Write files of the feature; return a sentence about each that cannot be written.
+
+        `sections` gives what pytest reports of a run that did not pass.
+        """
         return ()
 
     def lines(self, result: EvalResult) -> Iterable[str]:

@@ -15,7 +15,7 @@ from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from pytest_osmosis.features.html import report as html
 from pytest_osmosis.features.markdown import report as markdown
-from pytest_osmosis.reports.formats import REPORTS
+from pytest_osmosis.features.table import REPORTS
 from pytest_osmosis.reports.saved_report import read_saved
 from tests.support import report_page
 from tests.support.endpoints import Endpoint

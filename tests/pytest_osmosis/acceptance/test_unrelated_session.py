@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_osmosis.features.table import FEATURES
+
 HEAVY = (
     *("litellm", "pydantic", "pyarrow", "numpy", "httpx", "aiohttp", "asyncio", "httptools"),
     *("concurrent.futures", "http.client", "ssl", "click"),
@@ -12,7 +14,12 @@ OURS = (
     *("plugin", "options", "options.reader", "options.registration"),
     *("options.table", "options.values", "compat", "hookspecs"),
     *("dataset", "dataset.formats", "reports", "reports.formats"),
-    *("features", "features.table", "features.tracing", "features.tracing.options"),
+    *("features", "features.table"),
+    *(
+        name
+        for each in FEATURES
+        for name in (f"features.{each.name}", f"features.{each.name}.options")
+    ),
 )
 """The formats are a table without imports of ours: the help of `--osmosis-data` lists them."""
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_osmosis.features.table import GROUPS
-from pytest_osmosis.reports.formats import REPORTS
+from pytest_osmosis.features.table import GROUPS, REPORTS
 from tests.pytest_osmosis.storage.test_atomic_write import Reader
 from tests.support.project import Project
 

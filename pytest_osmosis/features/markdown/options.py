@@ -1,0 +1,41 @@
+"""The option of the Markdown report; GitHub Actions asks for it without one."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ...options.table import FeatureEntry, OptionSet, report_option
+from ...reports.formats import ReportFormat
+
+if TYPE_CHECKING:
+    import pytest
+
+    from ...options.reader import OptionReader
+    from ...session.seams import Feature
+
+_REPORT = ReportFormat(
+    "markdown",
+    "write the Markdown report here (in GitHub Actions it is the step's summary as well)",
+    "features.markdown.report",
+    "Markdown report",
+)
+
+
+def _read(given: OptionReader) -> bool | None:
+    return os.environ.get("GITHUB_ACTIONS") == "true" or None
+
+
+def _make(config: pytest.Config, part: bool) -> Feature:
+    from .feature import GitHubFeature
+
+    return GitHubFeature()
+
+
+MARKDOWN = FeatureEntry(
+    "markdown",
+    [OptionSet("reports", (report_option(_REPORT),), after="output")],
+    read=_read,
+    make=_make,
+    report=_REPORT,
+)
