@@ -25,6 +25,9 @@ GateOutcome = Literal["passed", "failed", "inconclusive"]
 EvalVerdict = Literal["unfinished", "failed", "inconclusive", "passed"]
 """What an evaluation came to, the worst first; `unfinished`: it was cut short."""
 
+INCONCLUSIVE = 8
+"""The exit status where no gate failed."""
+
 POINT_ESTIMATES = 0.0
 """The confidence of gates that are held at the figures themselves, without any interval."""
 
@@ -136,6 +139,12 @@ def overall(outcomes: Collection[str], *, all_passed: bool) -> EvalVerdict:
     if not outcomes:
         return "passed" if all_passed else "failed"
     return next(word for word in get_args(EvalVerdict) if word in outcomes)
+
+
+def exit_status(outcomes: Collection[EvalVerdict]) -> int:
+    """1 if any failed or is unfinished, else 8 if any is inconclusive, else 0."""
+    statuses = {"passed": 0, "inconclusive": INCONCLUSIVE}
+    return statuses.get(overall(outcomes, all_passed=True), 1)
 
 
 def gate_fields(result: GateResult) -> dict[str, Any]:

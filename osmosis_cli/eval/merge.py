@@ -79,11 +79,11 @@ def merge_command(
     Gates are evaluated again, and decide the exit status: 1 one failed, 8 one is inconclusive.
     Without gates it is 1 where a run did not pass.
     """
-    from pytest_osmosis.analysis.gates.result import exit_status
     from pytest_osmosis.reports import json_writer
     from pytest_osmosis.reports.saved_conversations import beside
     from pytest_osmosis.reports.summary import COLUMNS, summary
     from pytest_osmosis.storage.atomic_write import is_special, write_whole
+    from pytest_osmosis.verdicts import exit_status
 
     said = beside(output)
     taken = {file.resolve() for path in reports for file in (path, beside(path))}
@@ -352,8 +352,9 @@ def _evaluate(
     merged: EvalResult, asked: Sequence[GateReport], path: Path | None, confidence: float
 ) -> EvalResult:
     """Return the whole with what changed, and with a result for each gate."""
+    from pytest_osmosis.analysis.baseline import with_changes
+    from pytest_osmosis.analysis.gates.evaluate import evaluate_suite
     from pytest_osmosis.analysis.gates.parser import GateError, parse_gate
-    from pytest_osmosis.analysis.gates.session_gates import evaluate_suite
     from pytest_osmosis.analysis.planned_rows import ran
 
     alone = len(merged.suites) == 1
@@ -362,27 +363,27 @@ def _evaluate(
     for suite in merged.suites:
         pairs, baseline = baselines.get(suite.info.name, (1, None))
         own = [gate for gate in asked if alone or gate.suite == suite.info.name]
-        with command_errors(GateError, code="invalid"):
-            if not own and baseline is None:
-                suites.append(suite)
-                continue
-            whole = evaluate_suite(
-                suite,
-                [parse_gate(gate.gate).with_function(gate.eval_fn) for gate in own],
-                ran(suite),
-                baseline=baseline,
-                no_baseline="merging needs the baseline: give its report with --baseline",
-                confidence=_confidence_of(own) if own else confidence,
-                pairs=pairs,
-            )
-            suites.append(whole)
+        level = _confidence_of(own) if own else confidence
+        whole = suite
+        if own:
+            with command_errors(GateError, code="invalid"):
+                whole = evaluate_suite(
+                    suite,
+                    [parse_gate(gate.gate).with_function(gate.eval_fn) for gate in own],
+                    ran(suite),
+                    references={} if baseline is None else {"baseline": baseline.scores},
+                    lacking="merging needs the baseline: give its report with --baseline",
+                    confidence=level,
+                )
+        if baseline is not None:
+            whole = with_changes(whole, ran(suite), baseline, confidence=level, pairs=pairs)
+        suites.append(whole)
     return replace(merged, suites=tuple(suites))
 
 
 def _baselines(merged: EvalResult, path: Path | None) -> Mapping[str, tuple[int, Baseline | None]]:
     """By suite: in how many pairs, and with what: the report that was given, or a candidate."""
-    from pytest_osmosis.analysis.baseline import NoCounterpart, baselines_of
-    from pytest_osmosis.analysis.gates.session_gates import pair_of
+    from pytest_osmosis.analysis.baseline import NoCounterpart, baselines_of, pair_of
 
     if path is None:
         return {suite.info.name: pair_of(suite, merged.suites) for suite in merged.suites}

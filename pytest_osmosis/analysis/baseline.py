@@ -7,7 +7,7 @@ Pure: knows neither files nor options nor pytest.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,9 +31,12 @@ class Baseline:
     suite: SuiteResult
     rows: PlannedRows
 
+    def scores(self) -> ScoreTable:
+        """Return its scores; made when it is compared, since no request waits for that."""
+        return self._scores
+
     @cached_property
-    def table(self) -> ScoreTable:
-        """Its scores; made when it is compared, since no request waits for that."""
+    def _scores(self) -> ScoreTable:
         from .score_table import score_table_of
 
         return score_table_of(self.suite, self.rows)
@@ -119,6 +122,49 @@ def _candidate(info: SuiteInfo, there: Sequence[SuiteResult]) -> SuiteResult | N
     return None
 
 
+def pair_of(
+    suite: SuiteResult,
+    every: Iterable[SuiteResult],
+    rows_of: Callable[[SuiteInfo], PlannedRows | None] = lambda info: None,
+) -> tuple[int, Baseline | None]:
+    """Return what a suite is compared with in its session, and how many suites are, with the same.
+
+    That is the baseline model's part, else the first candidate.
+    """
+    name, first = suite.info.name, suite.info.candidate_of
+    every = list(every)
+    model = suite.baseline_model_result or next(
+        (each for each in every if each.info.baseline_of == name), None
+    )
+    group = {each.info.name: each for each in every if each.info.group == first}
+    other = model or group.get(first or "")
+    if other is None:
+        return 1, None
+    source = other.info.label if model is None else other.info.model
+    return max(1, len(group) - 1), baseline_of(other, source, rows_of(other.info))
+
+
+def with_changes(
+    suite: SuiteResult,
+    rows: PlannedRows,
+    baseline: Baseline,
+    *,
+    confidence: float | None,
+    pairs: int = 1,
+) -> SuiteResult:
+    """Return a suite that gates have decided on, with what changed against a baseline.
+
+    The intervals hold for so many `pairs` together; without a `confidence` they have the usual one.
+    """
+    from .aggregate import CONFIDENCE
+    from .score_table import score_table_of
+
+    names = [verdict.eval_fn for verdict in suite.verdicts if verdict.eval_fn]
+    table, level = score_table_of(suite, rows, names), confidence or CONFIDENCE
+    report = compared(suite, table, baseline=baseline, confidence=level, pairs=pairs)
+    return replace(suite, baseline=report)
+
+
 def compared(
     suite: SuiteResult, table: ScoreTable, *, baseline: Baseline, confidence: float, pairs: int = 1
 ) -> BaselineReport:
@@ -128,7 +174,7 @@ def compared(
     """
     from .comparison import compare
 
-    report = compare(table, baseline.table, confidence=1.0 - (1.0 - confidence) / pairs)
+    report = compare(table, baseline.scores(), confidence=1.0 - (1.0 - confidence) / pairs)
     here, there = ({row.row_index: row for row in each.rows} for each in (suite, baseline.suite))
 
     def with_answers(eval_fn: str) -> Callable[[Change], Change]:

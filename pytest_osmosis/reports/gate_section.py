@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..analysis.gates.result import holds
+from ..analysis.gates.evaluate import holds
 from ..escaping import counted, number_text
 from ..run_result import RunId, RunResult, passes
 from ..suite_results import RowResult, SuiteResult

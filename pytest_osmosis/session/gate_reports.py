@@ -1,18 +1,20 @@
-"""How gates are reported to pytest: like a test, for the terminal, JUnit and other plugins.
+"""How gates are reported to pytest, like a test each, and the exit status that they make.
 
 Knows verdicts, and not how they came about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from .. import compat
+from ..verdicts import exit_status
 
 if TYPE_CHECKING:
+    from ..suite_results import EvalResult, SuiteResult
     from ..verdicts import GateResult
 
 GATES = "gates"
@@ -23,7 +25,40 @@ _AS_NAME = str.maketrans("[]", "()")
 """Pytest takes a bracket in a node id for the parameters of a test, which end it."""
 
 
-def report_gate(config: pytest.Config, name: str, verdict: GateResult, section: str) -> None:
+_BY_ITSELF = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+"""Exit statuses of a session that was not cut short: nothing failed, something did."""
+
+
+def report_gates(
+    session: pytest.Session,
+    result: EvalResult,
+    begin: Callable[[pytest.Session, Sequence[str]], None],
+    explain: Callable[[GateResult, SuiteResult], str],
+    *,
+    several: bool,
+) -> None:
+    """Report every gate, and let the exit status be theirs; `explain` those that failed.
+
+    `begin` is called ahead of the first, with all outcomes; `several`: names begin with that of
+    the suite. A failure that is no run's stays one, and whatever else ended the session stays its
+    reason.
+    """
+    verdicts = [(suite, verdict) for suite in result.suites for verdict in suite.verdicts]
+    if not verdicts or session.exitstatus not in _BY_ITSELF:
+        return
+    others_failed = bool(session.testsfailed)
+    named_by_other = session.exitstatus != _BY_ITSELF[others_failed]
+    outcomes = [verdict.outcome for _, verdict in verdicts]
+    begin(session, outcomes)
+    for suite, verdict in verdicts:
+        section = explain(verdict, suite) if verdict.outcome == "failed" else ""
+        name = f"{suite.info.name}::{verdict.gate}" if several else verdict.gate
+        _report_gate(session.config, name, verdict, section)
+    if not others_failed and not named_by_other:
+        session.exitstatus = exit_status(outcomes)
+
+
+def _report_gate(config: pytest.Config, name: str, verdict: GateResult, section: str) -> None:
     """Make the three reports of a test, for one gate; `section` is shown where it failed."""
     nodeid = f"{GATES}::{name.translate(_AS_NAME)}"
     # Not the node id's own end, in which the terminal takes dots for the names of classes.

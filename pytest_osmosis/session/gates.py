@@ -1,24 +1,21 @@
-"""The gates of a pytest session: which decide, what they are held at, and the exit status.
+"""The gates of a pytest session: which are about which suite, which decide, and their verdicts.
 
-`analysis.gates.session_gates` evaluates; each is reported as a test (`gate_reports`). Gates decide
-on a suite of which every run is selected, and make its runs observations. Of a part (`-k` for one
-row, a node id) the runs decide, as in a session without gates.
+`analysis.gates.evaluate` decides; each is reported as a test (`gate_reports`). Gates decide on a
+suite of which every run is selected, and make its runs observations. Of a part (`-k` for one row,
+a node id) the runs decide, as in a session without gates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
-from ..analysis.gates.session_gates import GateEvaluator
 from ..errors import ConfigurationError
-from ..escaping import shown_path
 from ..options.build_spec import gate_mistake
 from ..run_result import RunResult, SuiteInfo
-from .gate_reports import report_gate
+from .comparison import Comparison
 from .outcome_letters import OutcomeLetters
 
 if TYPE_CHECKING:
@@ -27,14 +24,10 @@ if TYPE_CHECKING:
     from ..rollouts.suite import Suite
     from ..spec import SessionSpec
     from ..suite_results import EvalResult, SuiteResult
-    from ..verdicts import GateResult
-
-_BY_ITSELF = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-"""Exit statuses of a session that was not cut short: nothing failed, something did."""
 
 
 class SessionGates:
-    """One a session and process: which gates decide, and what becomes of them."""
+    """One a session and process: which gates there are, and which of them decide."""
 
     def __init__(
         self,
@@ -44,42 +37,74 @@ class SessionGates:
         infos: Callable[[], Mapping[str, SuiteInfo]],
     ) -> None:
         """`suites` are this process's, `infos` are of all suites of the session."""
-        deciding = spec.deciding
         self._spec = spec
         self._suites = suites
         self._infos = infos
-        self._several = sum(each.baseline_of is None for each in spec.evals) != 1
+        self.several = sum(each.baseline_of is None for each in spec.evals) != 1
+        """Whether gates are reported under the names of their suites."""
+        self._for_marked = False
+        """The gates are for marked test functions; else for data files."""
         self._selected: Mapping[str, int] = {}
-        self.evaluator = GateEvaluator(
-            deciding.gates,
-            confidence=deciding.confidence,
-            has_baseline=deciding.has_baseline,
-            rows_of=self._rows_of,
-        )
+        self._gates = _parsed(spec.deciding.gates)
+        self._rows: dict[str, PlannedRows] = {}
+        self.comparison = Comparison(spec, self.rows)
         self.letters = OutcomeLetters()
-        self.has_gated = bool(deciding.gates) or any(each.baseline_of for each in spec.evals)
+        self.has_gated = bool(self._gates) or any(each.baseline_of for each in spec.evals)
         """Whether anything may be decided by gates, or observed only: then `letters` is needed."""
 
     def decide_on_marked(self) -> None:
         """The gates are for marked test functions: no data file is collected."""
-        self.evaluator.for_marked = self._several = True
+        self._for_marked = self.several = True
 
-    def _rows_of(self, info: SuiteInfo) -> PlannedRows:
-        from ..analysis.planned_rows import planned
-        from .suite_rows import rows_of
+    def rows(self, info: SuiteInfo) -> PlannedRows:
+        """The suite's rows, read once."""
+        rows = self._rows.get(info.name)
+        if rows is None:
+            from ..analysis.planned_rows import planned
+            from .suite_rows import rows_of
 
-        return planned(rows_of(info, self._suites, self._spec))
+            rows = planned(rows_of(info, self._suites, self._spec))
+            self._rows[info.name] = rows
+        return rows
+
+    # ---- the gates of a suite
+
+    def about(self, info: SuiteInfo) -> list[Gate]:
+        """Return the gates about a suite; no difference of the first of a group from itself."""
+        if not self._is_gated(info):
+            return []
+        from ..analysis.gates.names import CONDITIONS
+
+        is_first = bool(info.label) and info.candidate_of is None
+        there = self.comparison.references(info)
+        return [
+            gate
+            for gate in self._gates
+            if all(value in CONDITIONS[name](info) for name, value in gate.only)
+            and not (gate.minus and is_first and gate.minus not in there)
+        ]
+
+    def _is_gated(self, info: SuiteInfo) -> bool:
+        """Whether gates decide on the suite, and not its runs."""
+        is_own = info.baseline_of is None and info.marked == self._for_marked
+        return bool(self._gates) and is_own
+
+    def resolved(self, info: SuiteInfo, eval_fns: Sequence[str] = ()) -> tuple[Gate, ...]:
+        """The suite's gates, each with its eval function's whole name.
+
+        `eval_fns`: names beside those of the suite. Raises GateError when one does not suit it.
+        """
+        if not (gates := self.about(info)):
+            return ()
+        from ..analysis.gates.parser import resolved
+
+        there = self.comparison.references(info)
+        return tuple(
+            resolved(gate, eval_fns=_functions(gate, info, eval_fns), n=info.n, references=there)
+            for gate in gates
+        )
 
     # ---- before anything runs
-
-    def check(self, info: SuiteInfo) -> None:
-        """Raises ConfigurationError when a gate does not suit a suite."""
-        from ..analysis.gates.parser import GateError
-
-        try:
-            self.evaluator.gates(info)
-        except GateError as error:
-            raise ConfigurationError(gate_mistake(error)) from None
 
     def begin(
         self, infos: Iterable[SuiteInfo], folder_of: Callable[[SuiteInfo], Path]
@@ -89,59 +114,42 @@ class SessionGates:
         `folder_of`: where each is kept. Raises ConfigurationError.
         """
         there = [info for info in infos if info.baseline_of is None]
-        deciding = self._spec.deciding
-        if deciding.baseline is not None:
-            self._read_baseline(deciding.baseline, there)
-        elif deciding.last:
-            yield from self._find_last(there, folder_of)
-        for info in there if deciding.gates else ():
-            self.check(info)
-        for error in self.evaluator.unclear(there):
-            raise ConfigurationError(gate_mistake(error))
-
-    def _read_baseline(self, path: Path, infos: Sequence[SuiteInfo]) -> None:
-        from ..analysis.baseline import NoCounterpart, baselines_of
-        from ..reports.json_reader import UnreadableReport, read_result
+        yield from self.comparison.begin(there, folder_of)
+        if not self._gates:
+            return
+        from ..analysis.gates.parser import GateError
 
         try:
-            report = read_result(path, figures=False)
-        except UnreadableReport as error:
-            raise ConfigurationError(f"--osmosis-baseline {error}") from None
-        source = shown_path(path)
-        try:
-            found = baselines_of(report, infos, source=source)
-        except NoCounterpart as error:
-            raise ConfigurationError(
-                f"--osmosis-baseline {source}: {error}; name a report of the same evaluation"
-            ) from None
-        self.evaluator.baselines.update(found)
+            for info in there:
+                self.resolved(info)
+            self._check_conditions(there)
+        except GateError as error:
+            raise ConfigurationError(gate_mistake(error)) from None
 
-    def _find_last(
-        self, infos: Iterable[SuiteInfo], folder_of: Callable[[SuiteInfo], Path]
-    ) -> Iterator[str]:
-        from ..storage.kept_result import last_complete
-
-        for info in infos:
-            found = last_complete(info, folder_of(info))
-            if found is None:
-                yield f"osmosis: no earlier complete evaluation of {info.name} to compare with"
-            else:
-                self.evaluator.baselines[info.name] = found
-                yield f"osmosis: {info.name} is compared with {found.source}"
+    def _check_conditions(self, infos: Collection[SuiteInfo]) -> None:
+        """Raise GateError for a gate about no suite, or about agents of one short name."""
+        gated = {info.name: self.about(info) for info in infos if self._is_gated(info)}
+        known = [info for info in infos if info.name in gated]
+        for gate in self._gates if known else ():
+            self.comparison.check(gate, known, [each for each in known if gate in gated[each.name]])
 
     def follow(self, halt: Callable[[str], None]) -> Callable[[RunResult], None] | None:
         """Return a listener for runs that end, which calls `halt` once every gate is settled.
 
-        None where gates end no session.
+        None where gates end no session, and where intervals decide: those are open to the end.
         """
-        if not self._spec.deciding.stop_when_decided:
+        if not self._spec.deciding.stop_when_decided or self._spec.deciding.confidence:
             return None
         from ..analysis.gates.early_stopping import EarlyStopping
 
-        stopping = EarlyStopping(
-            self.evaluator, infos=self._infos, selected=self._is_selected, halt=halt
-        )
-        return stopping.ended
+        return EarlyStopping(self._open, halt=halt).ended
+
+    def _open(self) -> Iterator[tuple[SuiteInfo, Sequence[Gate], PlannedRows]]:
+        """Yield every suite with the gates that decide on it, and its rows."""
+        for info in self._infos().values():
+            if info.baseline_of is None:
+                gates = self.resolved(info) if self._decides(info) else ()
+                yield info, gates, self.rows(info)
 
     # ---- once the runs are known
 
@@ -152,14 +160,13 @@ class SessionGates:
             suite.gated = suite.gated or self._is_group_gated(suite.info)
 
     def _is_group_gated(self, info: SuiteInfo) -> bool:
-        """Return whether a gate decides on the suite, or on another candidate beside it."""
+        """Return whether a gate decides on the suite, or on another of its group."""
         known = [*self._infos().values(), *(suite.info for suite in self._suites.values())]
         return any(each.group == info.group and self._decides(each) for each in known)
 
     def _decides(self, info: SuiteInfo) -> bool:
         """Return whether the suite has gates, and all of its runs are selected."""
-        is_whole = self._selected.get(info.name) == info.total_runs
-        return is_whole and bool(self.evaluator.texts(info))
+        return self._selected.get(info.name) == info.total_runs and bool(self.about(info))
 
     # ---- the end
 
@@ -174,34 +181,40 @@ class SessionGates:
         return any(map(self._decides, self._infos().values()))
 
     def evaluated(self, result: EvalResult) -> EvalResult:
-        """The result with intervals, verdicts and what changed."""
-        digests = self._spec.output is not None
-        return self.evaluator.evaluated(result, selected=self._is_selected, digests=digests)
+        """The result with verdicts and what changed; for a report, rows have digests."""
+        suites = result.suites
+        if self._spec.output is not None:
+            from ..analysis.planned_rows import with_digests
 
-    def settle(
-        self,
-        session: pytest.Session,
-        result: EvalResult,
-        explain: Callable[[GateResult, SuiteResult], str],
-    ) -> None:
-        """Report every gate, and let the exit status be theirs; `explain` those that failed.
+            suites = tuple(with_digests(suite, self.rows(suite.info)) for suite in suites)
+        judged = tuple(self._judged(suite, suites) for suite in suites)
+        return self.comparison.ended(replace(result, suites=judged))
 
-        A failure that is no run's stays one, and whatever else ended the session stays its reason.
-        """
-        verdicts = [(suite, verdict) for suite in result.suites for verdict in suite.verdicts]
-        if not verdicts or session.exitstatus not in _BY_ITSELF:
-            return
-        others_failed = bool(session.testsfailed)
-        named_by_other = session.exitstatus != _BY_ITSELF[others_failed]
-        self.letters.begin_gates(session, [verdict.outcome for _, verdict in verdicts])
-        for suite, verdict in verdicts:
-            section = explain(verdict, suite) if verdict.outcome == "failed" else ""
-            named = [suite.info.name, verdict.gate] if self._several else [verdict.gate]
-            report_gate(session.config, "::".join(named), verdict, section)
-        if not others_failed and not named_by_other:
-            from ..analysis.gates.result import exit_status
+    def _judged(self, suite: SuiteResult, every: Sequence[SuiteResult]) -> SuiteResult:
+        if not self._decides(suite.info):
+            return suite
+        from ..analysis.gates.evaluate import evaluate_suite
 
-            session.exitstatus = exit_status(verdict.outcome for _, verdict in verdicts)
+        return evaluate_suite(
+            suite,
+            self.resolved(suite.info, [function.name for function in suite.functions]),
+            self.rows(suite.info),
+            references=self.comparison.tables(suite, every),
+            lacking="there is no earlier evaluation to compare with",
+            confidence=self._spec.deciding.confidence,
+        )
 
-    def _is_selected(self, gate: Gate, info: SuiteInfo) -> bool:
-        return self._decides(info)
+
+def _parsed(gates: Sequence[str]) -> tuple[Gate, ...]:
+    if not gates:
+        return ()
+    from ..analysis.gates.parser import parse_gate
+
+    return tuple(map(parse_gate, gates))
+
+
+def _functions(gate: Gate, info: SuiteInfo, eval_fns: Sequence[str]) -> Sequence[str]:
+    """The names that a gate may use; a test may yet record a score under any."""
+    if not info.marked or gate.eval_fn is None or gate.eval_fn in info.eval_fns:
+        return info.eval_fns
+    return [*(eval_fns or info.eval_fns), gate.eval_fn]

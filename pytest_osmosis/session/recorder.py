@@ -27,6 +27,8 @@ from ..run_result import (
     selected_suites,
     whole_ms,
 )
+from ..verdicts import INCONCLUSIVE
+from .gate_reports import report_gates
 from .outputs import SessionOutputs
 
 if TYPE_CHECKING:
@@ -218,10 +220,17 @@ class Recorder:
         self._store.flush()
         gathered = self._aggregated()
         self._guard(session, gathered)
-        self.result = self._with_breakdowns(self._gates.evaluated(gathered))
-        self._gates.settle(session, self.result, self._outputs.explained)
+        judged = self._gates.evaluated(gathered)
         for feature in self._features:
-            self.result = feature.evaluated(self.result)
+            judged = feature.evaluated(judged)
+        self.result = self._with_breakdowns(judged)
+        report_gates(
+            session,
+            self.result,
+            self._gates.letters.begin_gates,
+            self._outputs.explained,
+            several=self._gates.several,
+        )
         self.result = self._with_verdicts(self.result)
         for suite in self.result.suites:
             self._store.keep_verdict(suite, self._environment.get("git"))
@@ -380,7 +389,5 @@ def _named(suite: SuiteResult, missing: int, reported: Iterable[str]) -> str:
 
 
 def _at_least_failed(status: Any) -> Any:
-    from ..analysis.gates.result import INCONCLUSIVE
-
     better = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED, INCONCLUSIVE)
     return pytest.ExitCode.TESTS_FAILED if status in better else status

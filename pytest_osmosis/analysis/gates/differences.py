@@ -23,8 +23,8 @@ from ..row_matching import match_rows
 from ..score_table import Case, ScoreTable
 from ..statistics.estimators import mean
 from ..statistics.paired import paired, smallest_fall
+from .evaluate import Intervals, decide, lower_bound, outcome_between, unmeasured, upper_bound
 from .parser import Gate
-from .result import Intervals, decide, lower_bound, outcome_between, unmeasured, upper_bound
 
 if TYPE_CHECKING:
     from ..statistics.estimators import Floats

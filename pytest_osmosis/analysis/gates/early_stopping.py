@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...run_result import DECIDED, RunResult, SuiteInfo
 from ..metrics import CASES, row_values
+from .evaluate import outcome_between
 from .parser import Gate, resolved
-from .result import outcome_between
 
 if TYPE_CHECKING:
+    from ..planned_rows import PlannedRows
     from ..score_table import ScoreTable
     from ..statistics.estimators import Floats
-    from .session_gates import GateEvaluator
 
 CHECKS = 100
 """How often in a session, at most, the gates of a suite are looked at."""
@@ -124,16 +124,12 @@ class EarlyStopping:
 
     def __init__(
         self,
-        evaluator: GateEvaluator,
+        gated: Callable[[], Iterable[tuple[SuiteInfo, Sequence[Gate], PlannedRows]]],
         *,
-        infos: Callable[[], Mapping[str, SuiteInfo]],
-        selected: Callable[[Gate, SuiteInfo], bool],
         halt: Callable[[str], None],
     ) -> None:
-        """`infos` and `selected` are asked when the first run has ended."""
-        self._evaluator = evaluator
-        self._infos = infos
-        self._selected = selected
+        """`gated` gives every suite with its gates and rows, when the first run has ended."""
+        self._gated = gated
         self._halt = halt
         self._suites: dict[str, SuiteGates] | None = None
         self._lock = threading.Lock()
@@ -145,7 +141,7 @@ class EarlyStopping:
             if self._stopped:
                 return
             if self._suites is None:
-                self._suites = self._gated()
+                self._suites = self._open()
             if (gates := self._suites.get(result.suite)) is not None:
                 gates.add(result)
             every = self._suites.values()
@@ -156,24 +152,19 @@ class EarlyStopping:
                 return
         self._halt(DECIDED)
 
-    def _gated(self) -> dict[str, SuiteGates]:
+    def _open(self) -> dict[str, SuiteGates]:
         """Return the suites that gates decide; none where one must run to its end.
 
-        It must where its runs decide for themselves, where an interval decides, and where a gate is
-        about a score that tests may record.
+        It must where its runs decide for themselves, where a difference decides, and where a gate
+        is about a score that tests may record.
         """
         from ..score_table import empty_score_table
 
-        if self._evaluator.confidence:
-            return {}
-        found = {}
-        for info in (each for each in self._infos().values() if each.baseline_of is None):
-            gates = [gate for gate in self._evaluator.gates(info) if self._selected(gate, info)]
-            if not gates or any(gate.against_baseline for gate in gates):
+        suites = {}
+        for info, gates, rows in self._gated():
+            if not gates or any(gate.minus for gate in gates):
                 return {}
             if any(gate.eval_fn not in (None, *info.eval_fns) for gate in gates):
                 return {}
-            found[info.name] = SuiteGates(
-                gates, empty_score_table(info, self._evaluator.rows(info))
-            )
-        return found
+            suites[info.name] = SuiteGates(gates, empty_score_table(info, rows))
+        return suites

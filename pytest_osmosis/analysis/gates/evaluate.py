@@ -1,31 +1,67 @@
-"""Gates to results: does a score table pass a gate, fail it, or neither.
+"""Gates to verdicts: does a score table pass a gate, fail it, or neither; and the gates of a suite.
 
 A gate is held at two bounds: every unknown run at its worst, every unknown run at its best. It
 passes if it holds at both, fails if it holds at neither and is inconclusive otherwise, whatever its
 operator. With a confidence, each bound is moved outwards to the limit of its interval.
 
-A gate on a difference to a baseline has an interval without being given a confidence, and then
-fails only where that misses the threshold as a whole (`differences`). Pure: knows neither reports
-nor pytest; `parser` says what a gate is, `..metrics` what a metric is.
+What decides on a difference is brought with its name (`names.DIFFERENCES`). Pure: knows neither
+reports nor pytest; `parser` says what a gate is, `..metrics` what a metric is.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ...escaping import counted, shortened
-from ...verdicts import GateResult
+from ...verdicts import POINT_ESTIMATES, GateOutcome, GateResult, Interval
 from ..aggregate import interval_of
-from ..metrics import CASES, EACH_ROW, bounds, row_values
-from ..score_table import ScoreTable
-from .differences import against
+from ..metrics import CASES, EACH_ROW, Bounds, bounds, row_values
+from .names import DIFFERENCES
 from .parser import Gate, resolved
-from .result import Intervals, decide, holds, lower_bound, unmeasured, upper_bound
+
+if TYPE_CHECKING:
+    from ...suite_results import SuiteResult
+    from ..planned_rows import PlannedRows
+    from ..score_table import ScoreTable
 
 ROWS_NAMED = 5
 """Rows that a gate on each row names."""
+
+
+def evaluate_suite(
+    suite: SuiteResult,
+    gates: Sequence[Gate],
+    rows: PlannedRows,
+    *,
+    references: Mapping[str, Callable[[], ScoreTable]],
+    lacking: str,
+    confidence: float | None,
+) -> SuiteResult:
+    """Return the suite with a verdict for each gate.
+
+    The gates have whole names of eval functions. `references`: what there is to subtract, by name;
+    `lacking`: why nothing can be measured of a difference from what is not there. Raises GateError
+    when a gate does not suit the suite.
+    """
+    from ..score_table import score_table_of
+
+    table = score_table_of(suite, rows, [gate.eval_fn for gate in gates if gate.eval_fn])
+    tables = {name: make() for name, make in references.items()} if gates else {}
+
+    def verdict_of(gate: Gate) -> GateResult:
+        if gate.minus and gate.minus not in tables:
+            verdict = unmeasured(gate, lacking)
+        else:
+            verdict = evaluate(gate, table, confidence=confidence, **tables)
+        if verdict.low is None or confidence == POINT_ESTIMATES:
+            return replace(verdict, confidence=confidence)
+        return verdict
+
+    return replace(suite, verdicts=tuple(map(verdict_of, gates)))
 
 
 def evaluate(
@@ -33,25 +69,20 @@ def evaluate(
     table: ScoreTable,
     *,
     confidence: float | None = None,
-    baseline: ScoreTable | None = None,
+    **references: ScoreTable,
 ) -> GateResult:
     """The verdict on one gate; `confidence` as `GateResult` has it.
 
     Raises:
         GateError: when the gate names no (or an unknown) eval function among several, a K above n,
-            or needs a baseline that is not given.
+            or subtracts what is not among the references.
     """
-    gate = resolved(
-        gate,
-        eval_fns=table.eval_fns,
-        n=table.n,
-        baseline_n=baseline.n if baseline else None,
-        has_baseline=baseline is not None,
-    )
+    there = {name: other.n for name, other in references.items()}
+    gate = resolved(gate, eval_fns=table.eval_fns, n=table.n, references=there)
     if (problem := _lacks_threshold(gate, table)) is not None:
         return unmeasured(gate, problem)
-    if gate.against_baseline and baseline is not None:
-        return against(gate, table, baseline, confidence)
+    if gate.minus is not None:
+        return DIFFERENCES[gate.minus](gate, table, references[gate.minus], confidence)
     metric, found = gate.metric, bounds(gate.metric, table)
     if found is None:
         return unmeasured(gate, "there are no runs to measure")
@@ -72,7 +103,7 @@ def _rows_below(gate: Gate, table: ScoreTable) -> str:
     if gate.metric.kind != EACH_ROW:
         return ""
     scores = table.row_scores(gate.metric.function(table))
-    ended = np.flatnonzero(scores.runs)
+    ended = scores.runs.nonzero()[0]
     shares = scores.passes[ended] / scores.runs[ended]
     order = shares.argsort(kind="stable")
     rising = shares[order].tolist()
@@ -94,3 +125,116 @@ def _lacks_threshold(gate: Gate, table: ScoreTable) -> str | None:
     name = gate.metric.function(table)
     hint = "record_score(…, pass_threshold=…) gives it one"
     return None if table.has_threshold(name) else f"{name} has no pass threshold: {hint}"
+
+
+EQUAL_WITHIN = 1e-9
+"""Figures closer than this (relative to the threshold from 1 up) are equal: 0.1 + 0.2 is 0.3."""
+
+_FARTHEST = 1_000.0
+"""With the interval so many times as far as the threshold, no number of rows is worth naming."""
+
+_COMPARE = {
+    ">=": operator.ge,
+    ">": operator.gt,
+    "<=": operator.le,
+    "<": operator.lt,
+    "==": operator.eq,
+}
+
+
+def holds(compare: str, value: float, threshold: float) -> bool:
+    """Whether `value OP threshold`, values within `EQUAL_WITHIN` being equal."""
+    if abs(value - threshold) <= EQUAL_WITHIN * max(1.0, abs(threshold)):
+        value = threshold
+    return bool(_COMPARE[compare](value, threshold))
+
+
+def outcome_between(compare: str, threshold: float, low: float, high: float) -> GateOutcome:
+    """The verdict on a figure that is somewhere from low to high.
+
+    Passed where the gate holds for every value there, failed where it holds for none.
+    """
+    at_low, at_high = holds(compare, low, threshold), holds(compare, high, threshold)
+    if at_low and at_high:
+        return "passed"
+    may_equal = compare == "==" and low < threshold < high
+    return "inconclusive" if at_low or at_high or may_equal else "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """What a confidence adds: the figure's interval, and the limits that widen the bounds."""
+
+    figure: Interval | None = None
+    low: float | None = None
+    high: float | None = None
+    confidence: float | None = None
+
+
+def lower_bound(interval: Interval | None, undefined: float) -> float:
+    """Return the lower limit; the end of the scale where the interval is undefined."""
+    return undefined if interval is None else max(interval.low, undefined)
+
+
+def upper_bound(interval: Interval | None, undefined: float) -> float:
+    """Return the upper limit; the end of the scale where the interval is undefined."""
+    return undefined if interval is None else min(interval.high, undefined)
+
+
+def decide(gate: Gate, found: Bounds, intervals: Intervals, *, rows: int) -> GateResult:
+    """Return what becomes of a gate that is held at these bounds and intervals."""
+    worst = found.worst if intervals.low is None else min(found.worst, intervals.low)
+    best = found.best if intervals.high is None else max(found.best, intervals.high)
+    low, high = min(worst, best), max(worst, best)
+    outcome = outcome_between(gate.operator, gate.threshold, low, high)
+    more = None
+    if outcome == "inconclusive" and intervals.figure is not None and found.value is not None:
+        more = _more_rows(gate, found.value, intervals.figure, rows)
+    k = gate.metric.k or 1
+    is_short = found.value is None and k > 1
+    return replace(
+        unmeasured(gate, f"no row has {k} runs with a score" if is_short else None),
+        outcome=outcome,
+        figure=found.value,
+        low=low,
+        high=high,
+        interval=intervals.figure,
+        rows=rows,
+        unknown=found.unknown,
+        more_rows=more,
+        confidence=intervals.confidence,
+    )
+
+
+def _more_rows(gate: Gate, figure: float, interval: Interval, rows: int) -> int | None:
+    """Rows until the interval, narrowing as 1 / sqrt(rows), no longer reaches the threshold.
+
+    As if the figure stayed what it is. None when it is (all but) at the threshold, or when the
+    interval does not reach it already and only unknown runs keep the gate open.
+    """
+    distance = abs(figure - gate.threshold)
+    reach = figure - interval.low if gate.threshold <= figure else interval.high - figure
+    if distance <= EQUAL_WITHIN or reach <= distance or reach / distance > _FARTHEST:
+        return None
+    return max(1, math.ceil(rows * (reach / distance) ** 2) - rows)
+
+
+def unmeasured(gate: Gate, reason: str | None) -> GateResult:
+    """Return the result of a gate that there is nothing to hold at, and why."""
+    return GateResult(
+        gate=gate.text,
+        metric=gate.label,
+        eval_fn=gate.eval_fn,
+        operator=gate.operator,
+        threshold=gate.threshold,
+        outcome="inconclusive",
+        figure=None,
+        low=None,
+        high=None,
+        interval=None,
+        rows=0,
+        unknown=0,
+        more_rows=None,
+        is_measure=gate.metric.definition.eval_fn == "none",
+        reason=reason,
+    )

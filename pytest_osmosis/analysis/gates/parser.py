@@ -1,13 +1,14 @@
 """What a gate says: text to Gate, and whether a gate suits a suite.
 
 Knows the words, not the numbers: what a gate decides is in `evaluate`. A further metric is one
-entry in `analysis/metrics.METRICS`, and nothing here: the grammar is made of that table.
+entry in `analysis/metrics.METRICS`, a further name one in the tables of `names`, and nothing here:
+the grammar is made of those tables.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
@@ -15,6 +16,7 @@ from unicodedata import category
 
 from ...run_result import short_names
 from ..metrics import EACH_ROW, METRICS, Metric
+from .names import CONDITIONS, DIFFERENCES
 
 GATED = {name: metric for name, metric in METRICS.items() if metric.in_gates}
 """The metrics that a gate may be about."""
@@ -23,11 +25,6 @@ _WRITTEN = {name: f"{name}K" if metric.takes_k else name for name, metric in GAT
 _COMPARABLE = sorted(
     (name for name, metric in GATED.items() if metric.interval),
     key=lambda name: not GATED[name].takes_k,
-)
-
-GRAMMAR = (
-    "a gate is METRIC[EVAL_FN, model=NAME] [- baseline] OP NUMBER, such as "
-    '"pass@5 >= 0.9" or "mean[rewards:exact] - baseline >= -2%"'
 )
 
 OPERATORS = (">=", ">", "<=", "<", "==")
@@ -53,15 +50,15 @@ class Gate:
     """One of >= > <= < ==."""
     threshold: float
     """The number; a percentage is divided by 100."""
-    against_baseline: bool = False
-    """Whether the metric's difference from the baseline's is meant."""
-    candidate: tuple[tuple[str, str], ...] = ()
-    """The model and the agent that it names, by "model" and "agent"; none: every candidate."""
+    minus: str | None = None
+    """What the metric's difference from is meant: a name of `DIFFERENCES`."""
+    only: tuple[tuple[str, str], ...] = ()
+    """The suites that it is about, by names of `CONDITIONS`; none: every suite."""
 
     @property
     def label(self) -> str:
-        """The metric as people write it: "pass@5 - baseline"."""
-        return f"{self.metric.label} - baseline" if self.against_baseline else self.metric.label
+        """The metric as people write it: "pass@5", with what is subtracted from it."""
+        return " - ".join(filter(None, [self.metric.label, self.minus]))
 
     @property
     def eval_fn(self) -> str | None:
@@ -83,21 +80,25 @@ def parse_gate(text: str) -> Gate:
 
 
 def resolved(
-    gate: Gate,
-    *,
-    eval_fns: Sequence[str],
-    n: int,
-    baseline_n: int | None = None,
-    has_baseline: bool = True,
+    gate: Gate, *, eval_fns: Sequence[str], n: int, references: Mapping[str, int | None] = {}
 ) -> Gate:
     """The gate with its eval function's whole name, once it suits the suite.
 
+    `references`: what there is to subtract, by name, and its runs a row as far as they are known.
+
     Raises:
-        GateError: an unknown or missing function, a K above n, a comparison without a baseline.
+        GateError: an unknown or missing function, a K above n, a difference from what is not there.
     """
-    _check_runs(gate, n, baseline_n)
-    if gate.against_baseline and not has_baseline:
-        raise GateError(gate.text, "there is no baseline: name one with --osmosis-baseline")
+    k, label, minus = gate.metric.k, gate.metric.label, gate.minus
+    if k is not None and k > n:
+        raise GateError(gate.text, f"{label} needs --n {k} or more, and n is {n}")
+    if minus is not None:
+        if minus not in references:
+            raise GateError(gate.text, f"there is no {minus}: name one with --osmosis-{minus}")
+        there = references[minus]
+        if k is not None and there is not None and k > there:
+            problem = f"the {minus} has {there} runs a row, too few for {label}"
+            raise GateError(gate.text, problem)
     return _with_function(gate, eval_fns)
 
 
@@ -113,21 +114,22 @@ class _Parser:
             if category(char) in ("Cc", "Cs"):
                 raise self._error(f"it holds {char!r}, which cannot be shown")
         kind, k = self._metric()
-        eval_fn, candidate = self._bracket()
+        eval_fn, only = self._bracket()
         metric = Metric(kind, k, eval_fn)
-        against_baseline = self._take(r"-\s*baseline\b") is not None
+        minus = next((name for name in DIFFERENCES if self._take(rf"-\s*{name}\b")), None)
         operator = self._operator()
         threshold, number = self._number(kind)
         if self._rest:
             hint = "for a gate on some rows, give them a data file of their own"
             raise self._error(f"it goes on behind its number with {self._rest!r}; {hint}")
-        self._check_shape(metric, against_baseline)
-        _check_reach(Gate(self._text, metric, operator, threshold, against_baseline), number)
+        self._check_shape(metric, minus)
+        gate = Gate(self._text, metric, operator, threshold, minus, only)
+        _check_reach(gate, number)
         if kind == EACH_ROW and operator not in (">=", ">"):
             raise self._error(
                 f"each row takes >= or >, not {operator}: it is the lowest row's share"
             )
-        return Gate(self._text, metric, operator, threshold, against_baseline, candidate)
+        return gate
 
     def _take(self, pattern: str) -> re.Match[str] | None:
         found = re.match(pattern, self._rest)
@@ -156,17 +158,18 @@ class _Parser:
         return f"{said}; {hint}"
 
     def _bracket(self) -> tuple[str | None, tuple[tuple[str, str], ...]]:
-        """Return the eval function, and what is said of the candidate behind it."""
+        """Return the eval function, and the conditions on the suite behind it."""
         found = self._take(r"\[\s*([^\]]*?)\s*\]")
         if found is None:
             return None, ()
         if not (rest := found[1]):
             raise self._error("the brackets hold no eval function")
-        candidate: dict[str, str] = {}
-        while part := re.search(r"(?:^|,)\s*(model|agent)\s*=\s*([^,()]+)$", rest):
-            candidate[part[1]] = part[2].strip()
+        only: dict[str, str] = {}
+        condition = rf"(?:^|,)\s*({'|'.join(CONDITIONS)})\s*=\s*([^,()]+)$"
+        while CONDITIONS and (part := re.search(condition, rest)):
+            only[part[1]] = part[2].strip()
             rest = rest[: part.start()].rstrip()
-        return rest or None, tuple(sorted(candidate.items()))
+        return rest or None, tuple(sorted(only.items()))
 
     def _operator(self) -> str:
         found = self._take(r"[<>=!]+")
@@ -197,24 +200,31 @@ class _Parser:
     def _here(self) -> str:
         return f"before {self._rest!r}" if self._rest else "at the end"
 
-    def _check_shape(self, metric: Metric, against_baseline: bool) -> None:
+    def _check_shape(self, metric: Metric, minus: str | None) -> None:
         if metric.eval_fn and metric.definition.eval_fn == "none":
             problem = f"{metric.kind} is that of the whole run: it takes no [eval function]"
             raise self._error(problem)
-        if against_baseline and not metric.definition.interval:
+        if minus and not metric.definition.interval:
             *most, last = (_WRITTEN[name] for name in _COMPARABLE)
             raise self._error(
-                f"only {', '.join(most)} and {last} compare with a baseline, not {metric.kind}"
+                f"only {', '.join(most)} and {last} compare with a {minus}, not {metric.kind}"
             )
 
     def _error(self, problem: str) -> GateError:
-        return GateError(self._text, problem, grammar=GRAMMAR)
+        return GateError(self._text, problem, grammar=_grammar())
+
+
+def _grammar() -> str:
+    only = "".join(f", {name}=NAME" for name in [*CONDITIONS][:1])
+    minus = "".join(f" [- {name}]" for name in DIFFERENCES)
+    example = "".join(f' or "mean[rewards:exact] - {name} >= -2%"' for name in DIFFERENCES)
+    return f'a gate is METRIC[EVAL_FN{only}]{minus} OP NUMBER, such as "pass@5 >= 0.9"{example}'
 
 
 def _check_reach(gate: Gate, number: str) -> None:
     """Refuse a gate that no evaluation can pass; `number` is its threshold as written."""
     least, most = gate.metric.definition.range
-    sides = (("<", -most if gate.against_baseline else least), (">", most))
+    sides = (("<", -most if gate.minus else least), (">", most))
     for towards, limit in sides:
         said = f"{gate.label} is at {'least' if towards == '<' else 'most'} {limit:g}, and never"
         if gate.operator == towards and gate.threshold == limit:
@@ -225,17 +235,6 @@ def _check_reach(gate: Gate, number: str) -> None:
             is_percent = 1 < gate.threshold <= 100 and re.fullmatch(r"[\d.]+", number)
             meant = f"; did you mean {number}%?" if is_percent else ""
             raise GateError(gate.text, f"{said} {gate.operator} {number}{meant}")
-
-
-def _check_runs(gate: Gate, n: int, baseline_n: int | None) -> None:
-    k, label = gate.metric.k, gate.metric.label
-    if k is None:
-        return
-    if k > n:
-        raise GateError(gate.text, f"{label} needs --n {k} or more, and n is {n}")
-    if gate.against_baseline and baseline_n is not None and k > baseline_n:
-        problem = f"the baseline has {baseline_n} runs a row, too few for {label}"
-        raise GateError(gate.text, problem)
 
 
 def _with_function(gate: Gate, eval_fns: Sequence[str]) -> Gate:

@@ -44,7 +44,7 @@ ELSEWHERE = {
         for name in (
             "user_code.command", "user_code.child_process", "analysis.baseline",
             "analysis.comparison", "analysis.gates.early_stopping", "analysis.gates.evaluate",
-            "analysis.gates.parser", "analysis.gates.result",
+            "analysis.gates.names", "analysis.gates.parser",
             "dataset.parquet", "features.html.report", "features.markdown.report",
             "reports.json_writer",
             "rollouts.rescore",

@@ -11,14 +11,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pytest_osmosis.analysis.gates.evaluate import evaluate
+from pytest_osmosis.analysis.gates.evaluate import evaluate, holds, outcome_between
 from pytest_osmosis.analysis.gates.parser import GateError, parse_gate, resolved
-from pytest_osmosis.analysis.gates.result import exit_status, holds, outcome_between
 from pytest_osmosis.analysis.metrics import row_values
 from pytest_osmosis.analysis.score_table import ScoreTable
 from pytest_osmosis.analysis.statistics.estimators import mean
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
-from pytest_osmosis.verdicts import POINT_ESTIMATES
+from pytest_osmosis.verdicts import POINT_ESTIMATES, exit_status
 from tests.support.score_tables import LOST, UNKNOWN, table_of
 
 
@@ -61,15 +60,15 @@ def test_a_gate_is_read(text, metric, k, eval_fn, operator, threshold):
     gate = parse_gate(text)
     assert (gate.metric.kind, gate.metric.k, gate.eval_fn) == (metric, k, eval_fn)
     assert (gate.operator, gate.threshold) == (operator, threshold)
-    assert not gate.against_baseline
+    assert gate.minus is None
 
 
 @pytest.mark.parametrize("text", ["mean - baseline >= -2%", "mean-baseline>=-0.02"])
 def test_a_gate_may_compare_with_the_baseline(text):
     gate = parse_gate(text)
-    assert gate.against_baseline
+    assert gate.minus == "baseline"
     assert gate.threshold == -0.02
-    assert parse_gate("pass@3[f] - baseline > 0").against_baseline
+    assert parse_gate("pass@3[f] - baseline > 0").minus == "baseline"
 
 
 @pytest.mark.parametrize(
@@ -173,19 +172,16 @@ def test_a_gate_that_cannot_be_read_says_why_and_shows_the_grammar(text, says):
 )
 def test_a_gate_that_does_not_suit_the_suite_is_refused_in_one_line(text, says):
     with pytest.raises(GateError) as caught:
-        resolved(
-            parse_gate(text),
-            eval_fns=("a:f", "b:f", "b:g"),
-            n=5,
-            has_baseline=False,
-        )
+        resolved(parse_gate(text), eval_fns=("a:f", "b:f", "b:g"), n=5)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_k_above_the_baselines_n_is_refused():
     with pytest.raises(GateError, match="the baseline has 2 runs a row"):
-        resolved(parse_gate("pass@3 - baseline > 0"), eval_fns=["f"], n=5, baseline_n=2)
+        resolved(
+            parse_gate("pass@3 - baseline > 0"), eval_fns=["f"], n=5, references={"baseline": 2}
+        )
 
 
 def test_a_function_may_be_named_without_its_module_when_that_is_clear():
