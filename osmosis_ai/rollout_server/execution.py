@@ -11,7 +11,7 @@ import logging
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..agents.context import RolloutContext
 from ..agents.errors import OsmosisRolloutError
@@ -31,10 +31,6 @@ from .settings import AppOptions
 from .trainer.address_policy import Trainer
 from .trainer.client import OsmosisLLMClient, TrainerChannel
 from .trainer.wire import TrainerClient
-
-if TYPE_CHECKING:
-    pass
-
 
 T = TypeVar("T")
 

@@ -6,19 +6,17 @@ what is the same init and what is a conflict; runs and sends nothing.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ..agents.request import RolloutRequest
 from ..secret import Secret
 from .execution import RolloutOutcome
 from .http.messages import Refused
 
 if TYPE_CHECKING:
-    import asyncio
-
     from .http.init_body import Init
 
 State = Literal["queued", "running", "ended"]
@@ -34,14 +32,11 @@ class ServedRollout:
     identity: str
     digest: str
     server_url: str
+    admitted: asyncio.Future[bytes]
+    """The answer to the init, once there is one."""
     key: Secret | None = None
-    request: RolloutRequest | None = None
-    """Dropped when the rollout has ended: it may be large."""
     size: int = 0
     """Bytes of the init's body that are held for it."""
-    admitted: asyncio.Future[bytes] | None = None
-    """The answer to the init, once there is one."""
-    answer: bytes = b""
     state: State = "queued"
     outcome: RolloutOutcome | None = None
     delivery: Delivery = "none"
@@ -88,8 +83,8 @@ class Registry:
             identity=init.identity,
             digest=init.digest,
             server_url=init.request.server_url,
+            admitted=asyncio.get_running_loop().create_future(),
             key=init.key,
-            request=init.request,
             size=init.size,
         )
         self._by_identity[rollout.identity] = rollout
@@ -100,7 +95,6 @@ class Registry:
         """The rollout has ended: keep its result until that is delivered and old."""
         rollout.state, rollout.outcome, rollout.delivery = "ended", outcome, "pending"
         rollout.ended_at = time.monotonic()
-        rollout.request = None
         self._ended[rollout.rollout_id] = rollout
         self.kept_bytes += rollout.kept_bytes
         self._shrink()

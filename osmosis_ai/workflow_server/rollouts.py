@@ -31,16 +31,11 @@ from ..agents.grader import GraderContext, run_grader
 from ..agents.schemas import RolloutSample
 from ..agents.workflow import AgentWorkflowConfig, AgentWorkflowContext, run_workflow
 from ..error_text import error_text, named_error
-from ..rollout_server.http.messages import Refused, busy
+from ..rollout_server.admission import SHUTTING_DOWN, Admission
+from ..rollout_server.http.messages import Refused
 from ..rollout_server.rollouts import Delivery
 from ..rollout_server.settings import ServerSettings
-from ..rollout_server.trainer.address_policy import (
-    Trainer,
-    TrainerRefused,
-    TrainerRules,
-    TrainerUnknown,
-)
-from ..rollout_server.trainer.delivery import Deliveries
+from ..rollout_server.trainer.address_policy import Trainer
 from ..running.agent_thread import AgentThread
 from ..running.guards import CodeEnded
 from ..running.loop_call import Call, RunInMainLoop
@@ -63,7 +58,6 @@ from .protocol import (
 logger = logging.getLogger(__name__)
 
 CANCELLED = "the rollout was cancelled"
-SHUT_DOWN = "the server is shutting down"
 CLEAN_UP_S = 5.0
 """How long user code that was cancelled may clean up."""
 
@@ -123,10 +117,8 @@ class Rollouts:
         self._key = key
         self._backend = backend
         self._settings = settings
-        self._rules = TrainerRules(settings.allowed_trainers, anywhere=settings.local)
         self._known: dict[str, _Rollout] = {}
-        self._is_closing = False
-        self._deliveries = Deliveries(settings)
+        self._admission = Admission(settings, places=backend.max_concurrency, caller="controller")
         self._thread = AgentThread(backend.max_concurrency)
 
     @asynccontextmanager
@@ -137,7 +129,7 @@ class Rollouts:
                 try:
                     yield
                 finally:
-                    await self._close()
+                    await self._admission.drain(self._cancel_all, grace_s=CLEAN_UP_S)
         finally:
             await self._thread.close()
 
@@ -145,7 +137,7 @@ class Rollouts:
 
     def health(self) -> dict[str, Any]:
         """Return how many run and wait."""
-        limit, begun = self._backend.max_concurrency, len(self._begun())
+        limit, begun = self._backend.max_concurrency, len(self._admission.tasks)
         running = min(begun, limit)
         counts = {"max_concurrent": limit, "running": running, "queued": begun - running}
         return {"status": "ok", "concurrency": counts}
@@ -164,13 +156,13 @@ class Rollouts:
         digest = _digest(request)
         if self._is_started(request.rollout_id, digest):
             return
-        self._check_capacity()
+        self._admission.check_capacity()
         rollout = await self._checked(request, digest)
         if self._is_started(request.rollout_id, digest):
             return
-        self._check_capacity()
+        self._admission.check_capacity()
         self._known[request.rollout_id] = rollout
-        rollout.task = asyncio.ensure_future(self._run(rollout))
+        rollout.task = self._admission.begin(self._run(rollout))
         # Not an `except` in the task: one that is cancelled before its first step runs nothing.
         rollout.task.add_done_callback(partial(self._ended, rollout))
 
@@ -185,32 +177,19 @@ class Rollouts:
             raise Refused(409, "conflict", "another rollout of this id is running")
         return False  # another attempt; its URLs tell it apart
 
-    def _check_capacity(self) -> None:
-        if self._is_closing:
-            raise Refused(503, "draining", SHUT_DOWN, headers={"retry-after": "10"}, hang_up=True)
-        if len(self._begun()) >= 2 * self._backend.max_concurrency:
-            message = "as many rollouts run or wait as this server takes"
-            raise busy("busy", message, retry_after_s=5.0)
-        if self._deliveries.held_bytes > self._settings.max_held_bytes:
-            message = "too many results wait for a controller that does not take them"
-            raise busy("backlog", message, retry_after_s=30.0)
-
     async def _checked(self, request: RolloutInitRequest, digest: bytes) -> _Rollout:
         async def locate(field: str) -> Trainer:
-            return await self._rules.locate(getattr(request, field), called=field)
+            return await self._admission.locate(getattr(request, field), called=field)
 
         given = request.controller_api_key
         try:
             key = check_api_key(given, "controller_api_key") if given else None
-            await locate("chat_completions_url")
-            completion = await locate("completion_callback_url")
-            is_graded = request.grader_callback_url is not None
-            grader = await locate("grader_callback_url") if is_graded else None
-        except (TrainerRefused, ValueError) as error:
+        except ValueError as error:
             raise Refused(422, "controller_refused", str(error)) from None
-        except TrainerUnknown as error:
-            retry = {"retry-after": "5"}
-            raise Refused(503, "controller_unknown", str(error), headers=retry) from None
+        await locate("chat_completions_url")
+        completion = await locate("completion_callback_url")
+        is_graded = request.grader_callback_url is not None
+        grader = await locate("grader_callback_url") if is_graded else None
         ambient = RolloutContext(
             rollout_id=request.rollout_id,
             chat_completions_url=request.chat_completions_url,
@@ -236,17 +215,9 @@ class Rollouts:
         is_queued = rollout.status is RolloutStatus.QUEUED
         return "cancelled_queued" if is_queued else "cancelled_running"
 
-    async def _close(self) -> None:
-        """Wait for rollouts to end, cancel the rest, and report each of these."""
-        self._is_closing = True
-        if tasks := {each.task for each in self._begun() if each.task}:
-            _, late = await asyncio.wait(tasks, timeout=self._settings.drain_s)
-            for rollout in self._begun():
-                if rollout.task in late:
-                    rollout.cancel(SHUT_DOWN)
-            if late:
-                await asyncio.wait(late, timeout=CLEAN_UP_S + 1.0)
-        await self._deliveries.close(self._settings.flush_s)
+    def _cancel_all(self) -> None:
+        for rollout in self._begun():
+            rollout.cancel(SHUTTING_DOWN)
 
     # Running.
 
@@ -366,10 +337,12 @@ class Rollouts:
         fields = to_jsonable_python(what.model_dump(), inf_nan_mode="null", fallback=_json_number)
         body = json.dumps(fields).encode("ascii")
         host, path = replace(where, path=""), where.path or "/"
-        post = partial(self._deliveries.post, host, path, body, rollout.key)
+        post = partial(self._admission.deliveries.post, host, path, body, rollout.key)
         name = rollout.request.rollout_id
         rollout.calls_begun += 1
-        rollout.delivery = self._deliveries.begin(post, name, len(body), after=rollout.delivery)
+        rollout.delivery = self._admission.deliveries.begin(
+            post, name, len(body), after=rollout.delivery
+        )
 
 
 def _message(error: Exception, section: Section) -> str:

@@ -6,19 +6,20 @@ The key is checked before a body is read. Knows no workflow.
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from ..rollout_server.http.auth import Access
 from ..rollout_server.http.messages import (
-    Body,
     ByteBudget,
     Refused,
     Reply,
     answer,
     json_reply,
     path_of,
+    read_body,
 )
 from ..rollout_server.settings import Receive, Scope, Send, ServerSettings
 from ..secret import Secret
@@ -59,32 +60,28 @@ class Routes:
         raise Refused(404, "not_found", f"there is no {method} at this path", hang_up=True)
 
     async def _start(self, scope: Scope, receive: Receive) -> Reply:
-        request = _checked(RolloutInitRequest, await self._document(scope, receive))
-        await self.rollouts.start(request)
+        await self.rollouts.start(await self._read(RolloutInitRequest, scope, receive))
         return json_reply(202, {})
 
     async def _cancel(self, scope: Scope, receive: Receive) -> Reply:
-        request = _checked(CancelRolloutsRequest, await self._document(scope, receive))
+        request = await self._read(CancelRolloutsRequest, scope, receive)
         if sum((request.ids is not None, request.prefix is not None, request.all)) != 1:
             message = "pass exactly one of ids (a list), prefix (a text) and all (true)"
             raise Refused(422, "invalid", message)
         return json_reply(200, self.rollouts.cancel(request).model_dump())
 
-    async def _document(self, scope: Scope, receive: Receive) -> dict[str, Any]:
-        limits = self._settings
-        body = Body(self._budget, limit=limits.max_body_bytes, timeout_s=limits.body_timeout_s)
-        try:
-            found = json.loads(await body.read(scope["headers"], receive))
-        except (ValueError, RecursionError):
-            raise Refused(422, "invalid", "the body is not JSON") from None
-        finally:
-            self._budget.give(body.size)
-        if not isinstance(found, dict):
-            raise Refused(422, "invalid", "the body must be a JSON object")
-        return found
+    async def _read(self, kind: type[M], scope: Scope, receive: Receive) -> M:
+        parse = partial(_checked, kind)
+        return await read_body(scope, receive, parse, budget=self._budget, settings=self._settings)
 
 
-def _checked(kind: type[M], document: dict[str, Any]) -> M:
+def _checked(kind: type[M], body: bytes) -> M:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refused(422, "invalid", "the body is not JSON") from None
+    if not isinstance(document, dict):
+        raise Refused(422, "invalid", "the body must be a JSON object")
     try:
         return kind.model_validate(document)
     except ValidationError as error:

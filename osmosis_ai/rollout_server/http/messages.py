@@ -12,12 +12,14 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from ..events import event
-from ..settings import Receive, Send
+from ..settings import Receive, Scope, Send, ServerSettings
+
+T = TypeVar("T")
 
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
@@ -165,42 +167,42 @@ class Turns:
             loop.call_soon(self._next, loop)
 
 
-class Body:
-    """A request's body, read within a size, a deadline and a budget."""
+async def read_body(
+    scope: Scope,
+    receive: Receive,
+    parse: Callable[[bytes], T],
+    *,
+    budget: ByteBudget,
+    settings: ServerSettings,
+) -> T:
+    """Return what `parse` makes of a request's body, read within its size, deadline and budget."""
+    limit = settings.max_body_bytes
+    too_large = Refused(
+        413, "too_large", f"the body may have at most {limit:,} bytes", hang_up=True
+    )
+    declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    if not declared.isdigit() or len(declared) > 18 or int(declared) > limit:
+        raise too_large
+    chunks: list[bytes] = []
 
-    def __init__(self, budget: ByteBudget, *, limit: int, timeout_s: float) -> None:
-        self._budget = budget
-        self._limit = limit
-        self._timeout_s = timeout_s
-        self._chunks: list[bytes] = []
-        self.size = 0
-        """Bytes taken from the budget; the caller gives them back."""
-
-    async def read(self, headers: list[tuple[bytes, bytes]], receive: Receive) -> bytes:
-        """Return the whole body; refuses what is too large before reading on."""
-        declared = next((value for name, value in headers if name == b"content-length"), b"0")
-        if not declared.isdigit() or len(declared) > 18 or int(declared) > self._limit:
-            raise self._too_large()
-        try:
-            await asyncio.wait_for(self._read(receive), self._timeout_s)
-        except asyncio.TimeoutError:
-            message = f"the body did not arrive within {self._timeout_s:g} s"
-            raise Refused(408, "body_timeout", message, hang_up=True) from None
-        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-
-    async def _read(self, receive: Receive) -> None:
-        more = True
+    async def read() -> None:
+        size, more = 0, True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise Refused(400, "disconnected", "the connection was closed", hang_up=True)
             chunk, more = message.get("body", b""), message.get("more_body", False)
-            self._budget.take(len(chunk))
-            self.size += len(chunk)
-            if self.size > self._limit:
-                raise self._too_large()
-            self._chunks.append(chunk)
+            budget.take(len(chunk))
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > limit:
+                raise too_large
 
-    def _too_large(self) -> Refused:
-        message = f"the body may have at most {self._limit:,} bytes"
-        return Refused(413, "too_large", message, hang_up=True)
+    try:
+        await asyncio.wait_for(read(), settings.body_timeout_s)
+        return parse(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+    except asyncio.TimeoutError:
+        message = f"the body did not arrive within {settings.body_timeout_s:g} s"
+        raise Refused(408, "body_timeout", message, hang_up=True) from None
+    finally:
+        budget.give(sum(map(len, chunks)))

@@ -6,18 +6,17 @@ The key is checked before a body is read. Knows no agent and no trainer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from ..events import event
 from ..rollouts import ServedRollout
 from ..service import RolloutService
-from ..settings import AppOptions, Receive, Send
+from ..settings import AppOptions, Receive, Scope, Send
 from .auth import Access
 from .init_body import read_init
-from .messages import Body, Refused, Reply, Turns, answer, json_reply, path_of
+from .messages import Refused, Reply, Turns, answer, json_reply, path_of, read_body
 
-Handler = Callable[[Mapping[str, Any], Receive], Awaitable[Reply]]
+Handler = Callable[[Scope, Receive], Awaitable[Reply]]
 
 _UNKNOWN_PATH = Refused(404, "not_found", "there is nothing at this path", hang_up=True)
 _ROLLOUT = "/rollout/"
@@ -38,12 +37,12 @@ class Routes:
             "/platform/health": ("GET", self._platform_health),
         }
 
-    async def respond(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, whatever happens."""
         status = await answer(self._reply(scope, receive), scope["path"], send)
         event("request", logging.DEBUG, path=scope["path"], status=status)
 
-    async def _reply(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
+    async def _reply(self, scope: Scope, receive: Receive) -> Reply:
         path = path_of(scope)
         if path not in self._open or not self._access.has_key:
             self._access.check(scope)
@@ -63,38 +62,36 @@ class Routes:
             raise _UNKNOWN_PATH
         return found
 
-    async def _init(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
+    async def _init(self, scope: Scope, receive: Receive) -> Reply:
         if not self.service.started:
             why = "it is not stopped in order, and loses rollouts in flight: run app.lifespan"
             event("started_by_a_request", logging.WARNING, why=why)
         await self.service.start()
         await self._turns.wait()
-        settings, budget = self.service.settings, self.service.budget
-        body = Body(budget, limit=settings.max_body_bytes, timeout_s=settings.body_timeout_s)
-        try:
-            init = read_init(await body.read(scope["headers"], receive))
-        finally:
-            budget.give(body.size)
+        service = self.service
+        init = await read_body(
+            scope, receive, read_init, budget=service.budget, settings=service.settings
+        )
         return Reply(202, await self.service.init(init))
 
-    async def _health(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
+    async def _health(self, scope: Scope, receive: Receive) -> Reply:
         return json_reply(
             200,
             {
-                "status": "draining" if self.service.draining else "healthy",
+                "status": "draining" if self.service.admission.draining else "healthy",
                 "agent_loop": self._name,
-                "active_rollouts": self.service.active,
+                "active_rollouts": len(self.service.admission.tasks),
                 "completed_rollouts": self.service.ended,
-                "undelivered_results": len(self.service.deliveries),
+                "undelivered_results": len(self.service.admission.deliveries),
             },
         )
 
-    async def _platform_health(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
+    async def _platform_health(self, scope: Scope, receive: Receive) -> Reply:
         if not self._access.has_key:
             raise _UNKNOWN_PATH
         return await self._health(scope, receive)
 
-    async def _rollout(self, scope: Mapping[str, Any], receive: Receive) -> Reply:
+    async def _rollout(self, scope: Scope, receive: Receive) -> Reply:
         rollout = self.service.registry.get(path_of(scope)[len(_ROLLOUT) :])
         if rollout is None:
             raise Refused(404, "not_found", "no rollout of that id is remembered")
