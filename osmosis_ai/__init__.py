@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .decorators import *
+    from .eval.rubric import RubricResult as RubricResult
     from .reasoning import without_reasoning as without_reasoning
     from .recording import record as record
     from .rollout import *
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     ".decorators": "osmosis_reward osmosis_rubric",
+    ".eval.rubric": "RubricResult",
     ".reasoning": "without_reasoning",
     ".recording": "record",
     ".rubric": "aevaluate_rubric evaluate_rubric",

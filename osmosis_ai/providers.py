@@ -145,6 +145,18 @@ def parse_model_name(name: str) -> ModelName:
     return ModelName(provider.lower(), model)
 
 
+_BEGINNINGS = {"claude": "anthropic", "gemini": "gemini", "grok": "xai"}
+
+
+def judge_name(name: str) -> ModelName:
+    """`provider/model`; a bare name is of the provider whose models begin so. Raises ValueError."""
+    parsed = parse_model_name(name)
+    if "/" in name:
+        return parsed
+    beginning = next((each for each in _BEGINNINGS if parsed.model.startswith(each)), "")
+    return ModelName(_BEGINNINGS.get(beginning, parsed.provider), parsed.model)
+
+
 def names_provider(name: str) -> bool:
     """Return whether a name is `provider/model`, not one of an endpoint such as `Qwen/Qwen3-8B`.
 

@@ -88,7 +88,7 @@ _MODULES = {
         "AgentWorkflow AgentWorkflowConfig AgentWorkflowContext AgentWorkflowOutput "
         "BaseConfig ConcurrencyConfig"
     ),
-    "..workflow_server.backend": "LocalBackend",
+    "..workflow_server.backend": "ExecutionBackend LocalBackend",
     "..workflow_server.protocol": (
         "GraderCompleteRequest GraderStatus RolloutCompleteRequest RolloutErrorCategory "
         "RolloutInitRequest"

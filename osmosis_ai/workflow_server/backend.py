@@ -12,13 +12,17 @@ from typing import Any
 from ..agents.grader import Grader, GraderConfig
 from ..agents.workflow import AgentWorkflow, AgentWorkflowConfig
 
-__all__ = ["LocalBackend"]
+__all__ = ["ExecutionBackend", "LocalBackend"]
 
 WITHOUT_LIMIT = 100
 """Rollouts at once where the workflow's config names no limit."""
 
 
-class LocalBackend:
+class ExecutionBackend:
+    """What `create_rollout_server` takes, as workspaces annotate it: a `LocalBackend`."""
+
+
+class LocalBackend(ExecutionBackend):
     """A workflow and its grader, which run in a thread of this process.
 
     Each is a class, or a text `package.module:Class`; so are their configs, as instances.

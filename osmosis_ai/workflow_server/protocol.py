@@ -16,7 +16,10 @@ from ..agents.schemas import RolloutSample
 __all__ = [
     "CancelRolloutsRequest",
     "CancelRolloutsResponse",
+    "ExecutionRequest",
+    "ExecutionResult",
     "GraderCompleteRequest",
+    "GraderInitRequest",
     "GraderStatus",
     "RolloutCompleteRequest",
     "RolloutErrorCategory",
@@ -82,6 +85,37 @@ class RolloutInitRequest(BaseModel):
         if not value.strip() or not value.isprintable():
             raise ValueError("must have characters that are not blank, and no control characters")
         return value
+
+
+class ExecutionRequest(BaseModel):
+    """One rollout for a backend; for annotations, since backends run nothing themselves here."""
+
+    id: str
+    prompt: list[dict[str, Any]]
+    label: str | None = None
+    metadata: dict[str, Any] | None = None
+    agent_timeout_sec: float | None = None
+    grader_timeout_sec: float | None = None
+
+
+class ExecutionResult(BaseModel):
+    """What a backend made of it; for annotations."""
+
+    status: RolloutStatus
+    sample: RolloutSample | None = None
+    err_message: str | None = None
+    err_category: RolloutErrorCategory | None = None
+    extra_fields: dict[str, Any] | None = None
+
+
+class GraderInitRequest(BaseModel):
+    """A sample to be graded by a service apart; for annotations, since there is no such service."""
+
+    rollout_id: str
+    samples: dict[str, RolloutSample]
+    completion_callback_url: str
+    controller_api_key: str | None = Field(default=None, repr=False)
+    extra_fields: dict[str, Any] | None = None
 
 
 class RolloutStatusResponse(BaseModel):

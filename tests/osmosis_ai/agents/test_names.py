@@ -15,7 +15,7 @@ CONTRACT = {
         "osmosis_reward osmosis_rubric evaluate_rubric aevaluate_rubric MissingAPIKeyError "
         "ProviderRequestError ModelNotFoundError RolloutAgentLoop RolloutContext RolloutResult "
         "RolloutRequest InitResponse create_app get_agent_loop list_agent_loops "
-        "register_agent_loop RewardRubricRunResult"
+        "register_agent_loop RewardRubricRunResult RubricResult"
     ),
     "osmosis_ai.rollout": (
         "RolloutAgentLoop RolloutContext RolloutResult RolloutRequest create_app AgentWorkflow "
@@ -40,8 +40,8 @@ CONTRACT = {
         "serialize_tool_result serve_agent_loop set_max_metadata_size_bytes "
         "unregister_agent_loop validate_agent_loop validate_and_report validate_ipv4 "
         # What 0.3 has there besides.
-        "BaseConfig ConcurrencyConfig GraderCompleteRequest GraderStatus LocalBackend "
-        "RolloutCompleteRequest RolloutErrorCategory RolloutInitRequest "
+        "BaseConfig ConcurrencyConfig ExecutionBackend GraderCompleteRequest GraderStatus "
+        "LocalBackend RolloutCompleteRequest RolloutErrorCategory RolloutInitRequest "
         "SampleSource"
     ),
     "osmosis_ai.rollout.core.schemas": (
@@ -111,18 +111,21 @@ CONTRACT = {
     ),
     # Of workspaces of osmosis-ai 0.3.
     "osmosis_ai.rollout.agent_workflow": "AgentWorkflow AgentWorkflowConfig AgentWorkflowContext",
-    "osmosis_ai.rollout.backend": "LocalBackend",
+    "osmosis_ai.rollout.backend": "ExecutionBackend LocalBackend",
     "osmosis_ai.rollout.backend.local": "LocalBackend",
     "osmosis_ai.rollout.context": (
         "AgentWorkflowContext GraderContext RolloutContext SampleSource get_rollout_context"
     ),
     "osmosis_ai.rollout.types": (
         "AgentWorkflowConfig AgentWorkflowOutput BaseConfig CancelRolloutsRequest "
-        "CancelRolloutsResponse ConcurrencyConfig GraderCompleteRequest GraderConfig "
-        "GraderStatus MessageDict Messages RolloutCompleteRequest RolloutErrorCategory "
+        "CancelRolloutsResponse ConcurrencyConfig ExecutionRequest ExecutionResult "
+        "GraderCompleteRequest GraderConfig GraderInitRequest GraderStatus MessageDict Messages "
+        "RolloutCompleteRequest RolloutErrorCategory "
         "RolloutInitRequest RolloutSample RolloutStatus RolloutStatusResponse"
     ),
 }
+OTHERS = {("osmosis_ai.rollout.types", "RolloutStatus")}
+"""Names that mean something else there."""
 
 
 def test_each_contracted_name_is_the_same_object_at_every_path():
@@ -132,8 +135,23 @@ def test_each_contracted_name_is_the_same_object_at_every_path():
         assert path == "osmosis_ai.rubric_eval" or set(names.split()) <= set(module.__all__), path
         for name in names.split():
             value = getattr(module, name)
-            if (path, name) != ("osmosis_ai.rollout.types", "RolloutStatus"):  # of workspaces
+            if (path, name) not in OTHERS:
                 assert found.setdefault(name, value) is value, f"{path}.{name}"
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("backend.harbor", "may start a container"),
+        ("controller", "osmosis eval CONFIG"),
+        ("driver", "osmosis eval CONFIG"),
+        ("http_driver", "osmosis serve"),
+        ("trajectory", "--osmosis-trajectories"),
+    ],
+)
+def test_a_module_of_workspaces_that_is_not_here_says_what_takes_its_place(name, instead):
+    with pytest.raises(ImportError, match=instead):
+        importlib.import_module(f"osmosis_ai.rollout.{name}")
 
 
 @pytest.mark.parametrize("package", [osmosis_ai, osmosis_ai.rollout])

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import osmosis_ai
 from osmosis_ai import (
     MissingAPIKeyError,
     ModelNotFoundError,
@@ -18,6 +19,8 @@ from osmosis_ai import (
     aevaluate_rubric,
     evaluate_rubric,
 )
+from osmosis_ai.eval import rubric as workspace_rubric
+from osmosis_ai.providers import judge_name
 from osmosis_ai.rubric.reasons import collect_reasons
 from tests.support.endpoints import Ask, Endpoint, completion, reply, tool_call
 
@@ -392,3 +395,32 @@ def test_no_text_reaches_the_judge_as_an_order(place: str) -> None:
     with Endpoint(obedient) as judge:
         assert asyncio.run(all_attacks(judge)) == [2.0] * 20
         assert judge.requests == 20
+
+
+def test_the_coroutine_of_workspaces_returns_its_own_result(
+    judge: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", judge.base_url)
+    asked = {"solution_str": "Paris", "rubric": RUBRIC, "api_key": KEY, "timeout": 10}
+    result = asyncio.run(workspace_rubric.evaluate_rubric(model="openai/judge-1", **asked))
+    assert isinstance(result, osmosis_ai.RubricResult)
+    assert (result.score, result.explanation) == (0.8, "because")
+    assert KEY not in repr(result)
+    judge.answers = verdict(7)
+    higher = workspace_rubric.evaluate_rubric(model="gpt-judge", score_max=5, **asked)
+    assert asyncio.run(higher).score == 5
+    assert judge.seen[-1].model == "gpt-judge"
+
+
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [
+        ("gpt-5", "openai/gpt-5"),
+        ("claude-sonnet-5", "anthropic/claude-sonnet-5"),
+        ("gemini-3-pro", "gemini/gemini-3-pro"),
+        ("grok-4", "xai/grok-4"),
+        ("groq/claude", "groq/claude"),
+    ],
+)
+def test_a_judge_without_a_provider_is_known_by_its_beginning(name: str, whole: str) -> None:
+    assert str(judge_name(name)) == whole

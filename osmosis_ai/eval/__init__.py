@@ -1,0 +1,1 @@
+"""The import path that workspaces use: `osmosis_ai.eval.rubric`."""
