@@ -13,13 +13,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
+from pytest_osmosis.features.labels.run_labels import Labels, read_labels
 from pytest_osmosis.reports.json_reader import UnreadableReport, read_result
 from pytest_osmosis.reports.saved_conversations import asked_in
 from pytest_osmosis.reports.saved_report import read_saved, with_dataset
 from pytest_osmosis.run_result import RolloutRecord, RunId
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.journal import FILE, files_of
-from pytest_osmosis.storage.run_labels import Labels, read_labels
 from pytest_osmosis.storage.run_lines import read_record
 from pytest_osmosis.suite_results import EvalResult, RowResult, SuiteResult
 

@@ -12,8 +12,8 @@ from pytest_osmosis.analysis.row_matching import match_rows
 from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.features.html import report as html
 from pytest_osmosis.features.html.page_assets import style
+from pytest_osmosis.features.labels.run_labels import Labels, UnreadableLabels, read_labels
 from pytest_osmosis.reports.highlights import figure_text
-from pytest_osmosis.storage.run_labels import Labels, UnreadableLabels, read_labels
 from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 from ..lines import when_text

@@ -24,10 +24,11 @@ import click
 
 from osmosis_ai.http_server import Response, ThreadedServer
 from pytest_osmosis.features.html.page_data import describe_run
+from pytest_osmosis.features.labels import run_labels
 from pytest_osmosis.reports.json_reader import UnreadableReport
 from pytest_osmosis.reports.saved_conversations import beside as conversations_beside
 from pytest_osmosis.run_result import RunId
-from pytest_osmosis.storage import run_directory, run_labels
+from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.journal import JournalError
 
 from ...buffered_output import BufferedStreams

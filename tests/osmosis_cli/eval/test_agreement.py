@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from osmosis_cli.main import cli
+from pytest_osmosis.features.labels.run_labels import RunLabel, change_labels
 from pytest_osmosis.reports import json_writer
 from pytest_osmosis.run_result import RunId
-from pytest_osmosis.storage.run_labels import RunLabel, change_labels
 from tests.support.made_results import result_of, suite_of
 
 

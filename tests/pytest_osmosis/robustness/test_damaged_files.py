@@ -21,10 +21,10 @@ from osmosis_cli.eval.viewer.library import Library
 from osmosis_cli.eval.viewer.pages import entry_page, index_page
 from osmosis_cli.main import cli
 from pytest_osmosis.errors import ConfigurationError
+from pytest_osmosis.features.labels.run_labels import Labels, UnreadableLabels, change_labels
 from pytest_osmosis.reports.json_reader import UnreadableReport
 from pytest_osmosis.storage import journal
 from pytest_osmosis.storage.journal import JournalError
-from pytest_osmosis.storage.run_labels import Labels, UnreadableLabels, change_labels
 from tests.support.project import KEPT, Project
 
 RUNS = Path(".osmosis/runs")

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..run_result import RunId, RunResult
-from .atomic_write import write_whole
+from ...run_result import RunId, RunResult
+from ...storage.atomic_write import write_whole
 
 TEXT_LIMIT = 10_000
 """Characters of a note."""
