@@ -78,8 +78,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     if is_ours:
         from .session.selection import selection_of
 
-        selection = selection_of(config)
-        if selection.what != "nothing" and selection.runs:
+        if selection_of(config) != "nothing":
             from .evaluation import choose_processes
 
             choose_processes(config)
@@ -100,7 +99,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if reader.named(config):
         from .session.selection import selection_of
 
-        if selection_of(config).what != "nothing":
+        if selection_of(config) != "nothing":
             _set_up(config).narrow_arguments()
         elif config.args_source is not config.ArgsSource.ARGS:
             registration.check_keys(config)

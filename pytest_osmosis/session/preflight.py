@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def session_of(config: pytest.Config) -> SessionSpec:
     """Return what options and ini file ask for, with what the kept evaluation to rescore says."""
     spec = build_spec.build(config)
-    if selection.selection_of(config).what == "marked":
+    if selection.selection_of(config) == "marked":
         spec = replace(spec, evals=())
     if spec.rescore is None:
         return replace(spec, keeping=selection.keeping_of(config, spec.keeping))

@@ -26,7 +26,6 @@ from .evaluation import Evaluation
 from .failed_runs import BeforeSummaries, ShortSummary
 from .progress import ProgressCounter
 from .recorder import Recorder
-from .selection import selection_of
 from .signals import CancelOnInterrupt, SignalHandlers
 
 if TYPE_CHECKING:
@@ -225,10 +224,7 @@ class ReportingEvaluation(Evaluation):
 
     def header(self) -> list[str]:
         """Return the lines of the session's header, and what was found of earlier sessions."""
-        lines: list[str] = []
-        if selection_of(self.config).runs:
-            lines += self._header_lines()
-        return header.fitted(self.config, [*lines, *self.store.take_lines()])
+        return header.fitted(self.config, [*self._header_lines(), *self.store.take_lines()])
 
     def plan(self) -> list[str]:
         """Return what is going to run, and what was found of earlier sessions."""

@@ -1,8 +1,8 @@
 """Whether a session evaluates, and how much: decided before anything is collected.
 
-An evaluation in the ini file leaves sessions alone that select none of its items. `-m` and `-k` are
-read here too, so that no worker is started for nothing. Imports no code of the user's, and none of
-ours that only an evaluation needs.
+An evaluation in the ini file leaves sessions alone that select none of its items: they need no key,
+no model and no worker. So `-m` and `-k` are read here too. Imports no code of the user's, and none
+of ours that only an evaluation needs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -30,40 +30,28 @@ if TYPE_CHECKING:
 _PARTS = {"keyword": "-k", "lf": "--lf", "stepwise": "--stepwise", "deselect": "--deselect"}
 """Options of pytest that select single items, by their names in `config.option`."""
 _OPTION = "osmosis_selected"
-"""The attribute of the options that tells workers what the controller found."""
-_SELECTION = pytest.StashKey["Selection"]()
+"""The attribute of pytest's options, which workers get too, with the session's selection."""
 ONE_PROCESS = pytest.StashKey[str]()
 """Why a batch size has started no worker."""
 
-What = Literal["data", "marked", "nothing"]
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What a session has of evaluations."""
-
-    what: What
-    """The data files that options name, and marked functions; these alone; or nothing."""
-    runs: bool = True
-    """Whether any item is left by `-m` and `-k`: workers are started for it."""
+Selection = Literal["data", "marked", "nothing"]
+"""The data files that options name, and marked functions; these alone; or nothing."""
 
 
 def selection_of(config: pytest.Config) -> Selection:
     """Return what the session has of evaluations; a worker has what its controller has."""
-    found = config.stash.get(_SELECTION, None)
-    if found is None:
-        what = getattr(config.option, _OPTION, None)
-        found = _select(config) if what is None else Selection(what)
-        config.stash[_SELECTION] = found
-        setattr(config.option, _OPTION, found.what)
-    return found
+    selection: Selection | None = getattr(config.option, _OPTION, None)
+    if selection is None:
+        selection = _select(config)
+        setattr(config.option, _OPTION, selection)
+    return selection
 
 
 def begins_with_marked(config: pytest.Config) -> bool:
     """Return whether a marked function alone begins an evaluation, with no option for one."""
     if not _mark_selects(config) or waits_to_be_asked(config):
         return False
-    config.stash[_SELECTION] = Selection("marked")
+    setattr(config.option, _OPTION, "marked")
     return True
 
 
@@ -105,17 +93,17 @@ def waits_to_be_asked(config: pytest.Config) -> bool:
 
 
 def _select(config: pytest.Config) -> Selection:
+    if not _mark_selects(config):
+        return "nothing"
     given = OptionReader(config)
     files = [given.resolved("data", text) for text in given("data")]
     names_one = any(_names(config, file) for file in files)
     if _is_given(given, "agent", "data", "rescore") or names_one:
-        return Selection("data", _mark_selects(config) and _any_row_matches(config))
-    if not _mark_selects(config):
-        return Selection("nothing")
+        return "data"
     collects = not _has_paths(config) or any(is_below_any(str(f), config.args) for f in files)
     if files and collects and not waits_to_be_asked(config) and _any_row_matches(config):
-        return Selection("data")
-    return Selection("marked" if _any_marked(config, given) else "nothing")
+        return "data"
+    return "marked" if _any_marked(config, given) else "nothing"
 
 
 def _is_given(given: OptionReader, *names: str) -> bool:
@@ -195,14 +183,6 @@ def _mark_asks(config: pytest.Config) -> bool:
     return bool(marks) and _mark_selects(config) and not compat.evaluate(marks, lambda _: False)
 
 
-def _any_row_matches(config: pytest.Config) -> bool:
-    """Whether `-k` selects a run, as far as names tell; True where they do not."""
-    words: str = config.option.keyword
-    if not words or OptionReader(config).raw("rescore") is not None:
-        return True
-    return any_row_matches(config, words)
-
-
 # ---- marked functions
 
 
@@ -219,9 +199,9 @@ def _any_marked(config: pytest.Config, given: OptionReader) -> bool:
     known = [
         names for path in test_files(config, config.args) for names in _names_of_functions(path)
     ]
-    if has_unknown_word(words, known):
+    if _has_unknown_word(words, known):
         return True  # it may be the name of a row
-    return any(matches(words, names) for path in files for names in _names_of_functions(path))
+    return any(_matches(words, names) for path in files for names in _names_of_functions(path))
 
 
 def _names_of_functions(path: Path) -> Iterator[set[str]]:
@@ -231,8 +211,8 @@ def _names_of_functions(path: Path) -> Iterator[set[str]]:
 # ---- parts
 
 
-def part(config: pytest.Config) -> str | None:
-    """Return the argument that selects a part of an evaluation, if there is one."""
+def _part(config: pytest.Config) -> str | None:
+    """The argument that selects a part of an evaluation, if there is one."""
     for name, spelling in _PARTS.items():
         if getattr(config.option, name, None):
             return spelling
@@ -240,13 +220,10 @@ def part(config: pytest.Config) -> str | None:
 
 
 def keeping_of(config: pytest.Config, keeping: Keeping) -> Keeping:
-    """Return how runs are kept: those of a part neither use nor change a whole evaluation.
-
-    Nor does a session in which nothing runs.
-    """
-    selecting = part(config)
+    """Return how runs are kept: those of a part neither use nor change a whole evaluation."""
+    selecting = _part(config)
     if selecting is None:
-        return keeping if selection_of(config).runs else replace(keeping, journal=False)
+        return keeping
     if keeping.reuse_option:
         raise pytest.UsageError(
             f"{keeping.reuse_option} uses the runs of whole evaluations, and {selecting} selects "
@@ -255,27 +232,30 @@ def keeping_of(config: pytest.Config, keeping: Keeping) -> Keeping:
     return replace(keeping, journal=False)
 
 
-def matches(words: str, names: Iterable[str]) -> bool:
-    """Return whether an item that stands below these names, its own among them, is selected."""
+def _matches(words: str, names: Iterable[str]) -> bool:
+    """Whether an item that stands below these names, its own among them, is selected."""
     lower = [name.lower() for name in names]
     return compat.evaluate(words, lambda word: any(word.lower() in name for name in lower))
 
 
-def has_unknown_word(words: str, known: Iterable[Iterable[str]]) -> bool:
-    """Return whether a word is in none of the names that are known."""
+def _has_unknown_word(words: str, known: Iterable[Iterable[str]]) -> bool:
+    """Whether a word is in none of the names that are known."""
     names = " ".join(name.lower() for each in known for name in each)
     said = set(re.findall(r"[^\s()]+", words.lower())) - {"and", "or", "not"}
     return any(word not in names for word in said)
 
 
-def any_row_matches(config: pytest.Config, words: str) -> bool:
-    """Return whether a run is selected; True where rows cannot be read."""
+def _any_row_matches(config: pytest.Config) -> bool:
+    """Whether `-k` selects a run, as far as names tell; True where rows cannot be read."""
+    words: str = config.option.keyword
+    if not words:
+        return True
     from ..options import build_spec
 
     spec = build_spec.build(config)
     runs = (names for each in spec.evals for names in _names_of_runs(config, each))
     try:
-        return any(matches(words, names) for names in runs)
+        return any(_matches(words, names) for names in runs)
     except (ConfigurationError, NoRows):
         return True  # reported when the session starts
 

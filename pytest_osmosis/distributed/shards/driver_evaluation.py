@@ -23,7 +23,6 @@ from ...rollouts.cached import ResultCache
 from ...run_result import RunId
 from ...session import preflight
 from ...session.reporting_evaluation import LocalEvaluation
-from ...session.selection import selection_of
 from ...spec import CassetteSpec, SessionSpec, Shards
 from ...storage.source_digest import input_digests
 from .fleet import Fleet, ShardOrder, make_fleet
@@ -54,8 +53,6 @@ class DriverEvaluation(LocalEvaluation):
         with preflight.usage_errors():
             self._fleet = make_fleet(self.shards)
         super().start()
-        if not selection_of(self.config).runs:
-            return
         self._known = self._loaded()
         with preflight.usage_errors():
             self._place = self._fleet.connect(order_of(self.config, self.spec, self._files()))
@@ -63,8 +60,6 @@ class DriverEvaluation(LocalEvaluation):
 
     def header(self) -> list[str]:
         """Return the lines of the session's header, with where the shards are."""
-        if not self._count:
-            return super().header()
         shards = counted(self._count, "shard")
         return [*super().header(), f"osmosis: {shards} on {self._place}"]
 
@@ -92,8 +87,6 @@ class DriverEvaluation(LocalEvaluation):
 
     def _rollouts(self, cache: ResultCache) -> Rollouts:
         assert self._fleet is not None
-        if not self._count:
-            return super()._rollouts(cache)
         self._shard_rollouts = ShardRollouts(
             self.suites,
             self._fleet,
