@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .features.table import SPELLINGS
+from .features.table import SPELLINGS, change_arguments, load_early
 from .options import reader, registration
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .session.evaluation import Evaluation
 
 _EVALUATION = pytest.StashKey["Evaluation"]()
+_EARLY = pytest.StashKey[list[str]]()
+"""Lines of the header by features that acted before the session began."""
 _MARKED = "osmosis-marked"
 """The name of the plugin of marked functions."""
 _MARKER = (
@@ -48,15 +50,12 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, None, None]:
-    """The file of variables before any conftest.py; short spellings, and mistyped names, last."""
+    """What features do before any conftest.py; short spellings, and mistyped names, last."""
     if any(word in SPELLINGS or word.startswith("@") for word in map(str, args)):
         from .options import separate_values
 
         separate_values.check(early_config, parser)
-    if reader.names_env_file(early_config):
-        from .session import env_file
-
-        env_file.load(early_config)
+    early_config.stash[_EARLY] = load_early(early_config)
     for at, word in enumerate(args[1:]):
         if args[at] == "--osmosis-rows" and str(word).startswith("@"):  # else a file of options
             args[at : at + 2] = [f"--osmosis-rows={word}"]
@@ -69,11 +68,8 @@ def pytest_load_initial_conftests(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
-    """Before xdist reads its options: what a config file says, and how many workers."""
-    if reader.has_config_argument(config):
-        from .session import config_argument
-
-        config_argument.apply(config)
+    """Before xdist reads its options: what features make of the arguments, and how many workers."""
+    change_arguments(config)
     is_ours = reader.named(config)
     if is_ours:
         from .session.selection import selection_of
@@ -116,12 +112,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """What is evaluated, and how."""
     evaluation = evaluation_of(config)
-    lines = [] if evaluation is None else evaluation.header()
-    if reader.names_env_file(config):
-        from .session import env_file
-
-        lines = [*env_file.header(config), *lines]
-    return lines
+    lines = config.stash.get(_EARLY, [])
+    return lines if evaluation is None else [*lines, *evaluation.header()]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # after a plugin has made the item its own

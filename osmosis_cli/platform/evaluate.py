@@ -26,7 +26,7 @@ from ..eval.command import check_key, refuse_unknown, split_at_dashes
 from ..option_words import KEY_VARIABLE
 
 if TYPE_CHECKING:
-    from pytest_osmosis.options.config_run import ConfigRun
+    from pytest_osmosis.features.config_files.config_run import ConfigRun
 
 _EXTRA = "osmosis_cli.platform.evaluate.extra"
 REFUSED = 4
@@ -72,7 +72,7 @@ def _evaluate(
     them. The rollout has the variables of [env]; each name in [secrets] must be set in the
     environment, in --secrets-file or in .env.
     """
-    from pytest_osmosis.options.config_run import read_config_run
+    from pytest_osmosis.features.config_files.config_run import read_config_run
 
     check_key(values)
     another_model = bool(values["model"])

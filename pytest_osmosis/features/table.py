@@ -19,6 +19,8 @@ from ..options.table import (
     add_features,
 )
 from ..reports.formats import REPORTS
+from .config_files.options import CONFIG_FILES
+from .env_file.options import ENV_FILE
 from .html.options import HTML
 from .markdown.options import MARKDOWN
 from .tables.options import TABLES
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["BY_NAME", "FIRST", "GROUPS", "OPTIONS", "REPORTS", "SHARD_KINDS", "SPELLINGS", "Option"]
 
 FEATURES = (
+    ENV_FILE,
+    CONFIG_FILES,
     TRACING,
     MARKDOWN,
     HTML,
@@ -47,3 +51,14 @@ def features_of(config: pytest.Config, spec: SessionSpec) -> tuple[Feature, ...]
     return tuple(
         each.make(config, spec.parts[each.name]) for each in FEATURES if each.name in spec.parts
     )
+
+
+def load_early(config: pytest.Config) -> list[str]:
+    """Have features act before any conftest.py is loaded; return their lines of the header."""
+    return [line for each in FEATURES for line in each.load(config)]
+
+
+def change_arguments(config: pytest.Config) -> None:
+    """Have features change arguments and options before any of them is used."""
+    for each in FEATURES:
+        each.change_arguments(config)

@@ -158,15 +158,3 @@ def named(config: pytest.Config) -> bool:
     """Return whether options or ini name an evaluation, or the model or time of marked tests."""
     given = OptionReader(config)
     return any(given.raw(name) is not None for name in ("agent", "data", "model", "rescore", "run"))
-
-
-def has_config_argument(config: pytest.Config) -> bool:
-    """Return whether an argument may be the config file of an evaluation."""
-    return any(text.partition("::")[0].endswith(".toml") for text in config.args)
-
-
-def names_env_file(config: pytest.Config) -> bool:
-    """Return whether options or ini name a file of variables; known before others are read."""
-    option = BY_NAME["env-file"]
-    given = getattr(config.known_args_namespace, option.dest, None)
-    return given is not None or bool(config.getini(option.ini_name))

@@ -82,6 +82,6 @@ def _separate(words: Sequence[str], options: dict[str, Option]) -> Iterator[tupl
 
 def _is_path(option: Option, word: str) -> bool:
     """Return whether a value is a path, be it there or not."""
-    if option.is_path or option.name in ("data", "env-file"):
+    if option.is_path or option.name == "data":
         return True
     return os.sep in word and any(each in (option.metavar or "") for each in _PATHS)

@@ -93,13 +93,17 @@ class FeatureEntry:
 
     name: str
     """Of its folder, and of its part of the spec."""
-    options: Sequence[OptionSet]
+    options: Sequence[OptionSet] = ()
     read: Callable[[Any], Any] = lambda given: None
     """Returns its part of the spec, from an `OptionReader`; None where it is not asked for."""
     make: Callable[[Any, Any], Any] = lambda config, part: None
     """Returns the `Feature` of a process, from pytest's config and its part of the spec."""
     report: ReportFormat | None = None
     """The report that it is; one of its options asks for it."""
+    load: Callable[[Any], Sequence[str]] = lambda config: ()
+    """Acts before any conftest.py is loaded, on pytest's config; returns lines of the header."""
+    change_arguments: Callable[[Any], None] = lambda config: None
+    """Changes arguments and options of pytest's config, before any of them is used."""
 
 
 def report_option(report: ReportFormat) -> Option:
@@ -304,11 +308,6 @@ _MODEL = (
         repeatable=True,
         fills="session.pass_env",
         reaches="program",
-    ),
-    Option(
-        "env-file",
-        "read variables from this file of NAME=value lines (.env) where they are not set",
-        metavar="FILE",
     ),
 )
 

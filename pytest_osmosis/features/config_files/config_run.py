@@ -15,9 +15,9 @@ from osmosis_ai.platform import workspace
 from osmosis_ai.platform.config_file import ConfigError, load_config
 from osmosis_ai.platform.config_models import EvalConfig
 
-from ..dataset.formats import SUFFIXES, SUFFIXES_SHOWN
-from ..errors import ConfigurationError
-from ..escaping import escape_control_chars
+from ...dataset.formats import SUFFIXES, SUFFIXES_SHOWN
+from ...errors import ConfigurationError
+from ...escaping import escape_control_chars
 
 FOLDER = EvalConfig.folder
 _FOLDERS = (workspace.DATASETS, workspace.DATASETS_OF_03)

@@ -14,13 +14,13 @@ import pytest
 
 from osmosis_ai.secret_variables import SECRET_NAMES
 
-from ..errors import ConfigurationError
-from ..options.config_run import FOLDER, ConfigRun, read_config_run
-from ..options.reader import OptionReader
-from ..options.table import BY_NAME
-from ..spec import CONFIG_ENV
+from ...errors import ConfigurationError
+from ...options.reader import OptionReader
+from ...options.table import BY_NAME
+from ...spec import CONFIG_ENV
+from .config_run import FOLDER, ConfigRun, read_config_run
+from .options import SUFFIX
 
-SUFFIX = ".toml"
 TRAINING_FOLDER = "configs/training"
 _OTHER_WAYS = ("agent", "rescore")
 """Options that say what is evaluated, too."""

@@ -1,0 +1,1 @@
+"""A config file of a submitted evaluation among the arguments: `pytest configs/eval/X.toml`."""

@@ -1,0 +1,22 @@
+"""Where a config file stands among the arguments: it has no option."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...options.table import FeatureEntry
+
+if TYPE_CHECKING:
+    import pytest
+
+SUFFIX = ".toml"
+
+
+def _change_arguments(config: pytest.Config) -> None:
+    if any(text.partition("::")[0].endswith(SUFFIX) for text in config.args):
+        from .argument import apply
+
+        apply(config)
+
+
+CONFIG_FILES = FeatureEntry("config_files", change_arguments=_change_arguments)

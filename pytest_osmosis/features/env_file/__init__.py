@@ -1,0 +1,1 @@
+"""Variables from a file, for one session: `--osmosis-env-file`."""
