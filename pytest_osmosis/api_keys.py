@@ -16,7 +16,7 @@ from osmosis_ai.secret import MASK, Secret, check_api_key
 from osmosis_ai.secret_variables import may_name_a_variable, secret_variables
 
 from .errors import ConfigurationError
-from .spec import EMBEDDED, EvalSpec, ModelSpec, SessionSpec
+from .spec import EMBEDDED, ModelSpec, SessionSpec
 
 if TYPE_CHECKING:
     from osmosis_ai.models.transport.base_url import BaseURL
@@ -107,25 +107,13 @@ def _address(model: ModelSpec) -> BaseURL:
 
 def resolved(session: SessionSpec) -> SessionSpec:
     """Return the session with every model's key in its spec."""
-    found: dict[int, ModelSpec] = {}
-
-    def with_key(spec: EvalSpec) -> EvalSpec:
-        model = spec.model
-        if id(model) not in found:
-            found[id(model)] = _with_key(model) if model.model else model
-        return replace(spec, model=found[id(model)])
-
-    return replace(
-        session,
-        evals=tuple(with_key(spec) for spec in session.evals),
-        defaults=None if session.defaults is None else with_key(session.defaults),
-    )
+    return session.with_models(_with_key)
 
 
 def _with_key(model: ModelSpec) -> ModelSpec:
     """Return the model with its key; as it was where that is wrong: no agent may ask the model."""
     try:
-        return replace(model, api_key=key_of(model))
+        return replace(model, api_key=key_of(model)) if model.model else model
     except ConfigurationError:
         return model
 

@@ -367,6 +367,8 @@ class SuiteInfo:
     """The model is a provider's, so that its price is looked for."""
     label: str = ""
     """What names it in its runs' node ids, where several candidates run the same rows."""
+    variant: str = ""
+    """What its folder's name ends with, where it is kept beside the same evaluation."""
     candidate_of: str | None = None
     """The first candidate's suite, which it is compared with."""
     baseline_of: str | None = None

@@ -5,8 +5,8 @@ Plain values. Knows neither pytest nor where the values came from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,8 +51,8 @@ class ModelSpec:
     price_per_mtok: tuple[float, ...] | None = None
     """Dollars per million tokens of prompts, of completions and maybe of cached prompts, where no
     other price is known."""
-    replay: str | None = None
-    """The folder, as given, whose recorded answers stand in for the model's."""
+    stand_in: Mapping[str, str] = field(default_factory=dict)
+    """What answers in the model's place, by the name of its setting in reports."""
     needs_key: bool = True
     """Whether requests are sent."""
     is_asked: bool = True
@@ -74,7 +74,7 @@ class ModelSpec:
             model=self.model if takes_name else "",
             is_baseline=self.is_baseline,
             price_per_mtok=self.price_per_mtok,
-            replay=self.replay,
+            stand_in=self.stand_in,
             is_asked=False,
         )
 
@@ -170,16 +170,6 @@ class Keeping:
 
 
 @dataclass(frozen=True, slots=True)
-class CassetteSpec:
-    """Where model calls are recorded, or replayed from."""
-
-    folder: Path
-    replays: bool = False
-    asks_missing: bool = False
-    """What is not recorded is asked, and recorded."""
-
-
-@dataclass(frozen=True, slots=True)
 class Deciding:
     """What decides, beyond each run for itself."""
 
@@ -254,7 +244,6 @@ class SessionSpec:
     budget: Budget = Budget()
     deciding: Deciding = Deciding()
     keeping: Keeping = Keeping()
-    cassette: CassetteSpec | None = None
     rescore: Rescore | None = None
     """The kept evaluation whose conversations are scored, instead of running any."""
     by: tuple[str, ...] = ()
@@ -278,6 +267,21 @@ class SessionSpec:
     """What the features read from the options that ask for them, by their names."""
     key_variables: tuple[Secret, ...] = ()
     """Environment variables that hold a model's key or a login, with their values."""
+
+    def with_models(self, change: Callable[[ModelSpec], ModelSpec]) -> SessionSpec:
+        """Return the session with its models changed: what was one model stays one."""
+        changed: dict[int, ModelSpec] = {}
+
+        def with_model(spec: EvalSpec) -> EvalSpec:
+            if id(spec.model) not in changed:
+                changed[id(spec.model)] = change(spec.model)
+            return replace(spec, model=changed[id(spec.model)])
+
+        return replace(
+            self,
+            evals=tuple(map(with_model, self.evals)),
+            defaults=None if self.defaults is None else with_model(self.defaults),
+        )
 
     @property
     def output(self) -> Path | None:

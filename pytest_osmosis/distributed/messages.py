@@ -55,8 +55,8 @@ FINISHED = "finished"
 """Of a worker, runs ahead of their reports, a list: of each its index, result as JSON, offset and
 size of its lines in the worker's file. Of a shard one run: its lines as they are kept, sections of
 output."""
-CALLS = "calls"
-"""A shard: lines of model calls that it has recorded, ahead of the run that made them."""
+FEATURE = "feature"
+"""A shard: the name of a feature, and a text for it, ahead of the run that it belongs to."""
 PACE = "pace"
 """The endpoint limits the rate, or has answered again: kind, seconds to wait, what it said,
 and which model where."""

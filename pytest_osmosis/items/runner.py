@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,6 +22,8 @@ from .report_contents import FailureSections
 if TYPE_CHECKING:
     from osmosis_ai.running.code_warning import CodeWarning
 
+    from ..rollouts.around import AroundRuns
+
 
 class Rollouts(Protocol):
     """Where the runs of items come from: this process, or others."""
@@ -30,6 +32,8 @@ class Rollouts(Protocol):
     """Why nothing more is started, once that is so."""
     warnings: deque[CodeWarning]
     """What user code was found to do to the session, until it is taken."""
+    around: Sequence[AroundRuns]
+    """What features put around runs."""
     last_words: str | None
     """What is to be said once it is closed."""
 

@@ -24,7 +24,6 @@ from ..reports.formats import REPORTS
 from ..spec import (
     CONFIG_ENV,
     Budget,
-    CassetteSpec,
     Deciding,
     EvalSpec,
     Keeping,
@@ -63,7 +62,6 @@ def build(config: pytest.Config) -> SessionSpec:
         budget=Budget(**given.fields("budget")),
         deciding=_deciding(given),
         keeping=Keeping(journal=not given("no-journal"), **given.fields("keeping")),
-        cassette=_cassette(given),
         rescore=rescore,
         by=tuple(given.distinct("by", str.casefold).values()),
         reports=reports,
@@ -180,15 +178,6 @@ def _rescore(given: OptionReader) -> Rescore | None:
         strip_reasoning=given("strip-reasoning") or None,
         thresholds=None if given.raw("pass-threshold") is None else _thresholds(given),
     )
-
-
-def _cassette(given: OptionReader) -> CassetteSpec | None:
-    """Return where model calls are recorded, or replayed from."""
-    folder = given("replay") or given("record")
-    if folder is None:
-        return None
-    asks_missing = given("replay-missing") == "ask"
-    return CassetteSpec(folder, replays=bool(given("replay")), asks_missing=asks_missing)
 
 
 def _deciding(given: OptionReader) -> Deciding:

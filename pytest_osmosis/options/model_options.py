@@ -41,8 +41,6 @@ def model(given: OptionReader) -> ModelSpec:
             name: value for name, value in given.fields("sampling").items() if value is not None
         },
         **{name: value for name, value in given.fields("model").items() if value is not None},
-        replay=given.raw("replay"),
-        needs_key=given("replay") is None or given("replay-missing") == "ask",
     )
     if _usual_key_is_the_baselines(given, chosen):
         chosen = replace(chosen, api_key_env=None)

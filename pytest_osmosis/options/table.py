@@ -620,31 +620,6 @@ _RESUMING = (
     ),
 )
 
-_RECORDED = (
-    Option(
-        "record",
-        "write every model call and judge's call, with its answer, into this folder",
-        metavar="DIR",
-        is_path=True,
-        excludes=("replay",),
-    ),
-    Option(
-        "replay",
-        "answer model calls and judges' calls from this folder: nothing is sent, no key is needed",
-        metavar="DIR",
-        is_path=True,
-    ),
-    Option(
-        "replay-missing",
-        "what becomes of a call that is not recorded: 'error' ends its run, 'ask' sends it and "
-        "records the answer",
-        values.one_of("error", "ask"),
-        "error",
-        metavar="error|ask",
-        needs=("replay",),
-    ),
-)
-
 GROUPS: dict[str, tuple[Option, ...]] = {
     FIRST: _EVALUATED,
     "the model": _MODEL,
@@ -655,7 +630,6 @@ GROUPS: dict[str, tuple[Option, ...]] = {
     "the baseline": _BASELINE,
     "reports": _REPORTS,
     "resuming": _RESUMING,
-    "recorded calls": _RECORDED,
 }
 """The options by the title of their group."""
 

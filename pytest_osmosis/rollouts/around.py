@@ -22,6 +22,9 @@ class AroundRuns:
     def begin(self, run: RunId, *, again: bool) -> None:
         """Begin a run, in its task; `again`: only its scores are missing."""
 
+    def join(self, run: RunId) -> None:
+        """Have the running code belong to a run that has ended: the test of a marked function."""
+
     def model(self, model: ChatModel, spec: ModelSpec) -> ChatModel:
         """Return a model that has been opened, or one around it."""
         return model

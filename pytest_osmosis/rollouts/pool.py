@@ -14,7 +14,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from osmosis_ai.error_text import named_error
-from osmosis_ai.models.transport import cassettes
 from osmosis_ai.running.captured import Captured, capture
 from osmosis_ai.running.code_warning import BlockedLoop, CodeWarning
 from osmosis_ai.running.engine import Engine
@@ -83,7 +82,6 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         """The pause between requests that an endpoint has asked for."""
         self._cache = cache or ResultCache(suites)
         self._pool_size = pool_size
-        self._cassette = cassettes.inserted
         self.warnings: deque[CodeWarning] = deque()
         """What user code was found to do to the session, until it is taken."""
         self._models: dict[int, ChatModel] = {}
@@ -108,7 +106,7 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         for suite in suites.values():
             for module in suite.agent.imports:
                 import_module(module)
-        if not cassettes.needs_no_key():
+        if any(suite.spec.model.needs_key for suite in suites.values()):
             import_module("osmosis_ai.models.transport.client")
         super().__init__(
             self._execute,
@@ -140,8 +138,6 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         is_closed = super().close()
         self.guards.close()
         self.threads.close()
-        if self._cassette is not None:
-            self._cassette.close()
         for around in self.around:
             self.last_words = around.close() or self.last_words
         return is_closed
@@ -170,8 +166,6 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         suite, captured, log = self._suites[key.suite], capture(), self._cache.log
         spec, model = suite.spec.model, None
         recorded = log.unscored(key) if log is not None and log.has_unscored else None
-        if self._cassette is not None:
-            self._cassette.begin(key, again=recorded is not None)
         for around in self.around:
             around.begin(key, again=recorded is not None)
         try:

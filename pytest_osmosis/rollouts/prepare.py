@@ -152,7 +152,7 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
     settings.update(strip_reasoning=spec.strip_reasoning)
     if spec.sample is not None:
         settings.update(sample=spec.sample, sample_seed=spec.sample_seed)
-    settings.update(replay=spec.model.replay)
+    settings.update(spec.model.stand_in)
     if spec.part is not None:
         settings.update(shard=spec.part)
     eval_fns = (REWARD, *spec.eval_fns) if graded else spec.eval_fns or (REWARD,)
@@ -175,6 +175,7 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
         priced=spec.model.price_per_mtok is not None
         or (spec.model.base_url is None and spec.model.persona is None),
         label=spec.label,
+        variant=".".join(spec.model.stand_in),
         candidate_of=spec.candidate_of,
         baseline_of=spec.baseline_of,
     )

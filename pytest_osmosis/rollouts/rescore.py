@@ -160,7 +160,8 @@ class _NoAgent:
     """Stands where a suite has its agent: nothing asks for it."""
 
     max_concurrent: int | None = None
-    reach: frozenset[Reach] = frozenset()
+    reach: frozenset[Reach] = frozenset({"endpoint"})
+    """It makes no call that is not seen."""
     needs_model = False
     takes: Takes = "row"
     reward_hint = "no reward was recorded: give --osmosis-eval-fn"

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -40,7 +40,6 @@ from .selection import argument_of, is_below_any, is_in, takes_place_of_tests
 if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
 
-    from ..storage.cassette_folder import Calls
     from .seams import Feature
 
 
@@ -77,10 +76,8 @@ class Evaluation:
         self.suites: dict[str, Suite] = {}
         self.runner: ItemRunner | None = None
         """There while items run in this process."""
-        self._keep_calls: Callable[[bytes], None] | None = None
-        """Takes the lines of recorded calls in the place of their folder."""
-        self._calls: Calls | None = None
-        """What is recorded, where this process has read it."""
+        self._send_text: Callable[[str, str], None] | None = None
+        """Sends a feature's text to the same feature in the process that reports."""
         self.base_urls: Mapping[str, str] = {}
         """Where the embedded endpoint listens, by persona."""
         self._endpoints: list[EmbeddedEndpoint] = []
@@ -135,9 +132,7 @@ class Evaluation:
 
     def _header_lines(self) -> list[str]:
         suites = self.suites.values()
-        lines = list(header.header(self.config, self.spec, suites, self._secrets))
-        for feature in self.features:
-            lines += feature.header(suites)
+        lines = header.header(self.config, self.spec, suites, self._secrets, self.features)
         return [*lines, *header.left_out(self.config, self._left_out)]
 
     def plan(self) -> list[str]:
@@ -266,11 +261,10 @@ class Evaluation:
 
     def _pool(self, receiver: RunReceiver, cache: ResultCache, *, window: int) -> RolloutPool:
         """Return the rollouts of this process, of which `window` may be in flight."""
-        if self.spec.cassette is not None:
-            from ..storage.cassette import insert
-
-            insert(self.spec.cassette, self._calls, self._keep_calls)
-        around = (each.around_runs(self.suites, None) for each in self.features)
+        around = (
+            each.around_runs(self.suites, self._send_text and partial(self._send_text, each.name))
+            for each in self.features
+        )
         return RolloutPool(
             self.suites,
             window=window,
@@ -305,18 +299,11 @@ class Evaluation:
                 suite.dataset,
                 roots=self.spec.roots,
                 root=self.config.rootpath,
-                inputs=[*self.spec.inputs, *self._recorded(), *inputs],
+                inputs=[*self.spec.inputs, *inputs],
                 config_env=self.spec.config_env,
             )
             for suite in suites
         ]
-
-    def _recorded(self) -> list[str]:
-        """Return the pattern of the files whose answers stand in for the model's, if they do."""
-        cassette = self.spec.cassette
-        if cassette is None or not cassette.replays or cassette.asks_missing:
-            return []
-        return [f"{glob.escape(str(cassette.folder))}/calls*"]
 
     def _loaded(self) -> dict[str, dict[str, str]]:
         """Return digests of the files that this process has loaded, by suite and name."""

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import pytest
 
 from osmosis_ai.secret import Redactor, Secret
 
 from ..api_keys import is_withheld
-from ..escaping import counted, escape_control_chars, shown_path
-from ..options import effects
+from ..escaping import counted, escape_control_chars
 from ..options.reader import OptionReader
 from ..reports.line_markup import USUAL_WIDTH, sentence
 from ..rollouts.prepare import endpoint_of
 from ..rollouts.suite import Suite
 from ..run_result import OWN_MODEL, SuiteInfo
-from ..spec import USUAL_KEY, CassetteSpec, ModelSpec, SessionSpec
+from ..spec import USUAL_KEY, ModelSpec, SessionSpec
 from .marked_files import test_files
+from .seams import Feature
 from .selection import ONE_PROCESS
 
 _SELECTING = "keyword", "deselect", "lf", "stepwise"
@@ -27,7 +27,11 @@ _SELECTING = "keyword", "deselect", "lf", "stepwise"
 
 
 def header(
-    config: pytest.Config, spec: SessionSpec, suites: Iterable[Suite], secrets: Iterable[Secret]
+    config: pytest.Config,
+    spec: SessionSpec,
+    suites: Collection[Suite],
+    secrets: Iterable[Secret],
+    features: Iterable[Feature] = (),
 ) -> Iterator[str]:
     """Yield the lines of the session's header."""
     verbose = config.get_verbosity() > 0
@@ -40,12 +44,8 @@ def header(
     yield from _models(config, spec)
     if (reason := config.stash.get(ONE_PROCESS, None)) is not None:
         yield f"osmosis: all in this one process, {reason}"
-    if spec.cassette is not None:
-        yield _cassette(spec.cassette)
-        for suite in () if spec.rescore else suites:
-            if not effects.knows_calls(suite.agent.reach):
-                agent = escape_control_chars(suite.spec.agent)
-                yield f"osmosis: {agent} asks a model of its own: those calls stay as they are"
+    for feature in features:
+        yield from feature.header(suites)
     for name in Redactor(secrets).unmaskable:
         yield (
             f"osmosis: warning: the key in {name} is too short or too common a word to be masked "
@@ -73,14 +73,6 @@ def _models(config: pytest.Config, spec: SessionSpec) -> Iterator[str]:
             f"osmosis: {option} {escape_control_chars(unused)} is not used: "
             f"{escape_control_chars(spec.evals[0].agent)} has no parameters for a model"
         )
-
-
-def _cassette(cassette: CassetteSpec) -> str:
-    folder = escape_control_chars(shown_path(cassette.folder))
-    if not cassette.replays:
-        return f"osmosis: model calls are recorded in {folder}"
-    rest = "what is not there is asked" if cassette.asks_missing else "nothing is sent"
-    return f"osmosis: answers are replayed from {folder}: {rest}; tokens and cost are as recorded"
 
 
 def other_line(model: ModelSpec) -> str:

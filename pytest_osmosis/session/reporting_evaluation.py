@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..errors import ConfigurationError
 from ..items.runner import ItemRunner, Rollouts, run_ids
 from ..rollouts.cached import ResultCache
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
@@ -31,7 +30,6 @@ from .signals import CancelOnInterrupt, SignalHandlers
 if TYPE_CHECKING:
     from ..rollouts.suite import Suite
     from ..spec import SessionSpec
-    from ..storage.cassette import OpenFolder
     from ..suite_results import EvalResult
     from .seams import Feature
 
@@ -76,7 +74,6 @@ class ReportingEvaluation(Evaluation):
             self.recorder.selected, self._in_flight, refusals=self.supervisor.refusals
         )
         self._follow = self.gates.follow(self.halt)
-        self._cassette: OpenFolder | None = None
         config.pluginmanager.register(self.recorder, "osmosis-recorder")
         if self.gates.has_gated:
             config.pluginmanager.register(self.gates.letters, "osmosis-letters")
@@ -100,12 +97,6 @@ class ReportingEvaluation(Evaluation):
         preflight.check_models(self.spec)
         with preflight.usage_errors():
             preflight.check_columns(self.spec.by, self.suites.values())
-        if self.spec.cassette is not None:
-            from ..storage.cassette import OpenFolder
-
-            with preflight.usage_errors(self.config):
-                self._cassette = OpenFolder(self.spec.cassette)
-            self._calls = self._cassette.calls
         with preflight.usage_errors(self.config):
             for feature in self.features:
                 feature.open(self.suites.values(), self.halt)
@@ -244,17 +235,7 @@ class ReportingEvaluation(Evaluation):
         super().close()
         self.supervisor.close()
         self.store.close()
-        if self._cassette is not None:
-            self._join_calls(self._cassette)
         self._signals.remove()
-
-    def _join_calls(self, cassette: OpenFolder) -> None:
-        try:
-            cassette.close()
-        except (OSError, ConfigurationError) as error:
-            self.config.get_terminal_writer().line(
-                f"osmosis: recorded calls stay in their parts, which can be replayed: {error}"
-            )
 
 
 class LocalEvaluation(ReportingEvaluation):

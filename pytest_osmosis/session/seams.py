@@ -27,6 +27,8 @@ class Feature:
     Methods of the first seam may raise ConfigurationError, with a sentence for the user.
     """
 
+    name = ""
+    """As in the table."""
     shows_environment = False
     """Whether it shows where the session ran: Git is asked only then."""
 

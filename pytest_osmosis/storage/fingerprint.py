@@ -228,7 +228,7 @@ def _identity_facts(spec: EvalSpec, info: SuiteInfo) -> dict[str, Any]:
     sampling = {
         **model.sampling,
         "seed": model.seed,
-        "replay": model.replay,
+        **model.stand_in,
         **sent_besides(model),
     }
     names = [name for name in spec.__dataclass_fields__ if name not in _NOT_COMPARED]

@@ -74,8 +74,8 @@ def name_for(info: SuiteInfo, root: Path) -> str:
     shard = info.settings.get("shard")
     if shard is not None:  # shards run side by side
         subject = f"{subject}.shard-{shard.replace('/', '-of-')}"
-    if info.settings.get("replay") is not None:
-        subject = f"{subject}.replay"
+    if info.variant:
+        subject = f"{subject}.{info.variant}"
     return run_name(info.agent.replace(":", "."), subject.replace("/", "."), info.model)
 
 

@@ -30,14 +30,14 @@ from osmosis_platform.execution.outcome import take_conversations
 from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.execution.tail import TailedFile
 from pytest_osmosis.dataset.rows import Row
+from pytest_osmosis.features.cassettes import folder as cassette_folder
+from pytest_osmosis.features.cassettes.folder_cassette import FolderCassette
+from pytest_osmosis.features.cassettes.options import CassetteSpec
 from pytest_osmosis.items.redaction import LogFilter, MaskedWarnings, redact_report
 from pytest_osmosis.reports.saved_conversations import beside
 from pytest_osmosis.rollouts.failure_text import rollout_section
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.session.environment import command_line
-from pytest_osmosis.spec import CassetteSpec
-from pytest_osmosis.storage import cassette_folder
-from pytest_osmosis.storage.cassette import FolderCassette
 from pytest_osmosis.storage.run_lines import run_lines
 from tests.support import report_page
 from tests.support.modes import each_mode

@@ -23,7 +23,12 @@ from ...rollouts.cached import ResultCache
 from ...run_result import RunId
 from ...session import preflight
 from ...session.reporting_evaluation import LocalEvaluation
+<<<<<<< HEAD
 from ...spec import CassetteSpec, SessionSpec, Shards
+=======
+from ...session.seams import Feature
+from ...spec import SessionSpec, Shards
+>>>>>>> 060abc14 (cassettes: a feature of its own, at the seams)
 from ...storage.source_digest import input_digests
 from .fleet import Fleet, ShardOrder, make_fleet
 from .plan import ShardPlan
@@ -55,7 +60,9 @@ class DriverEvaluation(LocalEvaluation):
         super().start()
         self._known = self._loaded()
         with preflight.usage_errors():
-            self._place = self._fleet.connect(order_of(self.config, self.spec, self._files()))
+            self._place = self._fleet.connect(
+                order_of(self.config, self.spec, self._files(), self.features)
+            )
         self._count = self._shards()
 
     def header(self) -> list[str]:
@@ -95,7 +102,7 @@ class DriverEvaluation(LocalEvaluation):
             cache=cache,
             loaded=self._known,
             keeps_messages=bool(self.config.hook.pytest_osmosis_run_result.get_hookimpls()),
-            calls=self._cassette,
+            features=self.features,
         )
         self._fleet.begin(self._shard_rollouts)
         return self._shard_rollouts
@@ -133,7 +140,7 @@ class DriverEvaluation(LocalEvaluation):
 KEY_VARIABLE = "OSMOSIS_SHARD_API_KEY"
 """Where a key given as an option travels."""
 _NOT_THEIRS = (
-    "api-key", "only", "rows", "run", "shards", "replay",
+    "api-key", "only", "rows", "run", "shards",
     *(option.name for options in SHARD_KINDS.values() for option in options),
 )  # fmt: skip
 """Options that shards do not need, or have otherwise."""
@@ -145,7 +152,12 @@ _ADDRESSES = ("_BASE_URL", "_API_BASE", "_API_VERSION")
 _LOGIN = "OSMOSIS_TOKEN"
 
 
-def order_of(config: pytest.Config, spec: SessionSpec, files: Iterable[Path]) -> ShardOrder:
+def order_of(
+    config: pytest.Config,
+    spec: SessionSpec,
+    files: Iterable[Path],
+    features: Iterable[Feature] = (),
+) -> ShardOrder:
     """Return the order of a session; `files` of the project are needed by its evaluations."""
     root, started = config.rootpath, config.invocation_params.dir
     data = [_place(each.data, root, number) for number, each in enumerate(spec.evals)]
@@ -153,8 +165,13 @@ def order_of(config: pytest.Config, spec: SessionSpec, files: Iterable[Path]) ->
     environment = _environment(spec)
     secret = {each.name for each in (*secret_variables(), *spec.key_variables)} | {KEY_VARIABLE}
     folder = str(started.relative_to(root)) if started.is_relative_to(root) else "."
+    words, of_features = list(_words(config, spec)), dict[str, Path]()
+    for feature in features:
+        more_files, more_words = feature.elsewhere(root, folder)
+        of_features.update(more_files)
+        words += more_words
     return ShardOrder(
-        words=list(_words(config, spec, folder)),
+        words=words,
         environment=environment,
         secrets=sorted(secret.intersection(environment)),
         root=root,
@@ -162,7 +179,7 @@ def order_of(config: pytest.Config, spec: SessionSpec, files: Iterable[Path]) ->
         files={
             **{str(each.relative_to(root)): each for each in files if each.is_relative_to(root)},
             **{place: each.data for place, each in given if not os.path.isabs(place)},
-            **_recorded(spec, root),
+            **of_features,
         },
         data=data,
         silence_s=spec.worker_timeout_s,
@@ -178,20 +195,7 @@ def _place(data: Path, root: Path, number: int) -> str:
     return f"{_DATA}/{number}/{data.name}"
 
 
-def _recorded(spec: SessionSpec, root: Path) -> dict[str, Path]:
-    """Return the files that calls are replayed from, by their places in the copy."""
-    if spec.cassette is None or not spec.cassette.replays:
-        return {}
-    place = _place_of_calls(spec.cassette, root)
-    return {f"{place}/{each.name}": each for each in spec.cassette.folder.glob("calls*")}
-
-
-def _place_of_calls(cassette: CassetteSpec, root: Path) -> str:
-    is_inside = cassette.folder.is_relative_to(root)
-    return str(cassette.folder.relative_to(root)) if is_inside else f"{_DATA}/calls"
-
-
-def _words(config: pytest.Config, spec: SessionSpec, folder: str) -> Iterator[str]:
+def _words(config: pytest.Config, spec: SessionSpec) -> Iterator[str]:
     yield from ("-p", "osmosis", "-p", "no:cacheprovider", "--osmosis-only", "--osmosis-run=always")
     yield from _of_pytest(config)
     given = OptionReader(config)
@@ -204,9 +208,6 @@ def _words(config: pytest.Config, spec: SessionSpec, folder: str) -> Iterator[st
         else:
             for each in value if option.repeatable else [value]:
                 yield f"{option.flag_name}={each}"
-    if spec.cassette is not None and spec.cassette.replays:
-        place = _place_of_calls(spec.cassette, config.rootpath)
-        yield f"--osmosis-replay={os.path.relpath(place, folder)}"
     if spec.defaults is not None and spec.defaults.rows is not None:
         yield f"--osmosis-rows={spec.defaults.rows}"
     if given.on_command_line("api-key"):

@@ -28,7 +28,8 @@ from .fleet import Fleet
 from .plan import Shard, ShardPlan
 
 if TYPE_CHECKING:
-    from ...storage.cassette import OpenFolder
+    from ...rollouts.around import AroundRuns
+    from ...session.seams import Feature
 
 Loaded = Mapping[str, Mapping[str, str]]
 LAST_RESULTS_S = 3.0
@@ -48,7 +49,7 @@ class ShardRollouts:
         cache: ResultCache,
         loaded: Loaded,
         keeps_messages: bool,
-        calls: OpenFolder | None = None,
+        features: Sequence[Feature] = (),
     ) -> None:
         """Runs in `cache` are not run. `loaded`: digests of the session's files.
 
@@ -62,7 +63,8 @@ class ShardRollouts:
         self._cache = cache
         self._loaded = loaded
         self._keeps_messages = keeps_messages
-        self._calls = calls
+        self._features = {feature.name: feature for feature in features}
+        self.around: Sequence[AroundRuns] = ()
         self._done: dict[RunId, RolloutRecord] = {}
         self.warnings: deque[CodeWarning] = deque()
         """What was found to block an event loop, until it is taken."""
@@ -78,7 +80,7 @@ class ShardRollouts:
         self._handlers: Mapping[str, Callable[..., None]] = {
             messages.LOADED: self._introduced,
             messages.FINISHED: self._finished,
-            messages.CALLS: self._called,
+            messages.FEATURE: self._for_feature,
             messages.PACE: self._paced,
             messages.WARNING: self._warned,
             messages.GAVE_UP: self._gave_up,
@@ -240,12 +242,8 @@ class ShardRollouts:
         record = RolloutRecord(lost, f"worker lost: {error}")
         self._keep(shard, record, run_lines(record))
 
-    def _called(self, shard: Shard, lines: str) -> None:
-        assert self._calls is not None
-        try:
-            self._calls.take(lines)
-        except OSError as error:
-            self._sink.halt(f"calls cannot be recorded: {error.strerror}")
+    def _for_feature(self, shard: Shard, name: str, text: str) -> None:
+        self._features[name].received(text)
 
     def _paced(self, shard: Shard, kind: str, seconds: float, said: str, place: str) -> None:
         self._sink.paced(kind, seconds, said, place)

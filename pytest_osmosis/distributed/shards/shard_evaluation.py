@@ -54,7 +54,7 @@ class ShardEvaluation(Evaluation):
         suites = self.suites
         link = self._plugin.link
         runs = ShardRuns(link, suites)
-        self._keep_calls = runs.called
+        self._send_text = runs.for_feature
         end_routing = capture.route(self.config)
         rollouts = self._pool(runs, ResultCache(suites), window=0)
         try:
@@ -99,7 +99,7 @@ class ShardRuns:
         self._link = link
         self._suites = list(suites)
         self._orders: queue.SimpleQueue[tuple[list[int], int] | None] = queue.SimpleQueue()
-        self._ended: queue.SimpleQueue[RolloutRecord | bytes | None] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[RolloutRecord | tuple[str, str] | None] = queue.SimpleQueue()
         self._gave_up: str | None = None
         """Why this process ends once what has ended is sent."""
         self._rollouts: RolloutPool | None = None
@@ -135,8 +135,8 @@ class ShardRuns:
                 if is_over:
                     return
                 continue
-            if isinstance(record, bytes):
-                self._link.send(messages.CALLS, record.decode())
+            if isinstance(record, tuple):
+                self._link.send(messages.FEATURE, *record)
             elif record is not None:
                 left -= 1
                 while rollouts.warnings:
@@ -160,9 +160,9 @@ class ShardRuns:
         """Have a run that has ended sent."""
         self._ended.put(record)
 
-    def called(self, lines: bytes) -> None:
-        """Have recorded calls sent, ahead of the run that made them."""
-        self._ended.put(lines)
+    def for_feature(self, name: str, text: str) -> None:
+        """Have a feature's text sent, ahead of the run that it belongs to."""
+        self._ended.put((name, text))
 
     def paced(self, kind: str, not_before_s: float, said: str, place: str) -> None:
         """Report that the endpoint limited the rate, or answered again."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class TracingFeature(Feature):
     """Sends spans of the rollouts of each process."""
 
+    name = "tracing"
+
     def check(self, spec: SessionSpec) -> None:
         """Raise ConfigurationError where the extra is not installed."""
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from pytest_osmosis.distributed import messages
 from pytest_osmosis.distributed.shards import rollouts
 from pytest_osmosis.distributed.shards.plan import MAX_LOSSES, ShardPlan
 from pytest_osmosis.distributed.shards.rollouts import ShardRollouts
+from pytest_osmosis.features.cassettes.feature import Cassettes
+from pytest_osmosis.features.cassettes.options import CassetteSpec
 from pytest_osmosis.rollouts.cached import ResultCache
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
-from pytest_osmosis.spec import CassetteSpec
-from pytest_osmosis.storage.cassette import OpenFolder
+from pytest_osmosis.session.seams import Feature
 from pytest_osmosis.storage.run_lines import record_of, run_lines
 
 LOADED = {"data": {"agent.py": "1", "data.jsonl": "2"}}
@@ -83,7 +85,7 @@ class Driver:
     """Two shards, four in flight, rows from 0."""
 
     def __init__(
-        self, rows: int = 8, *, known: int | None = None, calls: OpenFolder | None = None
+        self, rows: int = 8, *, known: int | None = None, features: Sequence[Feature] = ()
     ) -> None:
         self.fleet, self.sink = FakeFleet(), FakeSink()
         suites: Any = {"data": FakeSuite()}
@@ -100,7 +102,7 @@ class Driver:
             cache=cache,
             loaded=LOADED,
             keeps_messages=False,
-            calls=calls,
+            features=features,
         )
         self.rollouts.coming(RunId("data", row, 0) for row in range(rows))
 
@@ -131,21 +133,24 @@ def test_recorded_calls_are_written_down_masked_and_those_that_cannot_be_end_the
     tmp_path: Path,
 ) -> None:
     mask_everywhere(Secret("sk-of-the-driver-alone"))
-    folder = OpenFolder(CassetteSpec(tmp_path / "taped"))
-    driver = Driver(calls=folder)
+    cassettes = Cassettes(CassetteSpec(tmp_path / "taped"))
+    halts: list[str] = []
+    cassettes.open((), halts.append)
+    driver = Driver(features=[cassettes])
     driver.begin()
     for shard in (0, 1):
         lines = f'{{"part": "{shard}", "value": "sk-of-the-driver-alone"}}\n'
-        driver.rollouts.receive(shard, messages.CALLS, [lines])
+        driver.rollouts.receive(shard, messages.FEATURE, ["cassettes", lines])
     [part] = (tmp_path / "taped").iterdir()
     assert part.read_text() == "".join(
         f'{{"part": "{shard}", "value": "***"}}\n' for shard in (0, 1)
     )
-    folder.close()
-    driver = Driver(calls=OpenFolder(CassetteSpec(tmp_path / "other")))
+    assert [*cassettes.close()] == []
+    other = Cassettes(CassetteSpec(tmp_path / "other"))
+    other.open((), halts.append)
     (tmp_path / "other").rmdir()
-    driver.rollouts.receive(0, messages.CALLS, [lines])
-    assert driver.sink.halts == ["calls cannot be recorded: No such file or directory"]
+    other.received(lines)
+    assert halts == ["calls cannot be recorded: No such file or directory"]
 
 
 def test_a_result_is_kept_at_once_and_waits_for_its_item() -> None:

@@ -111,16 +111,16 @@ def test_a_cancelled_shard_sends_all_that_has_ended_and_says_that_it_is_done() -
     assert shard.link.sent[-1] == (messages.DONE, ())
 
 
-def test_recorded_calls_are_sent_ahead_of_the_run_that_made_them() -> None:
+def test_texts_of_a_feature_are_sent_ahead_of_the_run_that_they_belong_to() -> None:
     shard = Shard()
     for row in range(10):
-        shard.runs.called(f'{{"row": {row}}} ü\n'.encode())
+        shard.runs.for_feature("cassettes", f'{{"row": {row}}} ü\n')
         shard.end(row)
     shard.thread.join(PATIENCE_S)
     assert shard.link.rows == [*range(10)]
-    assert [kind for kind, _ in shard.link.sent[1:3]] == [messages.CALLS, messages.FINISHED]
-    calls = [values[0] for kind, values in shard.link.sent if kind == messages.CALLS]
-    assert calls == [f'{{"row": {row}}} ü\n' for row in range(10)]
+    assert [kind for kind, _ in shard.link.sent[1:3]] == [messages.FEATURE, messages.FINISHED]
+    texts = [values[1] for kind, values in shard.link.sent if kind == messages.FEATURE]
+    assert texts == [f'{{"row": {row}}} ü\n' for row in range(10)]
 
 
 def test_a_shard_that_can_run_nothing_more_sends_what_has_ended_and_ends(

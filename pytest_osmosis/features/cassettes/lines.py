@@ -20,7 +20,7 @@ from osmosis_ai.models.transport.exchange import Reply
 from osmosis_ai.rubric.prompt import RANDOM_TOKEN
 from osmosis_ai.secret import redact
 
-from .excerpt import masked
+from ...storage.excerpt import masked
 
 _UNMATCHED = ("seed", "user")
 """Fields of a request that name its run: they decide nothing."""

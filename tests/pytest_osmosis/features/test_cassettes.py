@@ -15,11 +15,11 @@ from osmosis_ai.models.transport.exchange import Reply
 from osmosis_ai.rubric.prompt import Case, judge_messages
 from osmosis_ai.secret import Secret, mask_everywhere
 from pytest_osmosis.errors import ConfigurationError
+from pytest_osmosis.features.cassettes import folder as cassette_folder
+from pytest_osmosis.features.cassettes.folder_cassette import FolderCassette
+from pytest_osmosis.features.cassettes.lines import Request
+from pytest_osmosis.features.cassettes.options import CassetteSpec
 from pytest_osmosis.run_result import RunId
-from pytest_osmosis.spec import CassetteSpec
-from pytest_osmosis.storage import cassette_folder
-from pytest_osmosis.storage.cassette import FolderCassette
-from pytest_osmosis.storage.cassette_lines import Request
 
 SECRET = 'sk-4f81/ü"secret'
 PATH = "/v1/chat/completions"

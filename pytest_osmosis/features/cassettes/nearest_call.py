@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
-from ..escaping import shortened
-from .cassette_folder import Calls
-from .cassette_lines import Request, RunKey, encode
+from ...escaping import shortened
+from .folder import Calls
+from .lines import Request, RunKey, encode
 
 _MOST_COMPARED = 500
 _CONTEXT = 3

@@ -22,14 +22,15 @@ from osmosis_ai.models.transport.cassettes import Caller
 from osmosis_ai.models.transport.exchange import Reply
 from osmosis_ai.secret import redact
 
-from ..errors import ConfigurationError
-from ..escaping import shown_path
-from ..run_result import RunId
-from ..spec import CassetteSpec
-from . import cassette_folder
-from .cassette_folder import Calls
-from .cassette_lines import NO_RUN, Request, RunKey, as_line, call_value, reply_of
-from .group_sync import AppendFile
+from ...errors import ConfigurationError
+from ...escaping import shown_path
+from ...rollouts.around import AroundRuns
+from ...run_result import RunId
+from ...storage.group_sync import AppendFile
+from . import folder as folders
+from .folder import Calls
+from .lines import NO_RUN, Request, RunKey, as_line, call_value, reply_of
+from .options import CassetteSpec
 
 _LAST_REQUESTS = 256
 _OF_THE_REQUEST = frozenset({400, 413, 422})
@@ -44,7 +45,7 @@ class _Part:
         self._file: AppendFile | None = None
 
     def write(self, lines: bytes) -> None:
-        self._file = self._file or cassette_folder.new_part(self._folder)
+        self._file = self._file or folders.new_part(self._folder)
         self._file.write(lines)
 
     def close(self) -> None:
@@ -52,30 +53,30 @@ class _Part:
             self._file.close()
 
 
-class FolderCassette:
+class FolderCassette(AroundRuns):
     """`osmosis_ai.models.transport.cassettes.Cassette` over a folder."""
 
     def __init__(
         self,
         spec: CassetteSpec,
         calls: Calls | None = None,
-        write: Callable[[bytes], None] | None = None,
+        send: Callable[[str], None] | None = None,
     ) -> None:
-        """`calls`: what the folder holds; `write` takes recorded lines in its place."""
-        self.is_complete = spec.replays and not spec.asks_missing
+        """`calls`: what the folder holds; `send` takes recorded lines in its place."""
+        self.is_complete = spec.is_complete
         self._folder = spec.folder
         self._replaces = not spec.replays
         self._callers: dict[RunId, Caller] = {}
         self._outside = Caller()
         """Of all calls that no run makes."""
-        self._calls = (calls or cassette_folder.read(spec.folder)) if spec.replays else Calls()
+        self._calls = (calls or folders.read(spec.folder)) if spec.replays else Calls()
         self._places: defaultdict[tuple[str, int, int], list[RunKey]] = defaultdict(list)
         """The runs that have a reply to a request, by request, run index and number."""
         for run, replies in self._calls.of_run.items():
             for request, number in replies:
                 self._places[request, run[2], number].append(run)
         self._part = _Part(spec.folder)
-        self._write = write or self._part.write
+        self._send = send
         self._written: set[str] = set()
         self._lock = threading.Lock()
         self._request = lru_cache(_LAST_REQUESTS)(Request)
@@ -126,11 +127,21 @@ class FolderCassette:
                 raise CallFault("bad_request", reason, reason=UNSUPPORTED) from None
             self._written.update(new)
 
+    def join(self, run: RunId) -> None:
+        """Have the calls of the running code belong to a run, beside its earlier ones."""
+        self.begin(run, again=True)
+
     def close(self) -> None:
         """Take it out of the process; harmless when repeated."""
         if cassettes.inserted is self:
             cassettes.inserted = None
         self._part.close()
+
+    def _write(self, lines: bytes) -> None:
+        if self._send is None:
+            self._part.write(lines)
+        else:
+            self._send(lines.decode())
 
     def _caller(self) -> Caller:
         return cassettes.current.get() or self._outside
@@ -149,13 +160,6 @@ def _key_of(caller: Caller) -> RunKey:
     return NO_RUN if run is None else (run.suite, run.row_index, run.run_index)
 
 
-def insert(
-    spec: CassetteSpec, calls: Calls | None = None, write: Callable[[bytes], None] | None = None
-) -> None:
-    """Insert the session's cassette into this process, until it is closed."""
-    cassettes.inserted = FolderCassette(spec, calls, write)
-
-
 class OpenFolder:
     """A session's cassette in the process that reports: its own while calls are recorded."""
 
@@ -167,13 +171,13 @@ class OpenFolder:
             if self._records:
                 try:
                     spec.folder.mkdir(parents=True, exist_ok=True)
-                    opened.enter_context(cassette_folder.lock(spec.folder))
-                    cassette_folder.join(spec.folder)
+                    opened.enter_context(folders.lock(spec.folder))
+                    folders.join(spec.folder)
                 except OSError as error:
                     raise ConfigurationError(
                         f"{shown}: calls cannot be recorded: {error.strerror}"
                     ) from None
-            self.calls = cassette_folder.read(spec.folder)
+            self.calls = folders.read(spec.folder)
             if spec.replays and not any(self.calls.of_run.values()):
                 raise ConfigurationError(
                     f"--osmosis-replay {shown!r}: no call is recorded there: record them with "
@@ -192,4 +196,4 @@ class OpenFolder:
             self._part.close()
             if self._records:
                 self._records = False
-                cassette_folder.join(self._folder)
+                folders.join(self._folder)

@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigurationError
-from ..escaping import shown_path
-from .atomic_write import write_whole
-from .cassette_lines import RunKey, as_line
-from .group_sync import AppendFile
-from .run_directory import NO_LOCKS
+from ...errors import ConfigurationError
+from ...escaping import shown_path
+from ...storage.atomic_write import write_whole
+from ...storage.group_sync import AppendFile
+from ...storage.run_directory import NO_LOCKS
+from .lines import RunKey, as_line
 
 FILE = "calls.jsonl"
 _PARTS = "calls-*.part"

@@ -1,0 +1,1 @@
+"""Recorded model calls: `--osmosis-record` and `--osmosis-replay`."""
