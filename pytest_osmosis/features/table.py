@@ -19,12 +19,9 @@ from ..options.table import (
     add_features,
 )
 from ..reports.formats import REPORTS
-<<<<<<< HEAD
+from .cassettes.options import CASSETTES
 from .config_files.options import CONFIG_FILES
 from .env_file.options import ENV_FILE
-=======
-from .cassettes.options import CASSETTES
->>>>>>> 060abc14 (cassettes: a feature of its own, at the seams)
 from .html.options import HTML
 from .markdown.options import MARKDOWN
 from .tables.options import TABLES
@@ -39,12 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["BY_NAME", "FIRST", "GROUPS", "OPTIONS", "REPORTS", "SHARD_KINDS", "SPELLINGS", "Option"]
 
 FEATURES = (
-<<<<<<< HEAD
     ENV_FILE,
     CONFIG_FILES,
-=======
     CASSETTES,
->>>>>>> 060abc14 (cassettes: a feature of its own, at the seams)
     TRACING,
     MARKDOWN,
     HTML,

@@ -23,12 +23,8 @@ from ...rollouts.cached import ResultCache
 from ...run_result import RunId
 from ...session import preflight
 from ...session.reporting_evaluation import LocalEvaluation
-<<<<<<< HEAD
-from ...spec import CassetteSpec, SessionSpec, Shards
-=======
 from ...session.seams import Feature
 from ...spec import SessionSpec, Shards
->>>>>>> 060abc14 (cassettes: a feature of its own, at the seams)
 from ...storage.source_digest import input_digests
 from .fleet import Fleet, ShardOrder, make_fleet
 from .plan import ShardPlan
