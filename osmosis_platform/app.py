@@ -48,7 +48,6 @@ from .pages.report_reader import RowView
 from .pages.routes import PAGES
 from .pages.run_rows import Recent
 from .settings import MIB, Settings
-from .throttle import Throttle
 from .vault.cipher import Vault
 
 _DATABASE_BUSY = (OperationalError, InterfaceError, IntegrityError, PoolTimeout)
@@ -91,7 +90,6 @@ def create_app(
     app.state.database = database
     app.state.vault = vault
     app.state.scheduler = scheduler
-    app.state.device_logins = Throttle(settings.limits.device_logins)
     app.state.checks = DatasetChecks()
     app.state.rendered = Recent[str](most=16 * MIB)
     app.state.rows = Recent[list[RowView]](most=50_000)

@@ -97,7 +97,7 @@ def load_config(kind: type[C], path: Path, *, start: Path | None = None) -> Conf
     root: Path | None = None
     try:
         root = workspace.find_root(start or Path.cwd())
-        workspace.check_place(path, root, kind.folder)
+        workspace.check_place(path, root, kind.run.folder)
     except workspace.WorkspaceError as error:
         problems.append(Problem(str(error)))
     try:
@@ -176,8 +176,8 @@ def _shown_key(parts: Sequence[str | int]) -> str:
 def _missing(kind: type[RunConfig], path: KeyPath) -> str:
     if path == ("secrets",):
         return (
-            f"the table [secrets] is missing; an {kind.kind} names its secrets: write [secrets] "
-            "and required = [...], which is empty where none is needed"
+            f"the table [secrets] is missing; an {kind.run.noun} names its secrets: write "
+            "[secrets] and required = [...], which is empty where none is needed"
         )
     if path == ("secrets", "required"):
         return "missing; write the names of the secrets, or required = []"

@@ -21,6 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, Validat
 from pydantic.functional_validators import AfterValidator, BeforeValidator, field_validator
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
+from .run_kinds import EVALUATION, TRAINING, RunKind
+
 INT64_MAX = 2**63 - 1
 ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 SECRET_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -235,10 +237,7 @@ class Secrets(Section):
 class RunConfig(Section):
     """What the config files of evaluations and training runs have in common."""
 
-    kind: ClassVar[str]
-    folder: ClassVar[str]
-    """Where such files are in a workspace."""
-    needs_secrets: ClassVar[bool] = False
+    run: ClassVar[RunKind]
 
     experiment: Experiment
     advanced: dict[str, Json] | None = Field(
@@ -261,9 +260,7 @@ class RunConfig(Section):
 class EvalConfig(RunConfig):
     """An evaluation: `configs/eval/*.toml`."""
 
-    kind = "evaluation"
-    folder = "configs/eval"
-    needs_secrets = True
+    run = EVALUATION
 
     evaluation: Evaluation | None = None
     secrets: Secrets
@@ -272,15 +269,14 @@ class EvalConfig(RunConfig):
 class TrainingConfig(RunConfig):
     """A training run: `configs/training/*.toml`."""
 
-    kind = "training"
-    folder = "configs/training"
+    run = TRAINING
 
     training: Training | None = None
     sampling: Sampling | None = None
     checkpoints: Checkpoints | None = None
 
 
-KINDS: tuple[type[RunConfig], ...] = (EvalConfig, TrainingConfig)
+CONFIGS: Mapping[RunKind, type[RunConfig]] = {EVALUATION: EvalConfig, TRAINING: TrainingConfig}
 
 
 def json_schema(config: type[RunConfig]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The two kinds of submitted runs: what the API and people call them."""
+"""The two kinds of submitted runs: what the API, a platform and people call them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunKind:
-    """A kind of run: what the API and people call it."""
+    """A kind of run."""
 
+    name: str
+    """As a platform stores it."""
     segment: str
     """Of the path, as `eval-runs`."""
     key: str
@@ -19,7 +21,7 @@ class RunKind:
     group: str
     """Of commands, as `eval`."""
     folder: str
-    """Of its config files in `configs/`."""
+    """Of its config files in a workspace."""
 
     def subject(self, name: str) -> str:
         """Return what a message calls one of them."""
@@ -27,18 +29,21 @@ class RunKind:
 
 
 EVALUATION = RunKind(
+    name="evaluation",
     segment="eval-runs",
     key="eval_run",
     noun="evaluation",
     article="an",
     group="eval",
-    folder="eval",
+    folder="configs/eval",
 )
 TRAINING = RunKind(
+    name="training",
     segment="training-runs",
     key="training_run",
     noun="training run",
     article="a",
     group="train",
-    folder="training",
+    folder="configs/training",
 )
+KINDS = (EVALUATION, TRAINING)

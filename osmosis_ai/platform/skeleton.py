@@ -15,6 +15,7 @@ from pathlib import Path
 from ..escaping import printable
 from .config_models import EvalConfig, RunConfig, TrainingConfig, json_schema
 from .git_command import GitError, ask
+from .run_kinds import EVALUATION, TRAINING
 from .workspace import DATASETS, ROLLOUTS, NameRefused, WorkspaceError
 
 ROLLOUT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -26,7 +27,7 @@ _IGNORED = (*_PRIVATE, "__pycache__/")
 def create_workspace(root: Path) -> list[Path]:
     """Create what a workspace lacks; return the files that are new or were added to."""
     made: list[Path] = []
-    for folder in (ROLLOUTS, DATASETS, EvalConfig.folder, TrainingConfig.folder):
+    for folder in (ROLLOUTS, DATASETS, EVALUATION.folder, TRAINING.folder):
         (root / folder).mkdir(parents=True, exist_ok=True)
         if not any((root / folder).iterdir()):
             made += _create(root / folder / ".gitkeep", "")  # Git keeps no empty directory
@@ -66,8 +67,8 @@ def create_rollout(
             "pyproject.toml.txt", {"{name}": name.lower()}
         ),
         f"{DATASETS}/{name}.jsonl": _template("dataset.jsonl"),
-        f"{EvalConfig.folder}/{name}.toml": _template("eval.toml.txt", values),
-        f"{TrainingConfig.folder}/{name}.toml": _template("training.toml.txt", values),
+        f"{EVALUATION.folder}/{name}.toml": _template("eval.toml.txt", values),
+        f"{TRAINING.folder}/{name}.toml": _template("training.toml.txt", values),
     }
     if there := [path for path in contents if (root / path).exists()]:
         raise WorkspaceError(f"choose another name; there already: {', '.join(there)}")
@@ -79,7 +80,7 @@ def create_rollout(
 
 
 def _schema_file(root: Path, kind: type[RunConfig]) -> Path:
-    folder = Path(kind.folder)
+    folder = Path(kind.run.folder)
     return root / folder.parent / f"{folder.name}.schema.json"
 
 

@@ -23,19 +23,12 @@ if TYPE_CHECKING:
     from osmosis_ai.platform.config_models import RunConfig
 
 
-def model_of(kind: RunKind) -> type[RunConfig]:
-    """Return the model of a kind's config files."""
-    from osmosis_ai.platform.config_models import EvalConfig, TrainingConfig
-
-    return EvalConfig if kind is EVALUATION else TrainingConfig
-
-
 def _check_command(kind: RunKind) -> click.Command:
     """The `check` command of a kind; its model is imported when it runs."""
 
     @click.command(
         "check",
-        epilog=f"\b\nExample:\n  osmosis {kind.group} check configs/{kind.folder}/my-rollout.toml",
+        epilog=f"\b\nExample:\n  osmosis {kind.group} check {kind.folder}/my-rollout.toml",
         help=f"Check the config files of {kind.noun}s, without a network.\n\n"
         "Prints every problem of every file, with its line. Checks the place of a file in the "
         "workspace, its rollout and its entrypoint too; runs and sends nothing. "
@@ -50,19 +43,20 @@ def _check_command(kind: RunKind) -> click.Command:
     )
     @json_option
     def command(paths: tuple[Path, ...], as_json: bool) -> None:
-        _check(model_of(kind), paths, as_json=as_json)
+        _check(kind, paths, as_json=as_json)
 
     return command
 
 
-def _check(kind: type[RunConfig], paths: tuple[Path, ...], *, as_json: bool) -> None:
+def _check(kind: RunKind, paths: tuple[Path, ...], *, as_json: bool) -> None:
     from osmosis_ai.platform.config_file import ConfigError, load_config
+    from osmosis_ai.platform.config_models import CONFIGS
 
     files: list[ConfigFile[RunConfig]] = []
     errors: list[ConfigError] = []
     for path in paths:
         try:
-            files.append(load_config(kind, path))
+            files.append(load_config(CONFIGS[kind], path))
         except ConfigError as error:
             errors.append(error)
     if errors:

@@ -115,7 +115,7 @@ def _list(runs: Runs, limit: int | None, *, as_json: bool) -> None:
         found,
         lambda: run_rows(map(runs.record, found.items), utc_now()),
         empty=f"no {kind.noun}s were submitted in this workspace; submit one: "
-        f"osmosis {kind.group} submit configs/{kind.folder}/NAME.toml",
+        f"osmosis {kind.group} submit {kind.folder}/NAME.toml",
         least_first=LEAST_FIRST,
         command=f"osmosis {kind.group} list",
         as_json=as_json,

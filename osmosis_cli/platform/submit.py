@@ -40,7 +40,7 @@ class SubmissionPlan:
 
 
 def _submit_command(kind: RunKind) -> click.Command:
-    group, folder = kind.group, f"configs/{kind.folder}"
+    group, folder = kind.group, kind.folder
 
     @click.command(
         "submit",
@@ -76,11 +76,12 @@ def _submit_command(kind: RunKind) -> click.Command:
 
 def _load(kind: RunKind, path: Path) -> ConfigFile[RunConfig]:
     from osmosis_ai.platform.config_file import ConfigError, load_config
+    from osmosis_ai.platform.config_models import CONFIGS
 
-    from .check import model_of, unusable
+    from .check import unusable
 
     try:
-        return load_config(model_of(kind), path)
+        return load_config(CONFIGS[kind], path)
     except ConfigError as error:
         raise unusable([error]) from None
 

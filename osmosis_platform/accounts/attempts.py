@@ -1,11 +1,13 @@
-"""Attempts at a login, counted for all processes of a platform before a password is checked.
+"""Attempts at a login, counted for all processes of a platform: passwords, and devices that begin.
 
 They are counted by a digest of the name, whether there is such a user or not: the table has so many
-rows at most, whatever names are tried, and nothing that is tried ends the block of a name.
+rows at most, whatever names are tried, and nothing that is tried ends the block of a name. A device
+has the address that it asks from as its name, behind a word and a space, which no user's name has.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -13,9 +15,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from ..database.models import LoginAttempts, now
-from ..throttle import WINDOW_S, too_many
+from ..errors import Refused
 
-_WINDOW = timedelta(seconds=WINDOW_S)
+WINDOW = timedelta(minutes=10)
 _DIGITS = 4
 """Of the digest: names of different users hardly ever have the same."""
 
@@ -25,15 +27,22 @@ def key_of(name: str, sign: Callable[[str], str]) -> str:
     return sign(f"login {name}")[:_DIGITS]
 
 
-def count(session: Session, key: str, most: int) -> None:
+def count(
+    session: Session, key: str, most: int, message: str = "too many logins of this user have failed"
+) -> None:
     """Count an attempt; refuse it, uncounted, where there were so many in the last minutes."""
     moment = now()
     found = _find(session, key, moment)
-    if moment >= found.since + _WINDOW:
+    if moment >= found.since + WINDOW:
         found.since, found.count = moment, 0
     if found.count >= most:
-        left_s = (found.since + _WINDOW - moment).total_seconds()
-        raise too_many("too many logins of this user have failed", left_s)
+        left_s = math.ceil((found.since + WINDOW - moment).total_seconds())
+        raise Refused(
+            429,
+            "too_many",
+            f"{message}; try again in {math.ceil(left_s / 60)} min",
+            headers={"Retry-After": str(left_s)},
+        )
     found.count += 1
 
 

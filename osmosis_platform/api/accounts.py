@@ -8,7 +8,7 @@ from pydantic import Field
 
 from osmosis_ai.platform.config_models import Rule
 
-from ..accounts import grants
+from ..accounts import attempts, grants
 from ..accounts.tokens import Caller, find_caller, revoke
 from ..database.models import Workspace
 from ..errors import Refused
@@ -77,8 +77,9 @@ class DeviceCode(Fields):
 def _authorize(call: ApiCall[Device, None]) -> ApiAnswer:
     limits = call.settings.limits
     if call.client:
-        call.device_logins.check(call.client, "too many logins were begun from this address")
-        call.device_logins.count(call.client)
+        key = attempts.key_of(f"device {call.client}", call.vault.sign)
+        message = "too many logins were begun from this address"
+        attempts.count(call.session, key, limits.device_logins, message)
     grant, code = grants.authorize(call.session, _printable(call.body.deviceName), limits)
     page = f"{call.base_url}/device"
     return ApiAnswer(

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from pydantic import Field
 
 from osmosis_ai.platform.config_models import Rule
+from osmosis_ai.platform.run_kinds import RunKind
 
 from ..database.models import Run
 from ..errors import Refused
@@ -22,7 +23,6 @@ from ..http.endpoints import ApiAnswer, ApiCall, Endpoint, FileAnswer, Handler, 
 from ..http.validation import Fields, Page, page_document, refused_fields
 from ..identifiers import timestamp
 from ..runs import logs, records
-from ..runs.kinds import RunKind
 from ..runs.submissions import Submission, name_problems, submission_model
 
 
@@ -72,7 +72,7 @@ def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
         return handle
 
     return (
-        Endpoint("POST", every, _submit(kind), Needs.WRITE, body=submission_model(kind.config)),
+        Endpoint("POST", every, _submit(kind), Needs.WRITE, body=submission_model(kind)),
         Endpoint("GET", every, _list(kind), query=Page),
         Endpoint("GET", one, about(_detail)),
         Endpoint("GET", f"{one}/metrics", about(_metrics)),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING
+
 from ..http.endpoints import Endpoint
-from ..runs.kinds import EVALUATION, TRAINING
 from .accounts import ACCOUNTS, DEVICES
 from .datasets import DATASETS
 from .rollout_servers import ROLLOUT_SERVERS

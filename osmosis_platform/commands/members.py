@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ..accounts.roles import ROLES
-from .options import ask, may_ask, show, show_list, yes_option
+from .options import ask, show, show_list, yes_option
 from .place import DataPlace, changing, looking, place_options
 
 
@@ -84,8 +84,7 @@ def remove_member(workspace: str, user: str, yes: bool, place: DataPlace, as_jso
     from ..accounts import registry
     from ..database.models import Member
 
-    may_ask(yes=yes, as_json=as_json)
-    ask(f"Take {user} out of {workspace}?", yes=yes)
+    ask(f"Take {user} out of {workspace}?", yes=yes, as_json=as_json)
     with changing(place) as session:
         home = registry.find_workspace(session, workspace)
         found = registry.find_user(session, user)

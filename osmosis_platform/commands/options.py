@@ -86,7 +86,8 @@ def may_ask(*, yes: bool, as_json: bool) -> None:
         raise click.UsageError(f"{why}: give --yes")
 
 
-def ask(question: str, *, yes: bool) -> None:
+def ask(question: str, *, yes: bool, as_json: bool) -> None:
     """Return where it is to be done; end the command otherwise."""
+    may_ask(yes=yes, as_json=as_json)
     if not yes:
         click.confirm(question, abort=True, err=True)

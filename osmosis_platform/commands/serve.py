@@ -146,12 +146,13 @@ def _scheduler(
     """Return what executes runs; None where none are to be."""
     import threading
 
+    from osmosis_ai.platform.run_kinds import EVALUATION, KINDS
+
     from ..environments.build import Environments
     from ..execution.claims import Claims
     from ..execution.scheduler import Scheduler
     from ..execution.services import Services
     from ..identifiers import new_id
-    from ..runs.kinds import EVALUATION, KINDS
 
     if executing.max_runs == 0:
         return None

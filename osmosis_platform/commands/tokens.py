@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..identifiers import timestamp
-from .options import ask, may_ask, show, show_list, yes_option
+from .options import ask, show, show_list, yes_option
 from .place import DataPlace, changing, looking, place_options
 
 if TYPE_CHECKING:
@@ -150,9 +150,8 @@ def revoke_token(
 
     if (token_id is None) == (user is None):
         raise click.UsageError("give the ID of a token, or --user; `token list` shows the ids")
-    may_ask(yes=yes, as_json=as_json)
     what = f"all tokens of {user}" if user is not None else f"the token {token_id}"
-    ask(f"Revoke {what}?", yes=yes)
+    ask(f"Revoke {what}?", yes=yes, as_json=as_json)
     with changing(place) as session:
         if user is not None:
             owner = registry.find_user(session, user)

@@ -8,7 +8,7 @@ from typing import IO, Any, TypeVar
 
 import click
 
-from .options import ask, may_ask, show, show_list, yes_option
+from .options import ask, show, show_list, yes_option
 from .place import DataPlace, changing, looking, place_options
 
 _PASSWORD_LIMIT = 4096
@@ -157,8 +157,7 @@ def remove_user(name: str, yes: bool, place: DataPlace, as_json: bool) -> None:
     from ..accounts.tokens import revoke_all
     from ..runs import records
 
-    may_ask(yes=yes, as_json=as_json)
-    ask(f"Remove the user {name}, and stop their runs?", yes=yes)
+    ask(f"Remove the user {name}, and stop their runs?", yes=yes, as_json=as_json)
     with changing(place) as session:
         user = registry.find_user(session, name)
         tokens = revoke_all(session, user.id)

@@ -156,7 +156,7 @@ def remove_workspace(name: str, yes: bool, place: DataPlace, as_json: bool) -> N
         workspace = registry.find_workspace(session, name)
         deletion.check_ended(session, workspace)
         runs = counted(count(session, Run.workspace_id == workspace.id), "run")
-    ask(f"Remove {name} of {workspace.repository} with {runs}, for good?", yes=yes)
+    ask(f"Remove {name} of {workspace.repository} with {runs}, for good?", yes=yes, as_json=as_json)
     with accounts_opened(place) as database:
         removed = deletion.remove_workspace(database, place.data, name)
     document = {"name": name, "removed": True, "runs": removed}

@@ -8,6 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
 from pytest_osmosis.dataset.sampling import sample_size
 
 from ..accounts.tokens import CallerWorkspace
@@ -17,7 +18,6 @@ from ..datasets.records import ready_dataset
 from ..errors import Refused
 from ..identifiers import new_run_name
 from ..runs import logs
-from ..runs.kinds import EVALUATION, TRAINING, RunKind
 from ..runs.records import UNDER_WAY
 from ..runs.submissions import Submission
 from ..settings import ServerLimits, Settings

@@ -17,12 +17,12 @@ from typing import Any
 from sqlalchemy import DateTime, Select, and_, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
+from osmosis_ai.platform.run_kinds import EVALUATION
 from pytest_osmosis.escaping import escape_control_chars
 
 from ..database.connection import Database, count
 from ..database.models import Run, User, now
 from ..runs import logs
-from ..runs.kinds import EVALUATION
 from ..runs.records import UNDER_WAY
 
 _INTERRUPTED = "interrupted: the platform was ended, or without its database, while this ran"

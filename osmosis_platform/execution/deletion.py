@@ -17,6 +17,7 @@ from sqlalchemy import delete, event, select
 from sqlalchemy.orm import Session
 
 from osmosis_ai.platform.answers import ENDED
+from osmosis_ai.platform.run_kinds import RunKind
 from pytest_osmosis.escaping import counted
 
 from ..accounts import registry
@@ -26,7 +27,6 @@ from ..datasets.records import DELETED, abandoned
 from ..environments.store import DOWNLOADS, FOLDER
 from ..errors import Refused, not_found
 from ..runs import records
-from ..runs.kinds import RunKind
 
 _MARKERS = "deleting"
 _TABLES: dict[str, type[Dataset | Run]] = {"datasets": Dataset, "runs": Run}

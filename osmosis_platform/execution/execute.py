@@ -11,6 +11,7 @@ from time import monotonic
 
 from sqlalchemy.exc import DataError, SQLAlchemyError
 
+from osmosis_ai.platform.run_kinds import TRAINING
 from osmosis_ai.platform.workspace import ROLLOUTS, EntrypointError, find_entrypoint
 from osmosis_ai.secret import Redactor, Secret
 from osmosis_executors.job import EvaluationJob, Running, wait_for_end
@@ -19,7 +20,6 @@ from pytest_osmosis.spec import ModelSpec
 
 from ..environments.build import PythonEnvironment
 from ..environments.project import EnvironmentProblem
-from ..runs.kinds import TRAINING
 from .checkout import CheckoutError, CloneSource, check_out
 from .children import OWN_PYTHON, Children
 from .git_program import GitProgram

@@ -23,7 +23,6 @@ from ..database.connection import Database
 from ..datasets.checks import DatasetChecks
 from ..errors import Refused
 from ..settings import Settings
-from ..throttle import Throttle
 from ..vault.cipher import Vault
 from .bodies import parse_json, read_body
 from .identity import authenticate, bearer_token, check_client, client_address, workspace_of
@@ -58,7 +57,6 @@ class ApiCall(Generic[B, Q]):
     query: Q
     client: str
     """The address that stands for who asks; empty where that is not known."""
-    device_logins: Throttle
     checks: DatasetChecks
     known_caller: Caller | None = None
     known_workspace: CallerWorkspace | None = None
@@ -198,7 +196,6 @@ class Endpoint:
             body=body,
             query=query,
             client=client_address(request),
-            device_logins=state.device_logins,
             checks=state.checks,
             known_caller=caller,
             known_workspace=workspace,

@@ -12,9 +12,10 @@ from sqlalchemy import ColumnElement, case, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 from starlette.responses import Response
 
+from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING, RunKind
+
 from ..database.models import Run, User
 from ..runs import records
-from ..runs.kinds import EVALUATION, TRAINING, RunKind
 from .context import PageContext
 from .run_view import ConfigView, FigureView, RunView, config_of, figure_of
 

@@ -9,13 +9,14 @@ from itertools import groupby, pairwise, zip_longest
 from sqlalchemy import select
 from starlette.responses import HTMLResponse, Response
 
+from osmosis_ai.platform.run_kinds import EVALUATION, KINDS, TRAINING, RunKind
+
 from ..accounts.tokens import LABEL_LENGTH, is_label
 from ..database.connection import lock
 from ..database.models import LogLine, Run, Workspace, now
 from ..errors import Refused, not_found
 from ..execution import admission, deletion
 from ..runs import logs, records
-from ..runs.kinds import EVALUATION, KINDS, TRAINING, RunKind
 from ..runs.submissions import submission_model
 from .context import PageContext
 from .rendering import go_to, visible
@@ -89,7 +90,7 @@ def run_again(context: PageContext, fields: Mapping[str, str]) -> Response:
     again, _ = admission.submit(
         context.session,
         kind,
-        submission_model(kind.config).model_validate(run.submission),
+        submission_model(kind).model_validate(run.submission),
         settings=context.settings,
         user_id=context.user.id,
         workspace=context.workspace,

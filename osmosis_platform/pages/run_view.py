@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from osmosis_ai.platform.answers import ENDED
+from osmosis_ai.platform.run_kinds import EVALUATION
 
 from ..database.models import Run, now
-from ..runs.kinds import EVALUATION
 
 _TONES = {
     "passed": "good",

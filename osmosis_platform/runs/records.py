@@ -9,13 +9,13 @@ from sqlalchemy import ColumnElement, Text, and_, cast, or_, select
 from sqlalchemy.orm import Session, defer
 
 from osmosis_ai.platform.answers import ENDED
+from osmosis_ai.platform.run_kinds import RunKind
 
 from ..accounts.tokens import CallerWorkspace
 from ..database.connection import count, lock
 from ..database.models import Run, now
 from ..errors import Refused, not_found
 from . import logs
-from .kinds import RunKind
 
 UNDER_WAY = and_(Run.completed_at.is_(None), Run.status.not_in(ENDED))
 """An index has the runs that meet the first condition, which the second implies."""

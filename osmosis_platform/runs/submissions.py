@@ -14,14 +14,15 @@ from typing import Any
 from pydantic import create_model
 
 from osmosis_ai.platform.config_models import (
+    CONFIGS,
     ENV_NAME,
     MAX_ENV_BYTES,
     SECRET_NAME,
-    RunConfig,
     Secrets,
     Section,
     reserved,
 )
+from osmosis_ai.platform.run_kinds import RunKind
 
 
 class Submission(Section):
@@ -45,8 +46,9 @@ class Submission(Section):
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def submission_model(config: type[RunConfig]) -> type[Submission]:
-    """Return the model of the body that submits a config."""
+def submission_model(kind: RunKind) -> type[Submission]:
+    """Return the model of the body that submits a run."""
+    config = CONFIGS[kind]
     fields: dict[str, Any] = {}
     for name, field in config.model_fields.items():
         if name == "secrets":

@@ -19,7 +19,6 @@ from osmosis_platform.database.connection import Database
 from osmosis_platform.database.models import DeviceGrant, LoginAttempts, now
 from osmosis_platform.identifiers import new_id
 from osmosis_platform.settings import ServerLimits
-from osmosis_platform.throttle import WINDOW_S, Throttle
 from tests.support.platform_server import Account, PlatformServer
 
 PASSWORD = "correct horse battery"
@@ -242,22 +241,8 @@ def test_a_login_that_succeeds_counts_for_nothing_and_others_end_no_block(
     assert keys(platform_server) == known
     assert guess(PASSWORD) == 429
     with platform_server.database.writing() as session:
-        session.execute(update(LoginAttempts).values(since=now() - timedelta(seconds=WINDOW_S)))
+        session.execute(update(LoginAttempts).values(since=now() - attempts.WINDOW))
     assert guess(PASSWORD) == 303
-
-
-def test_what_was_done_under_a_name_too_often_is_blocked_for_a_while() -> None:
-    time = [0.0]
-    throttle = Throttle(3, clock=lambda: time[0])
-    for _ in range(3):
-        assert throttle.wait_s("a") == 0
-        throttle.count("a")
-    assert throttle.wait_s("a") == WINDOW_S
-    assert throttle.wait_s("b") == 0
-    time[0] = WINDOW_S
-    assert throttle.wait_s("a") == 0
-    throttle.count("a")
-    assert throttle.wait_s("a") == 0
 
 
 def test_a_client_that_begins_too_many_logins_keeps_no_other_from_beginning_one(

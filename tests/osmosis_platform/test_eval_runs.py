@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 from sqlalchemy import inspect, select
 
+from osmosis_ai.platform.run_kinds import EVALUATION
 from osmosis_platform.accounts.tokens import CallerWorkspace
 from osmosis_platform.database.models import Dataset, LogLine, Run, Workspace, now
 from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.runs import records
-from osmosis_platform.runs.kinds import EVALUATION
 from tests.support.platform_server import Account, PlatformServer, submission
 
 EVALS = "/api/cli/eval-runs"

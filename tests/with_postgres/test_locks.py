@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from osmosis_ai.platform.run_kinds import EVALUATION
 from osmosis_platform.database.models import Run, now
 from osmosis_platform.execution import claims as claiming
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.execution.writing import RunWriter
 from osmosis_platform.runs import records
-from osmosis_platform.runs.kinds import EVALUATION
 from osmosis_platform.settings import Settings
 from osmosis_platform.vault.cipher import open_vault
 from tests.support.platform_database import new_database

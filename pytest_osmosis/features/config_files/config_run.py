@@ -19,7 +19,7 @@ from ...dataset.formats import SUFFIXES, SUFFIXES_SHOWN
 from ...errors import ConfigurationError
 from ...escaping import escape_control_chars
 
-FOLDER = EvalConfig.folder
+FOLDER = EvalConfig.run.folder
 _FOLDERS = (workspace.DATASETS, workspace.DATASETS_OF_03)
 EVALUATION = {
     "limit": "limit",

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from osmosis_ai.platform.run_kinds import EVALUATION
 from osmosis_platform.accounts.tokens import CallerWorkspace
 from osmosis_platform.database.connection import Database, count
 from osmosis_platform.database.models import Base, Run
 from osmosis_platform.execution.claims import Claims
 from osmosis_platform.runs import records
-from osmosis_platform.runs.kinds import EVALUATION
 
 HOME = CallerWorkspace("1", "home", "acme/home", "owner")
 
