@@ -6,7 +6,7 @@ Everything is computed again from the runs. What does not belong together is ref
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,13 +18,13 @@ from pytest_osmosis.reports.text_table import columns
 
 from ..errors import CommandDone, CommandError, command_errors
 from .lines import say
-from .report import load, read
+from .report import read
 
 if TYPE_CHECKING:
     from pytest_osmosis.analysis.baseline import Baseline
     from pytest_osmosis.dataset.sampling import Part
-    from pytest_osmosis.reports.json_models import GateReport
     from pytest_osmosis.suite_results import EvalResult, SuiteResult
+    from pytest_osmosis.verdicts import GateResult
 
 EPILOG = """\b
 Examples:
@@ -41,7 +41,6 @@ class ShardReport:
     path: Path
     result: EvalResult
     shard: Part
-    gates: list[GateReport]
 
 
 @click.command("merge", epilog=EPILOG)
@@ -93,10 +92,9 @@ def merge_command(
     _check_shards(parts)
     for part in parts[1:]:
         _check_settings(parts[0], part)
-    asked = _unite_gates([part.gates for part in parts])
-    level = _level_of(parts, asked)
-    merged = _evaluate(_merge(parts, level), asked, baseline, level)
-    if asked:  # what has no gate was observed
+    level = _level_of(parts)
+    merged = _evaluate(_merge(parts, level), baseline, level)
+    if any(suite.verdicts for suite in merged.suites):  # what has no gate was observed
         suites = (
             each if each.verdicts else replace(each, verdict="passed") for each in merged.suites
         )
@@ -123,7 +121,7 @@ def merge_command(
 def _part(path: Path) -> ShardReport:
     from pytest_osmosis.dataset.sampling import parse_part
 
-    report, result = load(path)
+    result = read(path)
     texts = {str(suite.info.settings.get("shard", "")) for suite in result.suites}
     try:
         (text,) = texts
@@ -132,7 +130,7 @@ def _part(path: Path) -> ShardReport:
         raise CommandError(
             f"{path} is no shard of an evaluation: run it with --shard I/K", code="no_shard"
         ) from None
-    return ShardReport(path, result, shard, report.gates)
+    return ShardReport(path, result, shard)
 
 
 def _check_shards(parts: Sequence[ShardReport]) -> None:
@@ -236,7 +234,8 @@ def _settings(part: ShardReport) -> Iterator[tuple[tuple[int, str], Any]]:
     own, suites = part.result.suites, part.result.with_baseline_models
     yield (0, "the number of evaluations"), len(own)
     yield (0, "the number of baseline models"), len(suites) - len(own)
-    for number, info in enumerate(suite.info for suite in suites):
+    for number, suite in enumerate(suites):
+        info = suite.info
         yield (number, "the model"), info.model
         yield (number, "the agent"), info.agent
         yield (number, "n"), info.n
@@ -247,7 +246,7 @@ def _settings(part: ShardReport) -> Iterator[tuple[tuple[int, str], Any]]:
         yield from (
             ((number, name), value) for name, value in info.settings.items() if name != "shard"
         )
-    yield (0, "the list of gates"), [gate.gate for gate in part.gates]
+        yield (number, "the list of gates"), [gate.gate for gate in suite.verdicts]
 
 
 def _warn_of_code(first: ShardReport, other: ShardReport) -> None:
@@ -275,12 +274,7 @@ def _join(shards: Sequence[tuple[ShardReport, SuiteResult]], confidence: float) 
         endpoint=", ".join(endpoints),
         settings={name: value for name, value in info.settings.items() if name != "shard"},
     )
-    runs = [
-        replace(run, suite=info.name)
-        for _, suite in shards
-        for row in suite.rows
-        for run in row.runs
-    ]
+    runs = [replace(run, suite=info.name) for _, suite in shards for run in suite.runs]
     selected = sum(suite.selected for _, suite in shards)
     joined = aggregate(whole, runs, selected=selected, confidence=confidence)
     parts = [each for _, suite in shards for each in suite.breakdowns]
@@ -296,6 +290,7 @@ def _join(shards: Sequence[tuple[ShardReport, SuiteResult]], confidence: float) 
         rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows),
         breakdowns=breakdowns_of(joined, parts, confidence=confidence),
         baseline_model_result=_join(baseline_models, confidence) if baseline_models else None,
+        verdicts=_asked(suite for _, suite in shards),
     )
 
 
@@ -320,49 +315,41 @@ def _refusal(code: str, message: str) -> CommandError:
 # ---- gates and baselines, as a session over all rows evaluates them
 
 
-def _unite_gates(shards: Sequence[Sequence[GateReport]]) -> list[GateReport]:
-    """Return the gates, the same in every shard."""
-    return [
-        same[0].model_copy(update={"confidence": _confidence_of(same)})
-        for same in zip(*shards, strict=True)
-    ]
+def _asked(shards: Iterable[SuiteResult]) -> tuple[GateResult, ...]:
+    """Return the gates, the same in every shard, with the confidence that one of these knows."""
+    same_gates = zip(*(suite.verdicts for suite in shards), strict=True)
+    return tuple(replace(same[0], confidence=_confidence_of(same)) for same in same_gates)
 
 
-def _confidence_of(asked: Sequence[GateReport]) -> float | None:
+def _confidence_of(gates: Iterable[GateResult]) -> float | None:
     """Return the confidence that gates were given; None: none was given."""
-    return next((gate.confidence for gate in asked if gate.confidence is not None), None)
+    return next((gate.confidence for gate in gates if gate.confidence is not None), None)
 
 
-def _level_of(parts: Sequence[ShardReport], asked: Sequence[GateReport]) -> float:
+def _level_of(parts: Sequence[ShardReport]) -> float:
     """Return the confidence of the shards' intervals, or that of the gates where none is known."""
     from pytest_osmosis.analysis.aggregate import CONFIDENCE
 
-    figures = (
-        figure
-        for part in parts
-        for suite in part.result.suites
-        for function in suite.functions
-        for figure in function.figures.values()
-    )
+    suites = [suite for part in parts for suite in part.result.suites]
+    functions = (function for suite in suites for function in suite.functions)
+    figures = (figure for function in functions for figure in function.figures.values())
     known = (each.interval.confidence for each in figures if each.interval is not None)
-    return next(known, _confidence_of(asked) or CONFIDENCE)
+    gates = (gate for suite in suites for gate in suite.verdicts)
+    return next(known, _confidence_of(gates) or CONFIDENCE)
 
 
-def _evaluate(
-    merged: EvalResult, asked: Sequence[GateReport], path: Path | None, confidence: float
-) -> EvalResult:
+def _evaluate(merged: EvalResult, path: Path | None, confidence: float) -> EvalResult:
     """Return the whole with what changed, and with a result for each gate."""
     from pytest_osmosis.analysis.baseline import with_changes
     from pytest_osmosis.analysis.gates.evaluate import evaluate_suite
     from pytest_osmosis.analysis.gates.parser import GateError, parse_gate
     from pytest_osmosis.analysis.planned_rows import ran
 
-    alone = len(merged.suites) == 1
     baselines = _baselines(merged, path)
     suites = []
     for suite in merged.suites:
         pairs, baseline = baselines.get(suite.info.name, (1, None))
-        own = [gate for gate in asked if alone or gate.suite == suite.info.name]
+        own = suite.verdicts
         level = _confidence_of(own) if own else confidence
         whole = suite
         if own:

@@ -21,7 +21,6 @@ from ..shared_options import json_option, print_json
 from .lines import say
 
 if TYPE_CHECKING:
-    from pytest_osmosis.reports.json_models import Report
     from pytest_osmosis.reports.saved_report import SavedReport
     from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
@@ -155,14 +154,6 @@ def read(path: Path, where: str = "") -> EvalResult:
 
     with readable(where):
         return read_result(path)
-
-
-def load(path: Path) -> tuple[Report, EvalResult]:
-    """Return what a report says, and the result that it tells of."""
-    from pytest_osmosis.reports.json_reader import load_report
-
-    with readable():
-        return load_report(path)
 
 
 def readable(where: str = "") -> AbstractContextManager[None]:
