@@ -17,7 +17,7 @@ import pytest
 
 from osmosis_ai.embedded import EmbeddedEndpoint, start_embedded
 from tests.osmosis_ai.rollout_server.trainer import KEY, Served, Trainer, text_answer
-from tests.support.command import Osmosis, command
+from tests.support.command import Osmosis
 
 PROJECT = Path(__file__).parents[1] / "existing_project"
 MODULES = ("server", "tools", "rewards")
@@ -48,7 +48,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def osmosis(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Osmosis:
-    return command(monkeypatch, capsys)
+    return Osmosis(monkeypatch, capsys)
 
 
 def test_it_is_valid(osmosis: Osmosis) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from osmosis_cli.rubric.config import load_rubrics
-from tests.support.command import Osmosis, command
+from tests.support.command import Osmosis
 from tests.support.endpoints import Ask, Endpoint
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -27,7 +27,7 @@ def osmosis(
 ) -> Osmosis:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(EXAMPLES.parent)
-    return command(monkeypatch, capsys)
+    return Osmosis(monkeypatch, capsys)
 
 
 def test_reward_functions_score_without_a_request(capsys: pytest.CaptureFixture[str]) -> None:

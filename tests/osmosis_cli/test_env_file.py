@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from osmosis_cli.errors import run
-from osmosis_cli.main import cli, main
+from osmosis_cli.main import main
+from tests.support.command import Osmosis
 
 SECRET = "sk-not-to-be-seen-anywhere"
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def osmosis(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Command]:
+def osmosis(osmosis: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Osmosis]:
     (tmp_path / ".git").mkdir()
     (tmp_path / "deep").mkdir()
     (tmp_path / ".env").write_text(f"SOME_API_KEY={SECRET}\nOSMOSIS_TOKEN={SECRET}\nSET=file\n")
@@ -28,12 +25,7 @@ def osmosis(
     monkeypatch.setenv("SET", "before")
     monkeypatch.delenv("OSMOSIS_TOKEN", raising=False)
     before = dict(os.environ)
-
-    def command(*words: str) -> tuple[int, str, str]:
-        status = run(cli, words)
-        return status, *capsys.readouterr()
-
-    yield command
+    yield osmosis
     for name in os.environ.keys() - before.keys():
         del os.environ[name]
 
@@ -45,7 +37,7 @@ def schema(*words: str) -> list[str]:
 
 @pytest.mark.fault("a `.env` of the repository sets logins, proxies, `PYTHONPATH`, or an address")
 def test_the_nearest_file_is_read_and_said_in_one_line(
-    osmosis: Command, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir("deep")
     status, out, err = osmosis(*schema("--json"))
@@ -68,7 +60,7 @@ def test_the_nearest_file_is_read_and_said_in_one_line(
     ],
 )
 def test_a_named_file_sets_every_name_wherever_the_option_stands(
-    osmosis: Command, words: list[str]
+    osmosis: Osmosis, words: list[str]
 ):
     status, _, err = osmosis(*words)
     assert (status, err) == (0, "osmosis: other.env sets OSMOSIS_TOKEN\n")
@@ -76,9 +68,8 @@ def test_a_named_file_sets_every_name_wherever_the_option_stands(
     assert "SOME_API_KEY" not in os.environ
 
 
-def test_none_is_read_on_wish(osmosis: Command):
-    status, _, err = osmosis(*schema("--no-env-file"))
-    assert (status, err) == (0, "")
+def test_none_is_read_on_wish(osmosis: Osmosis):
+    osmosis.out(*schema("--no-env-file"))
     assert "SOME_API_KEY" not in os.environ
 
 
@@ -93,24 +84,20 @@ def test_none_is_read_on_wish(osmosis: Command):
         ),
     ],
 )
-def test_wrong_use_is_told_and_nothing_runs(osmosis: Command, words: list[str], told: str):
-    status, out, err = osmosis(*schema(*words))
-    assert (status, out) == (2, "")
-    assert err.endswith(f"Error: {told}\n")
-    status, out, err = osmosis(*schema("--json", *words))
-    assert (status, out) == (2, "")
+def test_wrong_use_is_told_and_nothing_runs(osmosis: Osmosis, words: list[str], told: str):
+    assert osmosis.error(*schema(*words), status=2).endswith(f"Error: {told}\n")
+    err = osmosis.error(*schema("--json", *words), status=2)
     assert json.loads(err)["error"]["message"] == told
 
 
-def test_a_found_file_that_cannot_be_read_is_only_warned_about(osmosis: Command):
+def test_a_found_file_that_cannot_be_read_is_only_warned_about(osmosis: Osmosis):
     Path(".env").write_bytes(b"A=\xff")
     status, out, err = osmosis(*schema())
     assert (status, bool(out), err) == (0, True, "warning: .env is not UTF-8\n")
 
 
-def test_what_is_meant_for_pytest_is_not_taken(osmosis: Command):
-    status, _, err = osmosis("eval", "--model", "embedded", "--", "--env-file", "gone")
-    assert status == 4
+def test_what_is_meant_for_pytest_is_not_taken(osmosis: Osmosis):
+    err = osmosis.error("eval", "--model", "embedded", "--", "--env-file", "gone", status=4)
     assert "unrecognized arguments: --env-file" in err
 
 

@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from osmosis_cli.errors import run
-from osmosis_cli.main import cli
-
-EVAL = """\
-[experiment]
-rollout = "my-rollout"
-entrypoint = "main.py"
-model_path = "openai/gpt-5-mini"
-dataset = "my-dataset"
-[secrets]
-required = []
-"""
-TRAINING = EVAL.split("[secrets]", maxsplit=1)[0] + "[training]\nlr = 1e-6\n"
-Command = Callable[..., tuple[int, str, str]]
+from tests.support.command import Osmosis
+from tests.support.pushed_workspace import EVAL, TRAINING
 
 
 @pytest.fixture
-def osmosis(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
+def osmosis(osmosis: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Osmosis:
     """The command in a workspace with a config file of each kind."""
     for folder in ("rollouts/my-rollout", "configs/eval", "configs/training", ".git"):
         (tmp_path / folder).mkdir(parents=True)
@@ -35,31 +20,25 @@ def osmosis(
     (tmp_path / "configs/eval/one.toml").write_text(EVAL)
     (tmp_path / "configs/training/one.toml").write_text(TRAINING)
     monkeypatch.chdir(tmp_path)
-
-    def command(*words: str) -> tuple[int, str, str]:
-        status = run(cli, words)
-        return status, *capsys.readouterr()
-
-    return command
+    return osmosis
 
 
 @pytest.mark.parametrize(
     ("group", "path"), [("eval", "configs/eval/one.toml"), ("train", "configs/training/one.toml")]
 )
-def test_a_good_file_is_one_line(osmosis: Command, group: str, path: str):
+def test_a_good_file_is_one_line(osmosis: Osmosis, group: str, path: str):
     said = f"{path}: valid (my-rollout, openai/gpt-5-mini on my-dataset)\n"
     assert osmosis(group, "check", path) == (0, said, "")
-    status, out, err = osmosis(group, "check", "--json", path)
-    assert (status, err) == (0, "")
-    assert json.loads(out) == {"files": [{"path": path, "valid": True, "warnings": []}]}
+    assert osmosis.document(group, "check", path) == {
+        "files": [{"path": path, "valid": True, "warnings": []}]
+    }
 
 
-def test_every_problem_of_every_file_is_told_and_the_status_is_1(osmosis: Command):
+def test_every_problem_of_every_file_is_told_and_the_status_is_1(osmosis: Osmosis):
     Path("configs/eval/two.toml").write_text(EVAL.replace("main.py", "gone.py"))
     Path("configs/eval/three.toml").write_text(EVAL.replace("[secrets]", "[env]\na = 1\n[secret]"))
     paths = [f"configs/eval/{name}.toml" for name in ("one", "two", "three")]
-    status, out, err = osmosis("eval", "check", *paths)
-    assert (status, out) == (1, "")
+    err = osmosis.error("eval", "check", *paths)
     assert err == (
         "Error: configs/eval/two.toml: line 3: experiment.entrypoint: there is no file "
         "rollouts/my-rollout/gone.py\n"
@@ -70,11 +49,9 @@ def test_every_problem_of_every_file_is_told_and_the_status_is_1(osmosis: Comman
     )
 
 
-def test_with_json_the_problems_are_one_document_on_stderr(osmosis: Command):
+def test_with_json_the_problems_are_one_document_on_stderr(osmosis: Osmosis):
     Path("configs/eval/two.toml").write_text(EVAL + 'requried = ["A"]\n')
-    status, out, err = osmosis("eval", "check", "configs/eval/two.toml", "--json")
-    assert (status, out) == (1, "")
-    error = json.loads(err)["error"]
+    error = osmosis.failure("eval", "check", "configs/eval/two.toml")
     assert (error["code"], error["exit_code"]) == ("invalid_config", 1)
     problem = {
         "line": 8,
@@ -86,14 +63,13 @@ def test_with_json_the_problems_are_one_document_on_stderr(osmosis: Command):
     ]
 
 
-def test_a_file_of_the_other_kind_is_refused(osmosis: Command):
-    status, _, err = osmosis("eval", "check", "configs/training/one.toml")
-    assert status == 1
+def test_a_file_of_the_other_kind_is_refused(osmosis: Osmosis):
+    err = osmosis.error("eval", "check", "configs/training/one.toml")
     assert "files of this kind belong in" in err
     assert "training: unknown key or table; known: experiment, " in err
 
 
-def test_warnings_go_to_stderr_and_show_no_value(osmosis: Command):
+def test_warnings_go_to_stderr_and_show_no_value(osmosis: Osmosis):
     key = "sk-not-to-be-seen-0123456789"
     Path("configs/eval/one.toml").write_text(EVAL + f'[env]\nTOKEN = "{key}"\n')
     status, out, err = osmosis("eval", "check", "configs/eval/one.toml")
@@ -105,19 +81,17 @@ def test_warnings_go_to_stderr_and_show_no_value(osmosis: Command):
     assert json.loads(out)["files"][0]["warnings"][0]["key"] == "env.TOKEN"
 
 
-def test_the_name_of_a_file_is_printed_escaped(osmosis: Command):
+def test_the_name_of_a_file_is_printed_escaped(osmosis: Osmosis):
     Path("configs/eval/a\x1b[2Jb.toml").write_text(EVAL)
     _, out, _ = osmosis("eval", "check", "configs/eval/a\x1b[2Jb.toml")
     assert out.startswith(r"configs/eval/a\x1b[2Jb.toml: valid")
 
 
 @pytest.mark.parametrize("words", [("eval", "schema", "--config"), ("train", "schema")])
-def test_the_schema_of_a_config_file_is_printed(osmosis: Command, words: tuple[str, ...]):
-    status, out, _ = osmosis(*words)
-    assert status == 0
-    assert json.loads(out)["required"][0] == "experiment"
+def test_the_schema_of_a_config_file_is_printed(osmosis: Osmosis, words: tuple[str, ...]):
+    assert json.loads(osmosis.out(*words))["required"][0] == "experiment"
 
 
-def test_a_misspelt_subcommand_is_told_the_nearest(osmosis: Command):
+def test_a_misspelt_subcommand_is_told_the_nearest(osmosis: Osmosis):
     status, _, err = osmosis("train", "chek")
     assert status == 2 and "Did you mean 'check'" in err

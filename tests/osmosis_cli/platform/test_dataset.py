@@ -14,7 +14,7 @@ from osmosis_ai.platform.client import Limits
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from osmosis_cli.platform import connection
-from tests.support.command import Osmosis, command
+from tests.support.command import Osmosis
 from tests.support.fake_platform import TOKEN, FakePlatform, Request
 from tests.support.narrow_terminal import NarrowTerminal
 from tests.support.platform_server import PlatformServer, serving
@@ -82,19 +82,14 @@ def storage(platform: FakePlatform) -> Storage:
 
 @pytest.fixture
 def osmosis(
-    platform: FakePlatform,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    osmosis: Osmosis, platform: FakePlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Osmosis:
     """The command, logged in by a variable, in the workspace `acme/agents`; it tries once."""
-    for name, value in platform.environment.items():
-        monkeypatch.setenv(name, value)
     monkeypatch.setenv("OSMOSIS_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setattr(connection, "LIMITS", Limits(tries=1))
     monkeypatch.setattr(connection, "workspace_repository", lambda: "acme/agents")
     monkeypatch.chdir(tmp_path)
-    return command(monkeypatch, capfd)
+    return osmosis.logged_in(platform)
 
 
 def rows(count: int, name: str = "rows.jsonl") -> bytes:
@@ -176,9 +171,7 @@ def test_an_address_that_nothing_can_be_sent_to_is_refused(
 ):
     rows(1)
     platform.answers["POST", DATASETS] = lambda _: (201, {"id": "d1", "upload": upload})
-    status, out, err = osmosis("dataset", "upload", "rows.jsonl")
-    assert (status, out) == (1, "")
-    assert f"the answer of {platform.url}" in err
+    assert f"the answer of {platform.url}" in osmosis.error("dataset", "upload", "rows.jsonl")
 
 
 @pytest.mark.fault("the address of a part redirects, or is plain http elsewhere")
@@ -188,9 +181,7 @@ def test_a_redirect_of_a_part_is_not_followed(
     rows(1)
     platform.headers["Location"] = f"{platform.url}/elsewhere"
     storage.put = lambda request, number: (307, {})  # type: ignore[method-assign]
-    status, _, err = osmosis("dataset", "upload", "rows.jsonl")
-    assert status == 1
-    assert "not followed" in err
+    assert "not followed" in osmosis.error("dataset", "upload", "rows.jsonl")
     assert "PUT /elsewhere" not in storage.sent()
 
 
@@ -200,9 +191,7 @@ def test_a_dataset_that_the_platform_cannot_use_is_a_failure(
     rows(1)
     failed = {"id": "d1", "status": "failed", "error": "no \x1b rows"}
     platform.answers["POST", f"{DATASETS}/d1/complete"] = failed
-    status, out, err = osmosis("dataset", "upload", "rows.jsonl")
-    assert (status, out) == (1, "")
-    assert "cannot use it: no \\x1b rows" in err
+    assert "cannot use it: no \\x1b rows" in osmosis.error("dataset", "upload", "rows.jsonl")
 
 
 # ---- cut short, and gone on with
@@ -249,9 +238,7 @@ def test_a_file_that_changes_while_it_is_sent_is_not_completed(
         return 200, {}
 
     storage.put = put  # type: ignore[method-assign]
-    status, _, err = osmosis("dataset", "upload", "rows.jsonl", "--json")
-    assert status == 1
-    assert json.loads(err)["error"]["code"] == "file_changed"
+    assert osmosis.failure("dataset", "upload", "rows.jsonl")["code"] == "file_changed"
     assert f"POST {DATASETS}/d1/complete" not in storage.sent()
 
 
@@ -318,7 +305,6 @@ def test_a_platform_that_fails_is_one_error(
 ):
     rows(1)
     platform.fault = fault
-    status, out, err = osmosis("dataset", *words, "--json")
-    assert (status, out) == (1, "")
+    err = osmosis.error("dataset", *words, "--json")
     assert json.loads(err)["error"]["exit_code"] == 1
     assert TOKEN not in err

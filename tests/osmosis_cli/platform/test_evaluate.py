@@ -6,14 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from osmosis_cli.errors import run
-from osmosis_cli.main import cli
 from osmosis_cli.platform import evaluate
+from tests.support.command import Osmosis
 
 CONFIG = """\
 [experiment]
@@ -49,7 +48,6 @@ class Right(Grader):
         ctx.set_reward(1.0 if said.startswith("from the config") else 0.0)
 """
 SECRET = "postgres://not-to-be-seen:5432/anywhere"
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -83,12 +81,8 @@ def became(monkeypatch: pytest.MonkeyPatch) -> Became:
 
 
 @pytest.fixture
-def osmosis(workspace: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    def command(*words: str) -> tuple[int, str, str]:
-        status = run(cli, words)
-        return status, *capsys.readouterr()
-
-    return command
+def osmosis(osmosis: Osmosis, workspace: Path) -> Osmosis:
+    return osmosis
 
 
 FROM_CONFIG = {
@@ -106,7 +100,7 @@ FROM_CONFIG = {
 
 
 def test_the_values_of_the_file_become_options(
-    osmosis: Command, became: Became, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, became: Became, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("DATABASE_URL", SECRET)
     assert osmosis("eval", "configs/eval/one.toml") == (0, "", "")
@@ -118,7 +112,7 @@ def test_the_values_of_the_file_become_options(
 
 
 def test_shards_on_a_cluster_have_the_variables_of_the_file(
-    osmosis: Command, became: Became, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, became: Became, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("DATABASE_URL", SECRET)
     assert osmosis("eval", "configs/eval/one.toml", "--ray", "--ray-env", "MORE") == (0, "", "")
@@ -128,7 +122,7 @@ def test_shards_on_a_cluster_have_the_variables_of_the_file(
 
 
 def test_options_beat_the_file_and_the_rest_goes_on_untouched(
-    osmosis: Command, became: Became, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, became: Became, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("DATABASE_URL", SECRET)
     words = [
@@ -141,10 +135,9 @@ def test_options_beat_the_file_and_the_rest_goes_on_untouched(
         "-q",
         "--json",
     ]
-    status, _, _ = osmosis(
+    osmosis.out(
         "eval", "configs/eval/one.toml", *words, "--dataset-file", "x.csv", "--", "-k", "row-1"
     )
-    assert status == 0
     changed = {"--data=x.csv", "--model=embedded", "--n=5"}
     kept = {w for w in FROM_CONFIG if not w.startswith(("--data=", "--model=", "--n="))}
     more = {"--gate=mean >= 0.5", "--no-answers", "--quiet", "--json"}
@@ -155,7 +148,7 @@ def test_options_beat_the_file_and_the_rest_goes_on_untouched(
 
 @pytest.mark.parametrize("words", [["--rows", "@last.json"], ["--sample=10%"]])
 def test_other_ways_to_say_which_rows_replace_the_files_limit(
-    osmosis: Command, became: Became, words: list[str], monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, became: Became, words: list[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("DATABASE_URL", SECRET)
     assert osmosis("eval", "configs/eval/one.toml", *words)[0] == 0
@@ -164,11 +157,10 @@ def test_other_ways_to_say_which_rows_replace_the_files_limit(
 
 
 def test_a_key_travels_in_the_environment_alone(
-    osmosis: Command, became: Became, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, became: Became, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("DATABASE_URL", SECRET)
-    status, out, err = osmosis("eval", "configs/eval/one.toml", "--api-key", "sk-not-to-be-seen")
-    assert (status, out) == (0, "")
+    err = osmosis.error("eval", "configs/eval/one.toml", "--api-key", "sk-not-to-be-seen", status=0)
     assert err.count("warning: --api-key") == 1
     assert "sk-not-to-be-seen" not in " ".join(became.words)
     assert f"--api-key-env={evaluate.KEY_VARIABLE}" in became.words
@@ -176,7 +168,7 @@ def test_a_key_travels_in_the_environment_alone(
 
 
 def test_env_beats_the_environment_which_beats_the_file_of_secrets(
-    osmosis: Command, became: Became, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, became: Became, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("LOG_LEVEL", "from the environment")
     monkeypatch.setenv("BOTH", "from the environment")
@@ -184,8 +176,7 @@ def test_env_beats_the_environment_which_beats_the_file_of_secrets(
     (workspace / "secrets.env").write_text(
         f"# a comment\nexport DATABASE_URL='{SECRET}'\nBOTH=file\nLOG_LEVEL=file\nPLAIN=a$HOME\n"
     )
-    status, _, err = osmosis("eval", "configs/eval/one.toml", "--secrets-file", "secrets.env")
-    assert (status, err) == (0, "")
+    osmosis.out("eval", "configs/eval/one.toml", "--secrets-file", "secrets.env")
     found = became.environment
     assert found["DATABASE_URL"] == SECRET
     assert found["BOTH"] == "from the environment"
@@ -195,7 +186,7 @@ def test_env_beats_the_environment_which_beats_the_file_of_secrets(
 
 
 def test_the_file_of_secrets_beats_the_nearest_env_file(
-    osmosis: Command, became: Became, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, became: Became, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ):
     for name in ("DATABASE_URL", "ONE", "TWO", "LOG_LEVEL"):
         monkeypatch.setenv(name, "")  # to be removed again after the test
@@ -237,7 +228,7 @@ def test_the_file_of_secrets_beats_the_nearest_env_file(
     ],
 )
 def test_what_is_missing_is_said_and_nothing_is_run(
-    osmosis: Command, became: Became, workspace: Path, words: list[str], ended: int, told: str
+    osmosis: Osmosis, became: Became, workspace: Path, words: list[str], ended: int, told: str
 ):
     (workspace / "empty.env").write_text("DATABASE_URL\n")
     status, out, err = osmosis("eval", "configs/eval/one.toml", *words)
@@ -247,7 +238,7 @@ def test_what_is_missing_is_said_and_nothing_is_run(
 
 
 def test_with_another_model_the_key_of_the_files_model_is_not_needed(
-    osmosis: Command, became: Became, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, became: Became, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("DATABASE_URL", SECRET)
@@ -262,7 +253,7 @@ def test_with_another_model_the_key_of_the_files_model_is_not_needed(
     assert status == 4 and ": DATABASE_URL; export them" in err
 
 
-def test_a_wrong_config_is_told_as_by_check(osmosis: Command, became: Became, workspace: Path):
+def test_a_wrong_config_is_told_as_by_check(osmosis: Osmosis, became: Became, workspace: Path):
     (workspace / "configs/eval/one.toml").write_text(CONFIG.replace("n = 3", "n = 0"))
     status, _, err = osmosis("eval", "configs/eval/one.toml")
     assert (status, became.words) == (4, [])
@@ -271,7 +262,7 @@ def test_a_wrong_config_is_told_as_by_check(osmosis: Command, became: Became, wo
 
 @pytest.mark.parametrize("files", [[], ["rows.jsonl", "rows.csv"]])
 def test_the_dataset_must_be_one_file(
-    osmosis: Command, became: Became, workspace: Path, files: list[str]
+    osmosis: Osmosis, became: Became, workspace: Path, files: list[str]
 ):
     (workspace / "datasets/rows.jsonl").unlink()
     for name in files:
@@ -284,7 +275,7 @@ def test_the_dataset_must_be_one_file(
 
 
 def test_the_dataset_may_be_where_workspaces_of_03_have_it(
-    osmosis: Command, became: Became, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, became: Became, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("DATABASE_URL", SECRET)
     (workspace / "data").mkdir()
@@ -293,9 +284,8 @@ def test_the_dataset_may_be_where_workspaces_of_03_have_it(
     assert {*became.words[4:]} - FROM_CONFIG == {"--data=data/rows.jsonl"}
 
 
-def test_the_help_shows_how_it_is_typed(osmosis: Command):
-    status, out, _ = osmosis("eval", "configs/eval/one.toml", "--help")
-    assert status == 0
+def test_the_help_shows_how_it_is_typed(osmosis: Osmosis):
+    out = osmosis.out("eval", "configs/eval/one.toml", "--help")
     assert out.startswith("Usage: osmosis eval CONFIG.toml [OPTIONS] [-- PYTEST_ARGS]...\n")
     assert "--secrets-file" in out
 

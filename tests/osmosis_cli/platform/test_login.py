@@ -15,7 +15,7 @@ from osmosis_ai.platform.client import Limits
 from osmosis_cli.credentials import store
 from osmosis_cli.eval import lines
 from osmosis_cli.platform import connection
-from tests.support.command import Osmosis, command
+from tests.support.command import Osmosis
 from tests.support.fake_platform import FAULTS_OF_COMMANDS, TOKEN, FakePlatform, Request
 
 AUTHORIZE = ("POST", "/api/cli/device/authorize")
@@ -51,18 +51,17 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture
 def osmosis(
+    osmosis: Osmosis,
     platform: FakePlatform,
     tmp_path: Path,
     pauses: list[float],
     monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
 ) -> Osmosis:
     """The command, with a folder of its own for credentials and without a keyring."""
     monkeypatch.setenv("OSMOSIS_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setenv("OSMOSIS_PLATFORM_URL", platform.url)
     monkeypatch.setattr(store, "is_keyring_installed", lambda: False)
-
-    return command(monkeypatch, capfd)
+    return osmosis
 
 
 def verified(workspace: str | None = "acme", **fields: Any) -> dict[str, Any]:
@@ -84,8 +83,7 @@ def answers(*documents: tuple[int, Any]) -> Callable[[Request], tuple[int, Any]]
 
 def log_in(osmosis: Osmosis, platform: FakePlatform, workspace: str = "acme") -> None:
     platform.answers[VERIFY] = verified(workspace)
-    status, _, err = osmosis("login", "--token", "-", stdin=TOKEN.encode())
-    assert (status, err) == (0, "")
+    osmosis.out("login", "--token", "-", stdin=TOKEN.encode())
     platform.requests.clear()
 
 
@@ -155,9 +153,7 @@ def test_a_login_that_is_not_confirmed_is_said_and_nothing_is_kept(
     osmosis: Osmosis, platform: FakePlatform, tmp_path: Path, word: str, sentence: str
 ):
     platform.answers[DEVICE_TOKEN] = lambda _: (400, {"error": word})
-    status, out, err = osmosis("login")
-    assert (status, out) == (1, "")
-    assert sentence in err
+    assert sentence in osmosis.error("login")
     assert not (tmp_path / "config/credentials.json").exists()
 
 
@@ -166,9 +162,7 @@ def test_a_code_that_has_expired_is_asked_about_no_more(
 ):
     platform.answers[AUTHORIZE] = {**GRANT, "expires_in": 20}
     platform.answers[DEVICE_TOKEN] = lambda _: (400, {"error": "authorization_pending"})
-    status, _, err = osmosis("login")
-    assert status == 1
-    assert "not confirmed in time" in err
+    assert "not confirmed in time" in osmosis.error("login")
     assert pauses == [7, 7, 7]
 
 
@@ -189,9 +183,7 @@ def test_ctrl_c_while_waiting_leaves_nothing_behind(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("osmosis_ai.platform.device_flow.sleep", stop)
-    status, out, err = osmosis("login")
-    assert (status, out) == (130, "")
-    assert err.endswith("Error: interrupted\n")
+    assert osmosis.error("login", status=130).endswith("Error: interrupted\n")
     assert not (tmp_path / "config/credentials.json").exists()
 
 
@@ -210,8 +202,7 @@ def test_an_answer_without_a_code_that_can_be_confirmed_is_refused(
     osmosis: Osmosis, platform: FakePlatform, fields: dict[str, Any]
 ):
     platform.answers[AUTHORIZE] = {**GRANT, **fields}
-    status, _, err = osmosis("login")
-    assert status == 1
+    err = osmosis.error("login")
     assert f"Error: the answer of {platform.url}" in err
     assert "\x1b" not in err
 
@@ -221,9 +212,7 @@ def test_an_answer_without_a_token_that_can_be_sent_is_refused(
     osmosis: Osmosis, platform: FakePlatform, token: Any
 ):
     platform.answers[DEVICE_TOKEN] = {"access_token": token}
-    status, _, err = osmosis("login")
-    assert status == 1
-    assert "has no token that can be used" in err
+    assert "has no token that can be used" in osmosis.error("login")
 
 
 @pytest.mark.fault("names from the platform have control or bidirectional characters")
@@ -259,8 +248,7 @@ def test_a_login_that_the_platform_has_ended_is_replaced(osmosis: Osmosis, platf
     log_in(osmosis, platform)
     platform.answers[VERIFY] = answers((401, {"error": "revoked"}), (200, verified()))
     status, out, _ = osmosis("login")
-    assert status == 0
-    assert out.startswith("logged in")
+    assert (status, out[:9]) == (0, "logged in")
 
 
 # ---- a token that is given
@@ -296,9 +284,7 @@ def test_a_token_that_the_platform_refuses_is_not_kept(
     osmosis: Osmosis, platform: FakePlatform, tmp_path: Path
 ):
     platform.fault = "401"
-    status, _, err = osmosis("login", "--token", "-", stdin=TOKEN.encode())
-    assert status == 1
-    assert "osmosis login" in err
+    assert "osmosis login" in osmosis.error("login", "--token", "-", stdin=TOKEN.encode())
     assert not (tmp_path / "config/credentials.json").exists()
 
 
@@ -310,8 +296,7 @@ def test_a_broken_file_is_refused_before_a_login_asks_for_anything(
     (path := folder / "credentials.json").write_bytes(b"{broken")
     path.chmod(0o600)
     for words in (["whoami"], ["login", "--token", "-"]):
-        status, _, err = osmosis(*words, stdin=TOKEN.encode())
-        assert status == 1
+        err = osmosis.error(*words, stdin=TOKEN.encode())
         assert "left unchanged" in err and "move it away and run `osmosis login`" in err
     assert path.read_bytes() == b"{broken"
     assert not platform.requests
@@ -334,14 +319,12 @@ def test_the_variable_that_beats_a_login_is_said(
 
 def test_whoami_says_who_where_and_until_when(osmosis: Osmosis, platform: FakePlatform):
     log_in(osmosis, platform)
-    status, out, _ = osmosis("whoami")
-    assert status == 0
+    out = osmosis.out("whoami")
     first, *rest = out.splitlines()
     assert first == "Ada <ada@example.com>"
     assert [line.split()[0] for line in rest] == ["workspace", "platform", "login"]
     assert "2999-01-31 12:00 UTC, in " in out
-    status, out, _ = osmosis("whoami", "--json")
-    assert json.loads(out) == {
+    assert osmosis.document("whoami") == {
         "platform": platform.url,
         "workspace": "acme",
         "role": "owner",
@@ -356,9 +339,7 @@ def test_a_session_that_has_ended_says_how_to_log_in_again(
 ):
     log_in(osmosis, platform)
     platform.fault = "401"
-    status, out, err = osmosis("whoami", "--json")
-    assert (status, out) == (1, "")
-    error = json.loads(err)["error"]
+    error = osmosis.failure("whoami")
     assert (error["code"], error["details"]["request_id"]) == ("unauthorized", "req-77")
     assert "`osmosis login`" in error["message"]
 
@@ -375,8 +356,7 @@ def test_a_platform_that_fails_is_one_error_and_no_login_is_kept(
     monkeypatch.setattr(connection, "LIMITS", Limits(answer_bytes=1 << 20, tries=1, **impatient))
     platform.fault = fault
     for words in (("login", "--token", "-"), ("login",)):
-        status, out, err = osmosis(*words, stdin=TOKEN.encode())
-        assert (status, out) == (1, "")
+        err = osmosis.error(*words, stdin=TOKEN.encode())
         assert err.startswith("Error: ")
         known = TOKEN if "--token" in words else "Bearer"
         assert not [text for text in (known, "\x1b", "secret", "Traceback") if text in err]
@@ -385,9 +365,7 @@ def test_a_platform_that_fails_is_one_error_and_no_login_is_kept(
 
 def test_without_a_login_each_command_says_what_to_do(osmosis: Osmosis, platform: FakePlatform):
     for words in (["whoami"], ["workspace", "current"], ["workspace", "switch", "acme"]):
-        status, out, err = osmosis(*words)
-        assert (status, out) == (1, "")
-        assert "osmosis login" in err
+        assert "osmosis login" in osmosis.error(*words)
     assert osmosis("logout", "--yes")[:2] == (0, "there is no login to end\n")
     assert platform.requests == []
 
@@ -398,21 +376,18 @@ def test_without_a_login_each_command_says_what_to_do(osmosis: Osmosis, platform
 def test_workspaces_are_kept_side_by_side_and_switched(osmosis: Osmosis, platform: FakePlatform):
     log_in(osmosis, platform, "acme")
     log_in(osmosis, platform, "beta")
-    status, out, _ = osmosis("workspace", "list")
+    _, out, _ = osmosis("workspace", "list")
     header, *rows = [line.split() for line in out.splitlines()]
     assert header[:2] == ["workspace", "active"]
     assert [(row[0], "yes" in row) for row in rows] == [("acme", False), ("beta", True)]
     assert osmosis("workspace", "current")[:2] == (0, "beta\n")
     assert osmosis("workspace", "switch", "acme")[0] == 0
-    status, out, _ = osmosis("workspace", "list", "--json")
-    found = json.loads(out)["workspaces"]
+    found = osmosis.document("workspace", "list")["workspaces"]
     assert [(one["workspace"], one["is_active"]) for one in found] == [
         ("acme", True),
         ("beta", False),
     ]
-    status, _, err = osmosis("workspace", "switch", "bta")
-    assert status == 1
-    assert "Did you mean 'beta'?" in err
+    assert "Did you mean 'beta'?" in osmosis.error("workspace", "switch", "bta")
     assert platform.requests == []
 
 
@@ -447,9 +422,7 @@ def test_logout_revokes_the_token_and_removes_it(
     assert revoked.headers["authorization"] == f"Bearer {TOKEN}"
     here = kept(tmp_path)[platform.url]
     assert (here["active_workspace"], list(here["workspaces"])) == (None, ["acme"])
-    status, _, err = osmosis("whoami")
-    assert status == 1
-    assert "osmosis workspace switch NAME" in err
+    assert "osmosis workspace switch NAME" in osmosis.error("whoami")
 
 
 @pytest.mark.fault("the token cannot be revoked at a logout")
@@ -492,11 +465,8 @@ def test_logout_asks_and_without_a_terminal_names_the_option(
     osmosis: Osmosis, platform: FakePlatform, tmp_path: Path
 ):
     log_in(osmosis, platform)
-    status, out, err = osmosis("logout")
-    assert (status, out) == (2, "")
-    assert "--yes" in err
-    status, _, _ = osmosis("logout", stdin=b"n\n", terminal=True)
-    assert status == 1
+    assert "--yes" in osmosis.error("logout", status=2)
+    osmosis.error("logout", stdin=b"n\n", terminal=True)
     assert platform.requests == []
     platform.fault = "404"
     assert osmosis("logout", stdin=b"y\n", terminal=True)[0] == 0

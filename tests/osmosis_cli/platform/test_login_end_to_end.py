@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from osmosis_cli.credentials import store
-from tests.support.command import Osmosis, command
+from tests.support.command import Osmosis
 from tests.support.platform_server import PlatformServer, serving
 from tests.support.pushed_workspace import GIT_TOKEN, make_workspace
 
@@ -71,10 +71,7 @@ def hidden(page: httpx.Response) -> dict[str, str]:
 
 @pytest.fixture
 def osmosis(
-    server: PlatformServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    osmosis: Osmosis, server: PlatformServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Osmosis:
     monkeypatch.setenv("OSMOSIS_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setenv("OSMOSIS_PLATFORM_URL", server.url)
@@ -82,7 +79,7 @@ def osmosis(
     monkeypatch.setattr(Browser, "server", server, raising=False)
     monkeypatch.setattr("osmosis_ai.platform.device_flow.sleep", Browser().sleep)
     monkeypatch.chdir(make_workspace(tmp_path, monkeypatch))
-    return command(monkeypatch, capfd)
+    return osmosis
 
 
 @pytest.mark.fault("an upload is cut short: Ctrl-C or a failure")

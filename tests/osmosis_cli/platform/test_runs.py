@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -18,18 +18,17 @@ from osmosis_cli.errors import run
 from osmosis_cli.main import cli
 from osmosis_cli.platform import connection
 from pytest_osmosis.reports.json_writer import write
+from tests.support.command import Osmosis
 from tests.support.fake_platform import FAULTS_OF_COMMANDS, TOKEN, FakePlatform, Request
 from tests.support.made_results import result_of, suite_of
 from tests.support.narrow_terminal import COLUMNS, NarrowTerminal
 from tests.support.pushed_workspace import GIT_TOKEN, make_workspace
-from tests.support.typed_input import Terminal
 
 LIMITS = Limits(answer_bytes=1 << 20, file_bytes=1 << 20, tries=1)
 IMPATIENT = replace(LIMITS, read_s=0.05, answer_s=0.05)
 """For faults that never end; anything else may take its time on a busy machine."""
 NOW = datetime(2026, 11, 22, 12, 0, 0, 0, timezone.utc)
 EVALS = "/api/cli/eval-runs"
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -40,31 +39,19 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def osmosis(
-    workspace: Path,
-    platform: FakePlatform,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Command:
+    osmosis: Osmosis, workspace: Path, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Osmosis]:
     """The command in the workspace, with a login at the platform; it never waits."""
     monkeypatch.chdir(workspace)
-    for name, value in platform.environment.items():
-        monkeypatch.setenv(name, value)
     monkeypatch.setattr("osmosis_cli.platform.connection.LIMITS", LIMITS)
     monkeypatch.setattr("osmosis_cli.platform.run_text.utc_now", lambda: NOW)
     monkeypatch.setattr("osmosis_cli.platform.run_info.POLL_S", 0)
-
-    def command(*words: str) -> tuple[int, str, str]:
-        status = run(cli, words)
-        said = capsys.readouterr()
-        for request in platform.requests:
-            assert request.headers["authorization"] == f"Bearer {TOKEN}"
-            assert request.headers["x-osmosis-git"] == "acme/agents"
-        for secret in (TOKEN, GIT_TOKEN):
-            assert secret not in said.out + said.err
-        assert GIT_TOKEN not in str(platform.requests)
-        return status, said.out, said.err
-
-    return command
+    osmosis.hidden = (TOKEN, GIT_TOKEN)
+    yield osmosis.logged_in(platform)
+    for request in platform.requests:
+        assert request.headers["authorization"] == f"Bearer {TOKEN}"
+        assert request.headers["x-osmosis-git"] == "acme/agents"
+    assert GIT_TOKEN not in str(platform.requests)
 
 
 def ago(**parts: float) -> str:
@@ -133,7 +120,7 @@ COMMANDS = {
 )
 @pytest.mark.parametrize("fault", FAULTS_OF_COMMANDS)
 def test_a_failure_is_one_line_or_one_json_error(
-    osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch, fault: str
+    osmosis: Osmosis, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch, fault: str
 ):
     platform.fault = fault
     if fault in ("slow", "silent"):
@@ -156,31 +143,29 @@ def test_a_failure_is_one_line_or_one_json_error(
     ("fault", "said"), [("401", "run `osmosis login`"), ("500", "(request req-77)")]
 )
 def test_each_command_says_what_the_platform_refuses(
-    osmosis: Command, platform: FakePlatform, words: tuple[str, ...], fault: str, said: str
+    osmosis: Osmosis, platform: FakePlatform, words: tuple[str, ...], fault: str, said: str
 ):
     platform.fault = fault
-    status, out, err = osmosis(*words)
-    assert (status, out) == (1, "")
+    err = osmosis.error(*words)
     assert said in err
     assert "\x1b" not in err
 
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_without_a_login_each_command_says_how_to_log_in(
-    osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    osmosis: Osmosis, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
     words: tuple[str, ...],
 ):  # fmt: skip
     monkeypatch.delenv("OSMOSIS_TOKEN")
     monkeypatch.setenv("OSMOSIS_CONFIG_DIR", str(tmp_path))
-    status, out, err = osmosis(*words)
-    assert (status, out) == (1, "")
+    err = osmosis.error(*words)
     assert err == f"Error: you are not logged in at {platform.url}: run `osmosis login`\n"
     assert not platform.requests
 
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_a_platform_that_is_not_there_is_said_with_the_next_step(
-    osmosis: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+    osmosis: Osmosis, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -196,20 +181,16 @@ def test_a_platform_that_is_not_there_is_said_with_the_next_step(
 
 
 def test_out_of_a_workspace_there_are_no_runs(
-    osmosis: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    osmosis: Osmosis, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     monkeypatch.chdir(tmp_path)
-    status, out, err = osmosis("eval", "list")
-    assert (status, out) == (1, "")
-    assert "is in no Git work tree" in err
+    assert "is in no Git work tree" in osmosis.error("eval", "list")
 
 
 @pytest.mark.fault("the name of a run has slashes, or is `..`")
 @pytest.mark.parametrize("name", ["", " ", ".", ".."])
-def test_a_name_that_is_none_is_refused(osmosis: Command, platform: FakePlatform, name: str):
-    status, _, err = osmosis("eval", "info", name)
-    assert status == 2
-    assert "is neither a name nor an id" in err
+def test_a_name_that_is_none_is_refused(osmosis: Osmosis, platform: FakePlatform, name: str):
+    assert "is neither a name nor an id" in osmosis.error("eval", "info", name, status=2)
     assert not platform.requests
 
 
@@ -217,12 +198,11 @@ def test_a_name_that_is_none_is_refused(osmosis: Command, platform: FakePlatform
 
 
 @pytest.mark.fault("text of the platform has control characters, a token, or a URL with a password")
-def test_a_list_is_a_table_with_relative_times(osmosis: Command, platform: FakePlatform):
+def test_a_list_is_a_table_with_relative_times(osmosis: Osmosis, platform: FakePlatform):
     runs = [a_run(), a_run("old\x1b[31m-owl", "odd\u202estate", created_at=ago(days=4), model={})]
     platform.answers["GET", EVALS] = {"eval_runs": runs, "total_count": 7, "has_more": True}
     platform.answers["GET", EVALS]["next_offset"] = 2
-    status, out, err = osmosis("eval", "list", "--limit", "2")
-    assert (status, err) == (0, "")
+    out = osmosis.out("eval", "list", "--limit", "2")
     rest = ["openai/gpt-5-mini", "my-dataset", "my-rollout"]
     assert [re.split(r"  +", line) for line in out.splitlines()] == [
         ["name", "status", "model", "dataset", "rollout", "created", "by"],
@@ -233,7 +213,7 @@ def test_a_list_is_a_table_with_relative_times(osmosis: Command, platform: FakeP
 
 
 def test_in_a_narrow_terminal_the_list_has_fewer_columns(
-    osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
 ):
     platform.answers["GET", EVALS] = {"eval_runs": [a_run("calm-ötter")], "has_more": False}
     terminal = NarrowTerminal(monkeypatch)
@@ -244,16 +224,18 @@ def test_in_a_narrow_terminal_the_list_has_fewer_columns(
     assert len(row) <= COLUMNS
 
 
-def test_a_list_as_json_is_what_the_platform_says(osmosis: Command, platform: FakePlatform):
+def test_a_list_as_json_is_what_the_platform_says(osmosis: Osmosis, platform: FakePlatform):
     runs = [a_run(odd_field=1), {}]
     platform.answers["GET", EVALS] = {"eval_runs": runs, "total_count": 2, "has_more": False}
-    status, out, err = osmosis("eval", "list", "--all", "--json")
-    assert (status, err) == (0, "")
-    assert json.loads(out) == {"eval_runs": runs, "total_count": 2, "has_more": False}
+    assert osmosis.document("eval", "list", "--all") == {
+        "eval_runs": runs,
+        "total_count": 2,
+        "has_more": False,
+    }
     assert osmosis("eval", "list")[1].splitlines()[2].split() == ["?", *["unknown"] * 6]
 
 
-def test_an_empty_list_says_how_to_submit(osmosis: Command, platform: FakePlatform):
+def test_an_empty_list_says_how_to_submit(osmosis: Osmosis, platform: FakePlatform):
     path = "/api/cli/training-runs"
     platform.answers["GET", path] = {"training_runs": [], "total_count": 0, "has_more": False}
     assert osmosis("train", "list") == (
@@ -267,7 +249,7 @@ def test_an_empty_list_says_how_to_submit(osmosis: Command, platform: FakePlatfo
 # ---- info
 
 
-def test_info_shows_what_runs_and_its_results(osmosis: Command, platform: FakePlatform):
+def test_info_shows_what_runs_and_its_results(osmosis: Osmosis, platform: FakePlatform):
     ended = detail(status="finished", completed_at=ago(minutes=1), interruptions=2)
     platform.answers["GET", f"{EVALS}/calm-otter-17"] = ended
     platform.answers["GET", f"{EVALS}/calm-otter-17/metrics"] = METRICS
@@ -294,12 +276,10 @@ def test_info_shows_what_runs_and_its_results(osmosis: Command, platform: FakePl
         "  12,345 tokens\n",
         "",
     )
-    status, out, err = osmosis("eval", "info", "calm-otter-17", "--json")
-    assert (status, err) == (0, "")
-    assert json.loads(out) == {**ended, "metrics": METRICS}
+    assert osmosis.document("eval", "info", "calm-otter-17") == {**ended, "metrics": METRICS}
 
 
-def test_info_says_the_verdict_and_the_gates(osmosis: Command, platform: FakePlatform):
+def test_info_says_the_verdict_and_the_gates(osmosis: Osmosis, platform: FakePlatform):
     gate = {"gate": "mean >= 0.9", "outcome": "failed", "sentence": "0.8\x1b[2J"}
     platform.answers["GET", f"{EVALS}/calm-otter-17"] = detail(status="finished")
     platform.answers["GET", f"{EVALS}/calm-otter-17/metrics"] = {
@@ -310,20 +290,17 @@ def test_info_says_the_verdict_and_the_gates(osmosis: Command, platform: FakePla
     assert "\x1b" not in out
 
 
-def test_what_the_platform_leaves_out_is_unknown(osmosis: Command, platform: FakePlatform):
+def test_what_the_platform_leaves_out_is_unknown(osmosis: Osmosis, platform: FakePlatform):
     platform.answers["GET", f"{EVALS}/x"] = {"eval_run": {"name": 5, "status": ["odd"]}}
-    status, out, err = osmosis("eval", "info", "x")
-    assert (status, err) == (0, "")
+    out = osmosis.out("eval", "info", "x")
     assert out.startswith("?  unknown\n")
     assert "  created  unknown by unknown\n" in out
     platform.answers["GET", f"{EVALS}/x"] = {}
-    status, out, err = osmosis("eval", "info", "x", "--json")
-    assert (status, out) == (1, "")
-    assert json.loads(err)["error"]["code"] == "bad_answer"
+    assert osmosis.failure("eval", "info", "x")["code"] == "bad_answer"
 
 
 def test_a_command_to_copy_has_nothing_that_a_terminal_or_a_shell_acts_on(
-    osmosis: Command, platform: FakePlatform
+    osmosis: Osmosis, platform: FakePlatform
 ):
     platform.answers["GET", f"{EVALS}/x/metrics"] = {"overview": {"total_samples": 5}}
     for name, shown in (("\x1b]0;pwn\x07; id", "b7"), ("x; touch y", "b7"), ("calm-1", "calm-1")):
@@ -336,7 +313,7 @@ def test_a_command_to_copy_has_nothing_that_a_terminal_or_a_shell_acts_on(
 
 
 @pytest.mark.fault("the name of a run has slashes, or is `..`")
-def test_a_name_is_one_segment_of_the_path(osmosis: Command, platform: FakePlatform):
+def test_a_name_is_one_segment_of_the_path(osmosis: Osmosis, platform: FakePlatform):
     osmosis("eval", "info", "a/../b?c=1#d")
     assert platform.requests[0].path == f"{EVALS}/a%2F..%2Fb%3Fc%3D1%23d"
 
@@ -346,7 +323,7 @@ def test_a_name_is_one_segment_of_the_path(osmosis: Command, platform: FakePlatf
     [("eval", "finished", 0), ("eval", "stopped", 1), ("train", "crashed", 1)],
 )
 def test_watching_ends_with_the_run_and_its_result_is_the_status(
-    osmosis: Command, platform: FakePlatform, group: str, last: str, status: int
+    osmosis: Osmosis, platform: FakePlatform, group: str, last: str, status: int
 ):
     path, key = ("eval-runs", "eval_run") if group == "eval" else ("training-runs", "training_run")
     states = iter(["pending", "running", "running", last])
@@ -363,7 +340,7 @@ def test_watching_ends_with_the_run_and_its_result_is_the_status(
 
 
 def test_watching_as_json_is_one_document_also_for_a_run_that_failed(
-    osmosis: Command, platform: FakePlatform
+    osmosis: Osmosis, platform: FakePlatform
 ):
     states = iter(["running", "failed"])
     platform.answers["GET", f"{EVALS}/x"] = lambda request: (200, detail(status=next(states)))
@@ -374,7 +351,7 @@ def test_watching_as_json_is_one_document_also_for_a_run_that_failed(
 
 @pytest.mark.fault("the platform is away while a run is watched")
 def test_watching_outlasts_a_platform_that_is_away_for_a_while(
-    osmosis: Command, platform: FakePlatform
+    osmosis: Osmosis, platform: FakePlatform
 ):
     answers = iter([(503, {"error": "restarting"}), (200, detail(status="finished"))])
     platform.answers["GET", f"{EVALS}/x"] = lambda request: next(answers)
@@ -389,7 +366,7 @@ def test_watching_outlasts_a_platform_that_is_away_for_a_while(
 
 @pytest.mark.fault("Ctrl-C while a run is watched")
 def test_ctrl_c_leaves_the_run_alone_and_says_so(
-    osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
 ):
     platform.answers["GET", f"{EVALS}/x"] = detail()
 
@@ -397,8 +374,7 @@ def test_ctrl_c_leaves_the_run_alone_and_says_so(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("osmosis_cli.platform.run_info.sleep", interrupt)
-    status, out, err = osmosis("eval", "info", "x", "--watch")
-    assert (status, out) == (130, "")
+    err = osmosis.error("eval", "info", "x", "--watch", status=130)
     assert err.endswith("Error: the evaluation continues; end it with: osmosis eval stop x\n")
     assert [request.method for request in platform.requests] == ["GET", "GET"]
 
@@ -407,15 +383,14 @@ def test_ctrl_c_leaves_the_run_alone_and_says_so(
 
 
 @pytest.mark.fault("no terminal to ask on")
-def test_stopping_needs_a_yes_where_there_is_no_terminal(osmosis: Command, platform: FakePlatform):
-    status, out, err = osmosis("eval", "stop", "x")
-    assert (status, out) == (2, "")
+def test_stopping_needs_a_yes_where_there_is_no_terminal(osmosis: Osmosis, platform: FakePlatform):
+    err = osmosis.error("eval", "stop", "x", status=2)
     assert "there is no terminal to ask on: give --yes" in err
     assert not platform.requests
     assert "--json asks no question: give --yes too" in osmosis("eval", "stop", "x", "--json")[2]
 
 
-def test_stopping_sends_one_empty_request(osmosis: Command, platform: FakePlatform):
+def test_stopping_sends_one_empty_request(osmosis: Osmosis, platform: FakePlatform):
     platform.answers["POST", f"{EVALS}/x/stop"] = a_run(status="stopped")
     assert osmosis("eval", "stop", "x", "--yes") == (0, "calm-otter-17: stopped\n", "")
     (request,) = platform.requests
@@ -425,27 +400,22 @@ def test_stopping_sends_one_empty_request(osmosis: Command, platform: FakePlatfo
     assert (status, json.loads(out)["status"]) == (0, "stopped")
 
 
-@pytest.mark.parametrize(("answer", "status"), [(True, 0), (False, 1)])
+@pytest.mark.parametrize(("typed", "status"), [(b"y\n", 0), (b"\n", 1)])
 def test_on_a_terminal_stopping_asks(
-    osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch,
-    answer: bool, status: int,
-):  # fmt: skip
-    monkeypatch.setattr("sys.stdin", Terminal("y\n" if answer else "\n"))
+    osmosis: Osmosis, platform: FakePlatform, typed: bytes, status: int
+):
     platform.answers["GET", f"{EVALS}/x"] = detail()
     platform.answers["POST", f"{EVALS}/x/stop"] = a_run(status="stopped")
-    found, out, _ = osmosis("eval", "stop", "x")
+    found, out, _ = osmosis("eval", "stop", "x", stdin=typed, terminal=True)
     assert found == status
     assert out.startswith("stop calm-otter-17, which is running? [y/N]: ")
-    assert [request.method for request in platform.requests] == ["GET", "POST"][: 1 + answer]
+    assert [request.method for request in platform.requests] == ["GET", "POST"][: 2 - status]
 
 
-def test_a_run_that_has_ended_is_not_asked_about(
-    osmosis: Command, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+def test_a_run_that_has_ended_is_not_asked_about(osmosis: Osmosis, platform: FakePlatform):
     platform.answers["GET", f"{EVALS}/x"] = detail(status="failed")
     said = "Error: calm-otter-17 has ended already: it is failed\n"
-    assert osmosis("eval", "stop", "x") == (1, "", said)
+    assert osmosis("eval", "stop", "x", stdin=b"y\n", terminal=True) == (1, "", said)
 
 
 # ---- logs
@@ -464,7 +434,7 @@ def local(text: str) -> str:
 
 
 @pytest.mark.fault("text of the platform has control characters, a token, or a URL with a password")
-def test_a_log_is_read_to_its_end(osmosis: Command, platform: FakePlatform):
+def test_a_log_is_read_to_its_end(osmosis: Osmosis, platform: FakePlatform):
     pages = {
         None: log("one", "two\nlines\x1b[2J", cursor="c1"),
         "c1": log("three", details={"a": 1}),
@@ -490,7 +460,7 @@ def test_a_log_is_read_to_its_end(osmosis: Command, platform: FakePlatform):
 
 
 def test_the_last_lines_are_asked_for_backward_and_printed_forward(
-    osmosis: Command, platform: FakePlatform
+    osmosis: Osmosis, platform: FakePlatform
 ):
     pages = {None: log("five", "four", cursor="c1"), "c1": log("three", "two", cursor="c2")}
     platform.answers["GET", f"{EVALS}/x/logs"] = lambda request: (
@@ -504,7 +474,7 @@ def test_the_last_lines_are_asked_for_backward_and_printed_forward(
 
 @pytest.mark.parametrize("has_cursor", [True, False])
 def test_following_prints_each_line_once_until_the_run_has_ended(
-    osmosis: Command, platform: FakePlatform, has_cursor: bool
+    osmosis: Osmosis, platform: FakePlatform, has_cursor: bool
 ):
     """A platform may give a cursor at the end, from which it goes on, or none."""
     messages = ["one"]
@@ -520,8 +490,7 @@ def test_following_prints_each_line_once_until_the_run_has_ended(
 
     platform.answers["GET", f"{EVALS}/x/logs"] = logs
     platform.answers["GET", f"{EVALS}/x"] = state
-    status, out, err = osmosis("eval", "logs", "x", "--follow")
-    assert (status, err) == (0, "")
+    out = osmosis.out("eval", "logs", "x", "--follow")
     assert [line.rpartition(" ")[2] for line in out.splitlines()] == [
         "one", "line-1", "line-2", "line-3",
     ]  # fmt: skip
@@ -529,7 +498,7 @@ def test_following_prints_each_line_once_until_the_run_has_ended(
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_following_outlasts_a_platform_that_is_away_for_a_while(
-    osmosis: Command, platform: FakePlatform, options: tuple[str, ...]
+    osmosis: Osmosis, platform: FakePlatform, options: tuple[str, ...]
 ):
     away = (503, {"error": "restarting"})
     logs = iter([(200, log("one", cursor=None)), away, (200, log("one", "two", cursor=None))])
@@ -554,24 +523,23 @@ def test_following_outlasts_a_platform_that_is_away_for_a_while(
 
 
 def test_a_downloaded_report_is_one_that_the_commands_take(
-    osmosis: Command, platform: FakePlatform, tmp_path: Path
+    osmosis: Osmosis, platform: FakePlatform, tmp_path: Path
 ):
     path = tmp_path / "results.json"
     write(result_of(suite_of([[1.0, 0.0]])), path)
     content = path.read_bytes()
     path.unlink()
     platform.answers["GET", f"{EVALS}/x/report"] = lambda request: (200, content)
-    status, out, err = osmosis("eval", "download", "x", "-o", str(path))
-    assert (status, err) == (0, "")
+    out = osmosis.out("eval", "download", "x", "-o", str(path))
     assert out == f"{path}: {len(content):,} bytes; show it: osmosis eval report {path}\n"
     assert path.read_bytes() == content
     assert osmosis("eval", "report", str(path))[0] == 0
-    status, out, _ = osmosis("eval", "download", "x", "-o", str(path), "--json")
-    assert json.loads(out) == {"path": str(path), "bytes": len(content)}
+    found = osmosis.document("eval", "download", "x", "-o", str(path))
+    assert found == {"path": str(path), "bytes": len(content)}
 
 
 def test_conversations_are_downloaded_beside_the_report_where_the_command_finds_them(
-    osmosis: Command, platform: FakePlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, platform: FakePlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(connection, "workspace_repository", lambda: "acme/agents")
@@ -599,10 +567,9 @@ def test_conversations_are_downloaded_beside_the_report_where_the_command_finds_
 
 @pytest.mark.fault("the platform has no report of a run, or sends something else")
 def test_a_platform_without_reports_says_so_in_one_sentence(
-    osmosis: Command, platform: FakePlatform, tmp_path: Path
+    osmosis: Osmosis, platform: FakePlatform, tmp_path: Path
 ):
-    status, out, err = osmosis("eval", "download", "x", "-o", str(tmp_path / "r.json"))
-    assert (status, out) == (1, "")
+    err = osmosis.error("eval", "download", "x", "-o", str(tmp_path / "r.json"))
     assert err == (
         f"Error: {platform.url} has no report of evaluation 'x': no route GET {EVALS}/x/report "
         "(request req-77)\n"
@@ -615,7 +582,7 @@ def test_a_platform_without_reports_says_so_in_one_sentence(
 
 
 @pytest.mark.fault("the platform has no report of a run, or sends something else")
-def test_what_is_no_report_is_not_kept(osmosis: Command, platform: FakePlatform, tmp_path: Path):
+def test_what_is_no_report_is_not_kept(osmosis: Osmosis, platform: FakePlatform, tmp_path: Path):
     for content in (b"{}", b"[", b'{"summary": 1}'):
         platform.answers["GET", f"{EVALS}/x/report"] = lambda request, c=content: (200, c)
         status, _, err = osmosis("eval", "download", "x", "-o", str(tmp_path / "r.json"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from osmosis_cli.platform import connection
-from tests.support.command import Osmosis, command
+from tests.support.command import Osmosis
 from tests.support.fake_platform import TOKEN, FakePlatform
 
 SECRETS = "/api/cli/environment-secrets"
@@ -30,14 +30,10 @@ def platform(platform: FakePlatform) -> FakePlatform:
 
 
 @pytest.fixture
-def osmosis(
-    platform: FakePlatform, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Osmosis:
+def osmosis(osmosis: Osmosis, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch) -> Osmosis:
     """The command, logged in by a variable, in the workspace `acme/agents`."""
-    for name, value in platform.environment.items():
-        monkeypatch.setenv(name, value)
     monkeypatch.setattr(connection, "workspace_repository", lambda: "acme/agents")
-    return command(monkeypatch, capfd)
+    return osmosis.logged_in(platform)
 
 
 def test_a_value_from_standard_input_is_sent_without_its_newline(
@@ -76,9 +72,7 @@ def test_a_value_from_a_file_may_be_the_workspaces(
 ):
     (tmp_path / "key").write_text(VALUE)
     words = ("secret", "set", NAME, "--value-file", str(tmp_path / "key"), "--scope", "workspace")
-    status, out, err = osmosis(*words, "--json")
-    assert (status, err) == (0, "")
-    assert json.loads(out) == {
+    assert osmosis.document(*words) == {
         "name": NAME,
         "scope": "workspace",
         "updated_at": "2026-11-22T12:00:00Z",
@@ -120,9 +114,7 @@ def test_on_a_terminal_the_value_is_asked_for_and_not_shown(
 def test_a_value_among_the_arguments_is_refused_and_not_shown(
     osmosis: Osmosis, platform: FakePlatform, words: tuple[str, ...], as_json: tuple[str, ...]
 ):
-    status, out, err = osmosis("secret", "set", *as_json, *words)
-    assert (status, out) == (2, "")
-    assert VALUE not in err
+    assert VALUE not in osmosis.error("secret", "set", *as_json, *words, status=2)
     assert platform.requests == []
 
 
@@ -144,8 +136,7 @@ def test_an_error_that_quotes_the_value_is_not_shown(osmosis: Osmosis, platform:
         answer = {"error": f"{value} is not good", "field": "value"}
         platform.answers["POST", SECRETS] = lambda _, answer=answer: (422, answer)
         for words in ((), ("--json",)):
-            status, out, err = osmosis("secret", "set", NAME, *words, stdin=value.encode())
-            assert (status, out) == (1, "")
+            err = osmosis.error("secret", "set", NAME, *words, stdin=value.encode())
             assert value not in err
             assert "quotes the value" in err
 
@@ -180,9 +171,7 @@ def test_a_secret_is_deleted_by_name_and_scope(osmosis: Osmosis, platform: FakeP
     assert (status, out) == (0, f"the workspace secret {NAME} is deleted\n")
     assert platform.requests[0].body == {"name": NAME, "scope": "workspace"}
     platform.fault = "404"
-    status, _, err = osmosis("secret", "delete", NAME)
-    assert status == 1
-    assert f"no personal secret '{NAME}'" in err
+    assert f"no personal secret '{NAME}'" in osmosis.error("secret", "delete", NAME)
 
 
 @pytest.mark.parametrize("fault", ["401", "403", "500", "html", "redirect"])
@@ -190,8 +179,7 @@ def test_a_platform_that_fails_is_one_error_without_the_value(
     osmosis: Osmosis, platform: FakePlatform, fault: str
 ):
     platform.fault = fault
-    status, out, err = osmosis("secret", "set", NAME, "--json", stdin=VALUE.encode())
-    assert (status, out) == (1, "")
+    err = osmosis.error("secret", "set", NAME, "--json", stdin=VALUE.encode())
     assert json.loads(err)["error"]["exit_code"] == 1
     assert not [text for text in (VALUE, TOKEN, "\x1b") if text in err]
 
@@ -202,13 +190,9 @@ def test_outside_of_a_workspace_and_without_an_origin_it_is_said(
     monkeypatch.undo()
     monkeypatch.setenv("OSMOSIS_TOKEN", TOKEN)
     monkeypatch.chdir(tmp_path)
-    status, _, err = osmosis("secret", "list")
-    assert status == 1
-    assert "in no Git work tree" in err
+    assert "in no Git work tree" in osmosis.error("secret", "list")
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
-    status, _, err = osmosis("secret", "list")
-    assert status == 1
-    assert "no remote named origin" in err
+    assert "no remote named origin" in osmosis.error("secret", "list")
 
 
 def test_a_login_to_another_repositorys_workspace_is_said_with_the_way_to_this_one(
@@ -216,6 +200,5 @@ def test_a_login_to_another_repositorys_workspace_is_said_with_the_way_to_this_o
 ):
     answer = {"error": "the token is for acme; log in again", "code": "wrong_repository"}
     platform.answers["GET", SECRETS] = lambda _: (403, answer)
-    status, _, err = osmosis("secret", "list")
-    assert status == 1
+    err = osmosis.error("secret", "list")
     assert "the token is for acme: run `osmosis workspace switch NAME`" in err

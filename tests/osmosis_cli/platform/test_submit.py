@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,9 @@ from typing import Any
 import pytest
 
 from osmosis_ai.platform.client import Limits
-from osmosis_cli.errors import run
-from osmosis_cli.main import cli
+from tests.support.command import Osmosis
 from tests.support.fake_platform import FAULTS_OF_COMMANDS, TOKEN, FakePlatform
 from tests.support.pushed_workspace import EVAL, GIT_TOKEN, TRAINING, commit, git, make_workspace
-from tests.support.typed_input import Terminal
 
 LIMITS = Limits(answer_bytes=1 << 20, tries=1)
 RUNS = "/api/cli/eval-runs"
@@ -25,7 +23,6 @@ MADE = {"id": "r1", "name": "calm-otter-17", "status": "pending", "created_at": 
 SECRET = "value-of-a-secret-4711"
 """Set on this machine, under the names that configs require."""
 CONFIG = "configs/eval/one.toml"
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -58,27 +55,16 @@ def platform(platform: FakePlatform) -> FakePlatform:
 
 @pytest.fixture
 def osmosis(
-    platform: FakePlatform,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Command:
-    for name, value in platform.environment.items():
-        monkeypatch.setenv(name, value)
+    osmosis: Osmosis, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Osmosis]:
     monkeypatch.setattr("osmosis_cli.platform.connection.LIMITS", LIMITS)
     for name in ("OPENAI_API_KEY", "HF_TOKEN", "A_KEY", "B_KEY"):
         monkeypatch.setenv(name, SECRET)
-
-    def command(*words: str) -> tuple[int, str, str]:
-        status = run(cli, words)
-        said = capsys.readouterr()
-        for secret in (TOKEN, GIT_TOKEN, SECRET):
-            assert secret not in said.out + said.err
-        for secret in (GIT_TOKEN, SECRET):
-            assert secret not in str(platform.requests)
-        assert TOKEN not in str([request.body for request in platform.requests])
-        return status, said.out, said.err
-
-    return command
+    osmosis.hidden = (TOKEN, GIT_TOKEN, SECRET)
+    yield osmosis.logged_in(platform)
+    for secret in (GIT_TOKEN, SECRET):
+        assert secret not in str(platform.requests)
+    assert TOKEN not in str([request.body for request in platform.requests])
 
 
 def bodies(platform: FakePlatform) -> list[Any]:
@@ -144,14 +130,13 @@ required = ["HF_TOKEN"]
 
 
 @pytest.mark.fault("the origin's URL has a password")
-def test_an_evaluation_is_sent_field_by_field(osmosis: Command, platform: FakePlatform, own: Path):
+def test_an_evaluation_is_sent_field_by_field(osmosis: Osmosis, platform: FakePlatform, own: Path):
     sha = git(own, "rev-parse", "HEAD")[:10]
     (own / CONFIG).write_text(FULL_EVAL.replace("COMMIT", sha))
     platform.answers["GET", SECRETS] = secrets(
         ("OPENAI_API_KEY", "workspace"), ("HF_TOKEN", "workspace"), ("HF_TOKEN", "user"),
     )  # fmt: skip
-    status, out, err = osmosis("eval", "submit", CONFIG, "--yes", "--json")
-    assert (status, err) == (0, "")
+    out = osmosis.out("eval", "submit", CONFIG, "--yes", "--json")
     assert bodies(platform) == [
         {
             "experiment_config": {
@@ -190,7 +175,7 @@ def test_an_evaluation_is_sent_field_by_field(osmosis: Command, platform: FakePl
     assert len(sent.headers["idempotency-key"]) == 32
 
 
-def test_a_training_run_is_sent_field_by_field(osmosis: Command, platform: FakePlatform, own: Path):
+def test_a_training_run_is_sent_field_by_field(osmosis: Osmosis, platform: FakePlatform, own: Path):
     (own / "configs/training/one.toml").write_text(FULL_TRAINING)
     platform.answers["GET", SECRETS] = secrets(("HF_TOKEN", "user"))
     platform.answers["POST", "/api/cli/training-runs"] = MADE
@@ -231,7 +216,7 @@ def test_a_training_run_is_sent_field_by_field(osmosis: Command, platform: FakeP
     ],
 )
 def test_what_a_file_leaves_out_is_not_sent_nor_asked_for(
-    osmosis: Command, platform: FakePlatform, workspace: Path,
+    osmosis: Osmosis, platform: FakePlatform, workspace: Path,
     group: str, config: str, text: str, extra: dict[str, Any],
 ):  # fmt: skip
     platform.answers["POST", "/api/cli/training-runs"] = MADE
@@ -251,7 +236,7 @@ def test_what_a_file_leaves_out_is_not_sent_nor_asked_for(
 
 
 def test_the_summary_says_which_commit_runs_and_where_secrets_come_from(
-    osmosis: Command, platform: FakePlatform, own: Path
+    osmosis: Osmosis, platform: FakePlatform, own: Path
 ):
     (own / CONFIG).write_text(
         EVAL.replace("[]", '["OPENAI_API_KEY"]') + "[evaluation]\nn = 2\n[env]\nREGION = 'eu'\n"
@@ -279,14 +264,13 @@ def test_the_summary_says_which_commit_runs_and_where_secrets_come_from(
 
 @pytest.mark.fault("the pinned commit is not pushed")
 def test_what_of_the_work_tree_does_not_run_is_warned_about(
-    osmosis: Command, platform: FakePlatform, own: Path
+    osmosis: Osmosis, platform: FakePlatform, own: Path
 ):
     git(own, "checkout", "--quiet", "-b", "a-feature")
     (own / "more").write_text("x")
     commit(own)
     (own / "new\x1b[31m.py").write_text("x")
-    status, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
-    assert status == 0
+    out = osmosis.out("eval", "submit", CONFIG, "--yes")
     assert [line for line in out.splitlines() if line.startswith("warning: ")] == [
         "warning: what runs is main, and a-feature is checked out: merge into main, or name "
         "another pushed branch with experiment.branch, or a pushed commit with "
@@ -298,13 +282,12 @@ def test_what_of_the_work_tree_does_not_run_is_warned_about(
 
 
 def test_the_branch_that_a_config_names_is_sent_and_said(
-    osmosis: Command, platform: FakePlatform, own: Path
+    osmosis: Osmosis, platform: FakePlatform, own: Path
 ):
     text = EVAL.replace("[secrets]", 'branch = "release/2"\n[secrets]')
     (own / CONFIG).write_text(text)
     commit(own)
-    status, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
-    assert status == 0
+    out = osmosis.out("eval", "submit", CONFIG, "--yes")
     assert "  commit    the newest on release/2 that is synced (acme/agents)\n" in out
     assert (
         "warning: the origin has no branch release/2, as far as is known here: push it, or "
@@ -329,7 +312,7 @@ def cloned_from(folder: Path) -> dict[str, Any]:
 
 
 def test_nothing_has_to_be_pushed_where_the_platform_clones_the_work_tree_itself(
-    osmosis: Command, platform: FakePlatform, own: Path, tmp_path: Path
+    osmosis: Osmosis, platform: FakePlatform, own: Path, tmp_path: Path
 ):
     git(own, "checkout", "--quiet", "-b", "a-feature")
     (own / "more").write_text("x")
@@ -337,15 +320,13 @@ def test_nothing_has_to_be_pushed_where_the_platform_clones_the_work_tree_itself
     (own / "new").write_text("x")
     (tmp_path / "link").symlink_to(own)
     platform.answers["GET", "/api/cli/verify"] = cloned_from(tmp_path / "link")
-    status, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
-    assert status == 0
+    out = osmosis.out("eval", "submit", CONFIG, "--yes")
     assert f"  commit    {head[:12]}, checked out here (acme/agents)\n" in out
     assert [line for line in out.splitlines() if line.startswith("warning: ")] == [
         "warning: 1 file differs from the commit (new); what runs is the commit: commit what is "
         "meant to run"
     ]
-    status, _, err = osmosis("eval", "submit", CONFIG)
-    assert status == 2
+    err = osmosis.error("eval", "submit", CONFIG, status=2)
     assert f"what would run is {head[:12]}, checked out here (acme/agents)" in err
     assert "push" not in err
     platform.answers["GET", "/api/cli/verify"] = cloned_from(tmp_path)
@@ -353,14 +334,13 @@ def test_nothing_has_to_be_pushed_where_the_platform_clones_the_work_tree_itself
 
 
 def test_a_branch_must_be_in_the_work_tree_that_the_platform_clones(
-    osmosis: Command, platform: FakePlatform, own: Path
+    osmosis: Osmosis, platform: FakePlatform, own: Path
 ):
     platform.answers["GET", "/api/cli/verify"] = cloned_from(own)
     text = EVAL.replace("[secrets]", 'branch = "mine"\n[secrets]')
     (own / CONFIG).write_text(text)
     head = commit(own)[:12]
-    status, _, err = osmosis("eval", "submit", CONFIG, "--yes")
-    assert status == 1
+    err = osmosis.error("eval", "submit", CONFIG, "--yes")
     assert "the workspace has no branch mine: correct experiment.branch" in err
     git(own, "branch", "mine")
     _, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
@@ -371,7 +351,7 @@ def test_a_branch_must_be_in_the_work_tree_that_the_platform_clones(
 
 
 def test_a_pinned_commit_must_be_in_the_work_tree_that_the_platform_clones(
-    osmosis: Command, platform: FakePlatform, own: Path
+    osmosis: Osmosis, platform: FakePlatform, own: Path
 ):
     platform.answers["GET", "/api/cli/verify"] = cloned_from(own)
     (own / "more").write_text("x")
@@ -382,8 +362,7 @@ def test_a_pinned_commit_must_be_in_the_work_tree_that_the_platform_clones(
     assert (status, f"  commit    {first}, pinned (acme/agents)\n" in out) == (0, True)
     assert f"warning: what runs is {first}, and checked out is {head}\n" in out
     (own / CONFIG).write_text((own / CONFIG).read_text().replace(first, "0123456789"))
-    status, _, err = osmosis("eval", "submit", CONFIG, "--yes")
-    assert status == 1
+    err = osmosis.error("eval", "submit", CONFIG, "--yes")
     assert "the workspace has no commit 0123456789: correct experiment.commit_sha" in err
 
 
@@ -392,7 +371,7 @@ def test_a_pinned_commit_must_be_in_the_work_tree_that_the_platform_clones(
 
 @pytest.mark.fault("the pinned commit is not pushed")
 def test_a_pinned_commit_that_is_not_pushed_is_warned_about(
-    osmosis: Command, platform: FakePlatform, own: Path
+    osmosis: Osmosis, platform: FakePlatform, own: Path
 ):
     pushed = git(own, "rev-parse", "HEAD")[:8]
     (own / "more").write_text("x")
@@ -400,11 +379,10 @@ def test_a_pinned_commit_that_is_not_pushed_is_warned_about(
     pin = EVAL.replace("[secrets]", 'commit_sha = "PIN"\n[secrets]')
     for absent in (here, "0123456789"):
         (own / CONFIG).write_text(pin.replace("PIN", absent))
-        status, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
+        _, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
         assert f"warning: the origin has no commit {absent}, as far as is known here: push" in out
     (own / CONFIG).write_text(pin.replace("PIN", pushed))
-    status, out, _ = osmosis("eval", "submit", CONFIG, "--yes")
-    assert status == 0
+    out = osmosis.out("eval", "submit", CONFIG, "--yes")
     assert "the origin has no commit" not in out
     assert f"  commit    {pushed}, pinned (acme/agents)\n" in out
     assert f"warning: what runs is {pushed}, and checked out is {here}" in out
@@ -412,12 +390,11 @@ def test_a_pinned_commit_that_is_not_pushed_is_warned_about(
 
 @pytest.mark.fault("secrets are missing on the platform")
 def test_missing_secrets_are_all_named_with_the_commands_that_set_them(
-    osmosis: Command, platform: FakePlatform, own: Path
+    osmosis: Osmosis, platform: FakePlatform, own: Path
 ):
     (own / CONFIG).write_text(EVAL.replace("[]", '["A_KEY", "B_KEY", "C_KEY"]'))
     platform.answers["GET", SECRETS] = secrets(("B_KEY", "user"))
-    status, out, err = osmosis("eval", "submit", CONFIG, "--yes")
-    assert (status, out) == (1, "")
+    err = osmosis.error("eval", "submit", CONFIG, "--yes")
     assert err == (
         "Error: the platform does not have the secrets A_KEY, C_KEY: run "
         "`osmosis secret set A_KEY`, `osmosis secret set C_KEY`; nothing was submitted\n"
@@ -431,12 +408,11 @@ def test_missing_secrets_are_all_named_with_the_commands_that_set_them(
     ]  # fmt: skip
 
 
-def test_all_that_is_missing_is_told_at_once(osmosis: Command, platform: FakePlatform, own: Path):
+def test_all_that_is_missing_is_told_at_once(osmosis: Osmosis, platform: FakePlatform, own: Path):
     (own / CONFIG).write_text(EVAL.replace("[]", '["A_KEY"]'))
     platform.answers["GET", SECRETS] = secrets()
     git(own, "update-ref", "-d", "HEAD")
-    status, out, err = osmosis("eval", "submit", CONFIG, "--yes")
-    assert (status, out) == (1, "")
+    err = osmosis.error("eval", "submit", CONFIG, "--yes")
     first, *lacks = err.splitlines()
     assert first == "Error: nothing was submitted"
     assert [lack.partition(":")[0].strip() for lack in lacks] == [
@@ -448,7 +424,7 @@ def test_all_that_is_missing_is_told_at_once(osmosis: Command, platform: FakePla
 
 @pytest.mark.fault("the config file is wrong")
 def test_every_problem_of_the_config_is_told_and_nothing_is_asked(
-    osmosis: Command, platform: FakePlatform, own: Path
+    osmosis: Osmosis, platform: FakePlatform, own: Path
 ):
     (own / CONFIG).write_text(EVAL.replace("main.py", "gone.py") + "[evaluation]\nn = 0\nm = 1\n")
     status, out, err = osmosis("eval", "submit", CONFIG, "--yes", "--json")
@@ -470,7 +446,7 @@ def test_every_problem_of_the_config_is_told_and_nothing_is_asked(
     ],
 )  # fmt: skip
 def test_a_work_tree_that_no_platform_can_find_is_refused(
-    osmosis: Command, platform: FakePlatform, own: Path,
+    osmosis: Osmosis, platform: FakePlatform, own: Path,
     change: tuple[str, ...], code: str, said: str,
 ):  # fmt: skip
     git(own, *change)
@@ -487,11 +463,10 @@ def test_a_work_tree_that_no_platform_can_find_is_refused(
 @pytest.mark.fault("no terminal to ask on")
 @pytest.mark.parametrize("words", [(), ("--json",)])
 def test_without_a_terminal_a_yes_is_needed_and_what_would_run_is_said(
-    osmosis: Command, platform: FakePlatform, own: Path, words: tuple[str, ...]
+    osmosis: Osmosis, platform: FakePlatform, own: Path, words: tuple[str, ...]
 ):
     (own / "new.py").write_text("x")
-    status, out, err = osmosis("eval", "submit", CONFIG, *words)
-    assert (status, out) == (2, "")
+    err = osmosis.error("eval", "submit", CONFIG, *words, status=2)
     told = json.loads(err)["error"]["message"] if words else err.partition("Error: ")[2]
     assert "give --yes" in told.splitlines()[0]
     here = git(own, "rev-parse", "HEAD")[:12]
@@ -504,13 +479,11 @@ def test_without_a_terminal_a_yes_is_needed_and_what_would_run_is_said(
     assert not bodies(platform)
 
 
-@pytest.mark.parametrize(("typed", "status"), [("y\n", 0), ("\n", 1), ("", 1)])
+@pytest.mark.parametrize(("typed", "status"), [(b"y\n", 0), (b"\n", 1), (b"", 1)])
 def test_on_a_terminal_it_asks(
-    osmosis: Command, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch,
-    typed: str, status: int,
-):  # fmt: skip
-    monkeypatch.setattr("sys.stdin", Terminal(typed))
-    found, out, err = osmosis("eval", "submit", CONFIG)
+    osmosis: Osmosis, platform: FakePlatform, workspace: Path, typed: bytes, status: int
+):
+    found, out, err = osmosis("eval", "submit", CONFIG, stdin=typed, terminal=True)
     assert found == status
     assert "submit it? [y/N]: " in out
     assert len(bodies(platform)) == (0 if status else 1)
@@ -526,7 +499,7 @@ def test_on_a_terminal_it_asks(
 )
 @pytest.mark.parametrize("fault", FAULTS_OF_COMMANDS)
 def test_a_failure_is_one_line_that_says_whether_it_may_have_been_submitted(
-    osmosis: Command, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch,
+    osmosis: Osmosis, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch,
     fault: str,
 ):  # fmt: skip
     platform.fault = fault
@@ -542,7 +515,7 @@ def test_a_failure_is_one_line_that_says_whether_it_may_have_been_submitted(
 
 @pytest.mark.fault("the connection breaks, or the platform is busy for a while")
 def test_a_submission_is_tried_again_with_the_same_key(
-    osmosis: Command, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("osmosis_cli.platform.connection.LIMITS", replace(LIMITS, tries=2))
     monkeypatch.setattr("osmosis_ai.models.retry.RetryPolicy.pause_s", lambda *words: 0.0)
@@ -554,7 +527,7 @@ def test_a_submission_is_tried_again_with_the_same_key(
 
 
 def test_ctrl_c_while_it_is_sent_says_that_it_may_have_been_submitted(
-    osmosis: Command, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, platform: FakePlatform, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def interrupt(*words: Any, **values: Any) -> None:
         raise KeyboardInterrupt
@@ -566,7 +539,7 @@ def test_ctrl_c_while_it_is_sent_says_that_it_may_have_been_submitted(
 
 
 def test_an_answer_that_names_no_run_is_a_failure(
-    osmosis: Command, platform: FakePlatform, workspace: Path
+    osmosis: Osmosis, platform: FakePlatform, workspace: Path
 ):
     platform.answers["POST", RUNS] = {}
     status, _, err = osmosis("eval", "submit", CONFIG, "--yes")

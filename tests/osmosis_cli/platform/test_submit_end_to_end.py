@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from osmosis_cli.errors import run
 from osmosis_cli.main import cli
+from tests.support.command import Osmosis
 from tests.support.platform_server import PlatformServer
 from tests.support.pushed_workspace import GIT_TOKEN, commit, git, make_workspace
 
 pytest.importorskip("osmosis_platform.app", reason="the extra `platform` is not installed")
 CONFIG = "configs/eval/answers.toml"
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -39,28 +39,17 @@ def stored(platform_server: PlatformServer) -> None:
 
 @pytest.fixture
 def osmosis(
-    workspace: Path, stored: None, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Command:  # fmt: skip
+    osmosis: Osmosis, workspace: Path, stored: None, platform_server: PlatformServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Osmosis:  # fmt: skip
     monkeypatch.chdir(workspace)
-    for name, value in platform_server.environment.items():
-        monkeypatch.setenv(name, value)
-    capsys.readouterr()
-
-    def command(*words: str) -> tuple[int, str, str]:
-        status = run(cli, words)
-        said = capsys.readouterr()
-        for secret in (platform_server.token, GIT_TOKEN):
-            assert secret not in said.out + said.err
-        return status, said.out, said.err
-
-    return command
+    osmosis.hidden = (platform_server.token, GIT_TOKEN)
+    return osmosis.logged_in(platform_server)
 
 
 @pytest.mark.slow
-def test_a_run_is_submitted_followed_and_stopped(osmosis: Command, platform_server: PlatformServer):
-    status, out, err = osmosis("eval", "submit", CONFIG, "--yes")
-    assert (status, out) == (1, "")
+def test_a_run_is_submitted_followed_and_stopped(osmosis: Osmosis, platform_server: PlatformServer):
+    err = osmosis.error("eval", "submit", CONFIG, "--yes")
     assert "the platform does not have the secret SOME_KEY" in err
     platform_server.add_secret("SOME_KEY")
     status, out, err = osmosis("eval", "submit", CONFIG, "--yes")
@@ -80,26 +69,23 @@ def test_a_run_is_submitted_followed_and_stopped(osmosis: Command, platform_serv
     status, out, _ = osmosis("eval", "info", name, "--watch")
     assert status == 1
     assert out.startswith(f"{name}  stopped\n")
-    status, out, _ = osmosis("eval", "logs", name, "--follow")
-    assert status == 0
+    out = osmosis.out("eval", "logs", name, "--follow")
     assert "the run was submitted" in out
     assert "the run was stopped" in out
     assert osmosis("eval", "download", name)[0] == 1
 
 
 @pytest.mark.slow
-def test_a_training_run_is_submitted(osmosis: Command, platform_server: PlatformServer):
+def test_a_training_run_is_submitted(osmosis: Osmosis, platform_server: PlatformServer):
     config = "configs/training/answers.toml"
-    status, out, err = osmosis("train", "submit", config, "--yes", "--json")
-    assert (status, err) == (0, "")
-    name = json.loads(out)["training_run"]["name"]
+    name = osmosis.document("train", "submit", config, "--yes")["training_run"]["name"]
     assert osmosis("train", "info", name)[1].startswith(f"{name}  pending\n")
     assert [line.split()[0] for line in osmosis("train", "list")[1].splitlines()[1:]] == [name]
     assert osmosis("train", "stop", name, "--yes")[0] == 0
 
 
 @pytest.mark.slow
-def test_a_platform_names_what_it_refuses(osmosis: Command, platform_server: PlatformServer):
+def test_a_platform_names_what_it_refuses(osmosis: Osmosis, platform_server: PlatformServer):
     status, _, err = osmosis("eval", "submit", "configs/eval/one.toml", "--yes", "--json")
     error = json.loads(err)["error"]
     assert (status, error["code"]) == (1, "invalid")

@@ -7,7 +7,7 @@ import re
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,10 +15,9 @@ import pytest
 from osmosis_ai.platform.config_file import read_config
 from osmosis_ai.platform.config_models import EvalConfig, RunConfig, TrainingConfig
 from osmosis_ai.workflow_server.app import RolloutServer
-from osmosis_cli.errors import run
-from osmosis_cli.main import cli
+from tests.support.command import Osmosis
+from tests.support.project import NO_NEIGHBOURS
 
-Command = Callable[..., tuple[int, str, str]]
 WORKSPACE = {
     "rollouts/.gitkeep",
     "datasets/.gitkeep",
@@ -39,16 +38,11 @@ ROLLOUT = {
 
 @pytest.fixture
 def osmosis(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Iterator[Command]:
+    osmosis: Osmosis, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Osmosis]:
     """The command in an empty directory; afterwards modules of the workspace are forgotten."""
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:anyio")
-
-    def command(*words: str) -> tuple[int, str, str]:
-        status = run(cli, words)
-        return status, *capfd.readouterr()
-
-    yield command
+    monkeypatch.setenv("PYTEST_ADDOPTS", NO_NEIGHBOURS)
+    yield osmosis
     for name, module in list(sys.modules.items()):
         if (getattr(module, "__file__", None) or "").startswith(str(pytester.path)):
             del sys.modules[name]
@@ -59,10 +53,9 @@ def written(out: str) -> set[str]:
 
 
 def test_a_new_workspace_is_a_git_work_tree_with_everything_in_it(
-    osmosis: Command, pytester: pytest.Pytester
+    osmosis: Osmosis, pytester: pytest.Pytester
 ):
-    status, out, _ = osmosis("workspace", "init", "--json")
-    assert status == 0
+    out = osmosis.out("workspace", "init", "--json")
     assert json.loads(out)["root"] == str(pytester.path)
     assert written(out) == WORKSPACE
     assert (pytester.path / ".git").is_dir()
@@ -71,7 +64,7 @@ def test_a_new_workspace_is_a_git_work_tree_with_everything_in_it(
 
 
 def test_repeated_it_replaces_nothing_and_adds_what_is_missing(
-    osmosis: Command, pytester: pytest.Pytester
+    osmosis: Osmosis, pytester: pytest.Pytester
 ):
     (pytester.path / ".gitignore").write_text("*.pyc\n.env")
     osmosis("workspace", "init")
@@ -85,7 +78,7 @@ def test_repeated_it_replaces_nothing_and_adds_what_is_missing(
 
 @pytest.mark.fault("Git would commit `.env` or `.osmosis` although `.gitignore` names them")
 def test_what_git_would_commit_all_the_same_is_warned_about(
-    osmosis: Command, pytester: pytest.Pytester
+    osmosis: Osmosis, pytester: pytest.Pytester
 ):
     osmosis("workspace", "init")
     for name in (".env", ".osmosis/runs/x"):
@@ -103,15 +96,14 @@ def test_what_git_would_commit_all_the_same_is_warned_about(
     ]
 
 
-def test_a_gitignore_that_cannot_be_changed_is_told(osmosis: Command, pytester: pytest.Pytester):
+def test_a_gitignore_that_cannot_be_changed_is_told(osmosis: Osmosis, pytester: pytest.Pytester):
     (pytester.path / ".gitignore").mkdir()
-    status, _, err = osmosis("workspace", "init")
-    assert status == 1
+    err = osmosis.error("workspace", "init")
     assert err == f"Error: {pytester.path}/.gitignore cannot be changed: Is a directory\n"
 
 
 def test_from_a_subfolder_the_top_of_the_work_tree_is_the_workspace(
-    osmosis: Command, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ):
     subprocess.run(["git", "init", "--quiet"], check=True, cwd=pytester.path)
     (pytester.path / "deep" / "er").mkdir(parents=True)
@@ -121,16 +113,15 @@ def test_from_a_subfolder_the_top_of_the_work_tree_is_the_workspace(
 
 
 def test_without_git_that_is_said(
-    osmosis: Command, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PATH", str(pytester.path))
-    status, out, err = osmosis("workspace", "init")
-    assert (status, out) == (1, "")
+    err = osmosis.error("workspace", "init")
     assert err == "Error: a workspace is a Git work tree, and git is not installed\n"
 
 
 def test_a_new_rollout_passes_its_checks_and_runs_at_once(
-    osmosis: Command, pytester: pytest.Pytester
+    osmosis: Osmosis, pytester: pytest.Pytester
 ):
     osmosis("workspace", "init")
     status, out, _ = osmosis("rollout", "init", "one")
@@ -138,8 +129,7 @@ def test_a_new_rollout_passes_its_checks_and_runs_at_once(
     listed = {line.strip() for line in out.splitlines()}
     assert listed >= ROLLOUT
     for group, folder in (("eval", "eval"), ("train", "training")):
-        status, _, err = osmosis(group, "check", f"configs/{folder}/one.toml")
-        assert (status, err) == (0, "")
+        osmosis.out(group, "check", f"configs/{folder}/one.toml")
     told = next(line for line in out.splitlines() if line.startswith("  osmosis eval -m"))
     status, out, err = osmosis(*told.split()[1:])
     assert status == 0, out + err
@@ -157,11 +147,10 @@ def test_a_new_rollout_passes_its_checks_and_runs_at_once(
     ],
 )
 def test_model_and_limit_are_written_into_the_config_of_evaluations(
-    osmosis: Command, pytester: pytest.Pytester, model: str, secrets: list[str]
+    osmosis: Osmosis, pytester: pytest.Pytester, model: str, secrets: list[str]
 ):
     osmosis("workspace", "init")
-    status, out, _ = osmosis("rollout", "init", "one", "--model", model, "--limit", "3")
-    assert status == 0
+    out = osmosis.out("rollout", "init", "one", "--model", model, "--limit", "3")
     assert out.endswith("next:\n  osmosis eval configs/eval/one.toml\n") == (not secrets)
     config = read_config(EvalConfig, pytester.path / "configs/eval/one.toml").config
     assert (config.experiment.model_path, config.secrets.required) == (model, secrets)
@@ -171,7 +160,7 @@ def test_model_and_limit_are_written_into_the_config_of_evaluations(
     assert training.experiment.model_path == "Qwen/Qwen3.6-35B-A3B"
 
 
-def test_a_model_or_a_limit_that_is_none_is_refused(osmosis: Command, pytester: pytest.Pytester):
+def test_a_model_or_a_limit_that_is_none_is_refused(osmosis: Osmosis, pytester: pytest.Pytester):
     osmosis("workspace", "init")
     for words in (("--model", "a b"), ("--model", ""), ("--limit", "0")):
         status, out, err = osmosis("rollout", "init", "one", *words)
@@ -184,7 +173,7 @@ def test_a_model_or_a_limit_that_is_none_is_refused(osmosis: Command, pytester: 
     [(EvalConfig, "configs/eval/one.toml"), (TrainingConfig, "configs/training/one.toml")],
 )
 def test_its_config_files_name_every_key_and_are_right_with_all_of_them(
-    osmosis: Command, pytester: pytest.Pytester, kind: type[RunConfig], path: str
+    osmosis: Osmosis, pytester: pytest.Pytester, kind: type[RunConfig], path: str
 ):
     osmosis("workspace", "init")
     osmosis("rollout", "init", "one")
@@ -203,7 +192,7 @@ def test_its_config_files_name_every_key_and_are_right_with_all_of_them(
 
 
 def test_its_main_file_serves_it_to_a_controller(
-    osmosis: Command, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ):
     served: list[tuple[Any, dict[str, Any]]] = []
     monkeypatch.setattr("uvicorn.run", lambda app, **values: served.append((app, values)))
@@ -216,26 +205,21 @@ def test_its_main_file_serves_it_to_a_controller(
     assert values == {"host": "0.0.0.0", "port": 8123}
 
 
-def test_a_rollout_that_is_there_is_left_alone(osmosis: Command, pytester: pytest.Pytester):
+def test_a_rollout_that_is_there_is_left_alone(osmosis: Osmosis, pytester: pytest.Pytester):
     osmosis("workspace", "init")
     dataset = pytester.path / "datasets" / "one.jsonl"
     dataset.write_text("mine")
-    status, out, err = osmosis("rollout", "init", "one")
-    assert (status, out) == (1, "")
+    err = osmosis.error("rollout", "init", "one")
     assert err == "Error: choose another name; there already: datasets/one.jsonl\n"
     assert dataset.read_text() == "mine"
     assert not (pytester.path / "rollouts" / "one").exists()
 
 
 @pytest.mark.parametrize("name", ["../x", ".", "-x", "", "é", "a\n", "x" * 101])
-def test_a_name_that_is_no_folder_is_refused(osmosis: Command, name: str):
+def test_a_name_that_is_no_folder_is_refused(osmosis: Osmosis, name: str):
     osmosis("workspace", "init")
-    status, _, err = osmosis("rollout", "init", "--", name)
-    assert status == 2
-    assert "cannot name a rollout" in err
+    assert "cannot name a rollout" in osmosis.error("rollout", "init", "--", name, status=2)
 
 
-def test_outside_of_a_workspace_the_next_step_is_said(osmosis: Command):
-    status, _, err = osmosis("rollout", "init", "one")
-    assert status == 1
-    assert "is in no Git work tree" in err
+def test_outside_of_a_workspace_the_next_step_is_said(osmosis: Osmosis):
+    assert "is in no Git work tree" in osmosis.error("rollout", "init", "one")

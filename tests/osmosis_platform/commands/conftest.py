@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
 
 import pytest
 
-from osmosis_cli.errors import run
-from osmosis_cli.main import cli
 from osmosis_platform.commands.place import DataPlace
 from osmosis_platform.database.connection import Database
 from osmosis_platform.database.schema import upgrade
+from tests.support.command import Osmosis
 from tests.support.platform_server import PlatformServer
-
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +27,11 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def platform(
     empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
+) -> Osmosis:
     """`osmosis platform` over a data folder of the test."""
     copytree(empty, tmp_path / "data")
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATA", str(tmp_path / "data"))
-    return _command(monkeypatch, capsys)
+    return Osmosis(monkeypatch, capsys, "platform")
 
 
 @pytest.fixture
@@ -45,19 +39,9 @@ def operator(
     platform_server: PlatformServer,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Command:
+) -> Osmosis:
     """`osmosis platform` over the data of a platform that is served."""
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATA", str(platform_server.settings.data))
     url = platform_server.database.engine.url
     monkeypatch.setattr(DataPlace, "connect", lambda place, silence_s: Database(url))
-    return _command(monkeypatch, capsys)
-
-
-def _command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
-
-    def command(*words: str) -> tuple[int, str, str]:
-        status = run(cli, ["platform", *words])
-        return status, *capsys.readouterr()
-
-    return command
+    return Osmosis(monkeypatch, capsys, "platform")

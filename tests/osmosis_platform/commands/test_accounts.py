@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import shutil
-import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,14 +18,12 @@ from osmosis_platform.database.models import Base, LogLine, Run, Token, User, no
 from osmosis_platform.execution import deletion
 from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.pages.forms import SESSION_COOKIE
+from tests.support.command import Osmosis
 from tests.support.platform_server import Account, PlatformServer
-from tests.support.typed_input import Terminal
-
-from .conftest import Command
 
 
 @pytest.fixture
-def accounts(platform: Command, tmp_path: Path) -> Command:
+def accounts(platform: Osmosis, tmp_path: Path) -> Osmosis:
     """A platform with two users in one workspace, and a repository beside its data."""
     (tmp_path / ".git").mkdir()
     platform("user", "add", "--no-password", "ann", "--email", "ann@x.test")
@@ -39,11 +35,9 @@ def accounts(platform: Command, tmp_path: Path) -> Command:
     return platform
 
 
-def documents(platform: Command, *words: str) -> list[dict[str, Any]]:
+def documents(platform: Osmosis, *words: str) -> list[dict[str, Any]]:
     """What a command lists."""
-    status, out, err = platform(*words, "--json")
-    assert (status, err) == (0, "")
-    found = json.loads(out)
+    found = platform.document(*words)
     (name,) = found.keys() - {"total_count"}
     assert found["total_count"] == len(found[name])
     return list(found[name])
@@ -64,7 +58,7 @@ def logged_in(server: PlatformServer, account: Account) -> str:
         return browsers.start(session, session.get_one(User, account.user_id), 3600)
 
 
-def test_lists_show_accounts_and_never_a_token(accounts: Command, tmp_path: Path) -> None:
+def test_lists_show_accounts_and_never_a_token(accounts: Osmosis, tmp_path: Path) -> None:
     token = accounts("token", "create", "bob")[1].strip()
     said = [accounts(kind, "list")[1] for kind in ("user", "workspace", "token")]
     said.append(accounts("member", "list", "agents")[1])
@@ -94,7 +88,7 @@ def test_lists_show_accounts_and_never_a_token(accounts: Command, tmp_path: Path
 
 
 def test_a_token_is_listed_by_its_name_with_its_last_use(
-    operator: Command, platform_server: PlatformServer
+    operator: Osmosis, platform_server: PlatformServer
 ) -> None:
     account = platform_server.add_workspace()
 
@@ -146,7 +140,7 @@ def test_an_old_use_of_a_token_is_noted_again_unless_the_database_is_locked(
     assert used() > earlier
 
 
-def test_an_empty_platform_says_what_to_add(platform: Command) -> None:
+def test_an_empty_platform_says_what_to_add(platform: Osmosis) -> None:
     assert "add one: osmosis platform user add" in platform("user", "list")[1]
     assert "add one: osmosis platform workspace add" in platform("workspace", "list")[1]
     assert platform("token", "list") == (0, "no token serves\n", "")
@@ -155,7 +149,7 @@ def test_an_empty_platform_says_what_to_add(platform: Command) -> None:
 
 
 def test_a_workspace_gets_another_repository_and_another_place_to_clone_from(
-    accounts: Command, tmp_path: Path
+    accounts: Osmosis, tmp_path: Path
 ) -> None:
     words = ("workspace", "set", "agents")
     assert accounts(*words, "--git", "Acme/New", "--clone-url", str(tmp_path))[0] == 0
@@ -176,7 +170,7 @@ def test_a_workspace_gets_another_repository_and_another_place_to_clone_from(
 
 
 def test_a_user_gets_another_address_and_another_password(
-    accounts: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    accounts: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "password").write_text("correct horse battery")
     words = ("user", "set", "bob")
@@ -200,7 +194,7 @@ def test_a_user_gets_another_address_and_another_password(
 
 
 def test_what_removes_asks_first_without_a_terminal_wants_yes_and_says_what_is_not_there(
-    accounts: Command, monkeypatch: pytest.MonkeyPatch
+    accounts: Osmosis,
 ) -> None:
     accounts("token", "create", "bob")
     for words in (
@@ -209,15 +203,12 @@ def test_what_removes_asks_first_without_a_terminal_wants_yes_and_says_what_is_n
         ("workspace", "remove", "agents"),
         ("user", "remove", "ann"),
     ):
-        monkeypatch.setattr(sys, "stdin", io.StringIO())
         assert "there is no terminal to ask on: give --yes" in accounts(*words)[2]
-        monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
-        status, out, err = accounts(*words, "--json")
-        assert (status, out, json.loads(err)["error"]["code"]) == (2, "", "usage")
-        status, out, err = accounts(*words)
+        no = {"stdin": b"n\n", "terminal": True}
+        assert accounts.failure(*words, status=2, **no)["code"] == "usage"
+        status, out, err = accounts(*words, **no)
         assert (status, "[y/N]" in err, "aborted" in err) == (1, True, True)
-        monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-        assert accounts(*words)[0] == 0
+        assert accounts(*words, stdin=b"y\n", terminal=True)[0] == 0
     for words, told in (
         (("user", "remove", "zed"), "there is no user 'zed'"),
         (("workspace", "remove", "zed"), "there is no workspace 'zed'"),
@@ -229,7 +220,7 @@ def test_what_removes_asks_first_without_a_terminal_wants_yes_and_says_what_is_n
 
 
 def test_a_revoked_token_serves_no_more_nor_does_one_of_a_member_who_left_and_came_back(
-    operator: Command, platform_server: PlatformServer
+    operator: Osmosis, platform_server: PlatformServer
 ) -> None:
     account = platform_server.add_workspace()
     cookie = logged_in(platform_server, account)
@@ -250,7 +241,7 @@ def test_a_revoked_token_serves_no_more_nor_does_one_of_a_member_who_left_and_ca
 
 
 def test_a_removed_user_is_logged_out_at_once_and_what_they_made_stays(
-    operator: Command, platform_server: PlatformServer
+    operator: Osmosis, platform_server: PlatformServer
 ) -> None:
     account = platform_server.add_workspace()
     run = platform_server.add_run(account=account, status="running")
@@ -278,7 +269,7 @@ def test_a_removed_user_is_logged_out_at_once_and_what_they_made_stays(
 
 
 def test_a_workspace_goes_with_all_it_holds_once_its_runs_have_ended(
-    operator: Command, platform_server: PlatformServer
+    operator: Osmosis, platform_server: PlatformServer
 ) -> None:
     def rows() -> dict[str, int]:
         with platform_server.database.reading() as session:
@@ -301,9 +292,7 @@ def test_a_workspace_goes_with_all_it_holds_once_its_runs_have_ended(
         folder.mkdir(parents=True)
         (folder / "file").touch()
     words = ("workspace", "remove", account.workspace, "--yes")
-    status, out, err = operator(*words)
-    assert (status, out) == (1, "")
-    assert f"{account.workspace} has 1 run under way (a); stop them" in err
+    assert f"{account.workspace} has 1 run under way (a); stop them" in operator.error(*words)
     platform_server.set_run(run, status="stopped")
     platform_server.set_run(run, lease_until=now() + timedelta(seconds=60))
     assert "processes of a run" in operator(*words)[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 import signal
@@ -22,14 +21,12 @@ from osmosis_platform.accounts.tokens import find_caller
 from osmosis_platform.commands.confinement_options import program
 from osmosis_platform.database.connection import FILE_NAME, Database, parse_address, render_url
 from osmosis_platform.database.models import User
-from tests.support.typed_input import Terminal
-
-from .conftest import Command
+from tests.support.command import Osmosis
 
 PASSWORD = "correct horse battery"
 
 
-def test_a_script_sets_a_platform_up(platform: Command, tmp_path: Path) -> None:
+def test_a_script_sets_a_platform_up(platform: Osmosis, tmp_path: Path) -> None:
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     words = ("user", "add", "ann", "--email", "ann@x.test", "--password-file")
     assert platform(*words, str(tmp_path / "password")) == (0, "Added the user ann.\n", "")
@@ -58,7 +55,7 @@ def test_a_script_sets_a_platform_up(platform: Command, tmp_path: Path) -> None:
 
 
 def test_a_password_comes_by_a_file_standard_input_or_a_terminal_and_its_lack_is_asked_for(
-    platform: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    platform: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     status, out, err = platform("user", "add", "ann")
     assert (status, out) == (2, "")
@@ -67,18 +64,16 @@ def test_a_password_comes_by_a_file_standard_input_or_a_terminal_and_its_lack_is
     both = ("--password-file", str(tmp_path / "password"), "--no-password")
     assert "give one of" in platform("user", "add", "ann", *both)[2]
     for password, expected in (("short", 2), (PASSWORD, 0)):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(password.encode())))
-        status, out, err = platform("user", "add", "bob", "--password-file", "-")
+        words = ("user", "add", "bob", "--password-file", "-")
+        status, out, err = platform(*words, stdin=password.encode())
         assert (status, password in out + err) == (expected, False)
     assert "ann" not in platform("user", "list")[1]
-    typed = Terminal(f"{PASSWORD}\n{PASSWORD}\n")
-    monkeypatch.setattr("click.termui.hidden_prompt_func", lambda prompt: typed.readline().strip())
-    monkeypatch.setattr(sys, "stdin", typed)
-    status, out, err = platform("user", "add", "ann")
+    monkeypatch.setattr("click.termui.hidden_prompt_func", lambda prompt: PASSWORD)
+    status, out, err = platform("user", "add", "ann", terminal=True)
     assert (status, out, PASSWORD in err) == (0, "Added the user ann.\n", False)
 
 
-def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_path: Path) -> None:
+def test_every_command_prints_json_and_its_errors_too(platform: Osmosis, tmp_path: Path) -> None:
     status, out, _ = platform("user", "add", "--no-password", "ann", "--json")
     assert (status, json.loads(out)["has_password"]) == (0, False)
     status, out, _ = platform("workspace", "add", "agents", "--git", "acme/agents", "--json")
@@ -87,9 +82,10 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
     assert json.loads(out) == {"workspace": "agents", "user": "ann", "role": "member"}
     status, out, err = platform("token", "create", "ann", "--json")
     assert (json.loads(out)["workspace"], err) == ("agents", "")
-    status, out, err = platform("user", "add", "--no-password", "ann", "--json")
-    assert (status, out) == (1, "")
-    assert "there is a user 'ann' already" in json.loads(err)["error"]["message"]
+    assert (
+        "there is a user 'ann' already"
+        in platform.failure("user", "add", "--no-password", "ann")["message"]
+    )
 
 
 @pytest.mark.fault("a password of the database is on the command line")
@@ -143,7 +139,7 @@ def test_every_command_prints_json_and_its_errors_too(platform: Command, tmp_pat
     ],
 )
 def test_a_mistake_is_one_sentence(
-    platform: Command, words: tuple[str, ...], status: int, told: str
+    platform: Osmosis, words: tuple[str, ...], status: int, told: str
 ) -> None:
     found, out, err = platform(*words)
     assert (found, out) == (status, "")
@@ -164,13 +160,12 @@ def test_a_program_beside_the_operator_is_found_from_every_folder(
 
 
 def test_the_address_that_is_printed_is_that_of_users(
-    platform: Command, monkeypatch: pytest.MonkeyPatch
+    platform: Osmosis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("osmosis_platform.commands.serve._serve", lambda app, bound: None)
     words = ("serve", "--port", "0", "--max-runs", "0", "--host", "0.0.0.0")
     words += ("--public-url", "https://osmosis.example.com/")
-    status, out, _ = platform(*words)
-    assert status == 0
+    out = platform.out(*words)
     first, second = out.splitlines()
     assert first.startswith("The platform listens on http://0.0.0.0:")
     assert second == "Users reach it with OSMOSIS_PLATFORM_URL=https://osmosis.example.com"
@@ -179,7 +174,7 @@ def test_the_address_that_is_printed_is_that_of_users(
 
 
 def test_no_key_is_made_for_secrets_that_another_encrypted(
-    platform: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    platform: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("osmosis_platform.commands.serve._serve", lambda app, bound: None)
     data = tmp_path / "data"
@@ -199,7 +194,7 @@ def test_no_key_is_made_for_secrets_that_another_encrypted(
 
 
 def test_what_others_can_read_in_the_data_folder_is_closed_with_a_warning(
-    platform: Command,
+    platform: Osmosis,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -231,7 +226,7 @@ def test_what_others_can_read_in_the_data_folder_is_closed_with_a_warning(
 
 
 def test_the_password_of_a_database_comes_from_a_file_or_the_environment(
-    platform: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    platform: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "password"
     assert parse_address("postgres://a:x%40y@b/c").password == "x@y"
@@ -250,7 +245,7 @@ def test_the_password_of_a_database_comes_from_a_file_or_the_environment(
     assert "No such file" in platform("user", "add", "--no-password", "ann")[2]
 
 
-def test_a_token_needs_a_workspace_that_is_clear(platform: Command) -> None:
+def test_a_token_needs_a_workspace_that_is_clear(platform: Osmosis) -> None:
     platform("user", "add", "--no-password", "ann")
     told = platform("token", "create", "ann")[2]
     assert "ann is a member of no workspace" in told
@@ -268,7 +263,7 @@ def test_a_token_needs_a_workspace_that_is_clear(platform: Command) -> None:
 
 
 def test_serving_says_what_is_in_the_way(
-    platform: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    platform: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -285,13 +280,11 @@ def test_serving_says_what_is_in_the_way(
 
 
 def test_without_the_extra_a_command_says_how_to_install_it(
-    platform: Command, monkeypatch: pytest.MonkeyPatch
+    platform: Osmosis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "alembic", None)
     for words in (("serve",), ("user", "add", "--no-password", "ann")):
-        status, out, err = platform(*words)
-        assert (status, out) == (1, "")
-        assert "pip install 'pytest-osmosis[platform]'" in err
+        assert "pip install 'pytest-osmosis[platform]'" in platform.error(*words)
     assert platform("--help")[0] == 0
 
 
