@@ -24,7 +24,7 @@ from ..errors import Refused
 from ..http.endpoints import base_url
 from ..settings import Settings
 from ..vault.cipher import Vault
-from .forms import SESSION_COOKIE, form_token, read_form, session_cookie
+from .forms import SESSION_COOKIE, read_form, session_cookie, token_field
 from .rendering import ElsewhereFirst, Page, render
 
 _DONE: Mapping[str, str] = {
@@ -99,7 +99,7 @@ class PageContext:
             visit=self,
             user=self.user,
             workspace=self.workspace,
-            token=form_token(self.vault, session_cookie(self.request)),
+            token_field=token_field(self.request),
             **values,
         )
 

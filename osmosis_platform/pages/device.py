@@ -12,7 +12,7 @@ from ..accounts import browsers, grants, registry
 from ..database.models import User
 from ..errors import Refused
 from .context import database_of
-from .forms import SESSION_COOKIE, form_token, read_form, session_cookie
+from .forms import SESSION_COOKIE, read_form, session_cookie, token_field
 from .rendering import go_to, render
 
 _UNKNOWN = "This code is unknown, used or has expired. Run `osmosis login` again for a new one."
@@ -40,8 +40,8 @@ def _show(request: Request, code: str) -> Response:
     if grant is None:
         status, message = (404, _UNKNOWN) if code else (200, "")
         return _code_page(request, user, message, status)
-    token = form_token(request.app.state.vault, session_cookie(request))
-    return render("device.html", token=token, user=user, grant=grant, workspaces=workspaces)
+    field = token_field(request)
+    return render("device.html", token_field=field, user=user, grant=grant, workspaces=workspaces)
 
 
 def _decide(request: Request, fields: dict[str, str]) -> Response:
@@ -68,8 +68,8 @@ def _decide(request: Request, fields: dict[str, str]) -> Response:
 
 
 def _code_page(request: Request, user: User, message: str, status: int) -> Response:
-    token = form_token(request.app.state.vault, session_cookie(request))
-    return render("code.html", status=status, token=token, user=user, message=message)
+    field = token_field(request)
+    return render("code.html", status=status, token_field=field, user=user, message=message)
 
 
 def _done(title: str, message: str) -> Response:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl
 
+from markupsafe import Markup
 from starlette.requests import Request
 
 from ..errors import Refused
@@ -29,6 +30,12 @@ def session_cookie(request: Request) -> str:
 def form_token(vault: Vault, cookie: str) -> str:
     """Return the token for the forms of a browser."""
     return vault.sign(f"form {cookie}")
+
+
+def token_field(request: Request, cookie: str | None = None) -> Markup:
+    """Return the field of a form that has the token; `cookie`: one that the browser is to get."""
+    token = form_token(request.app.state.vault, cookie or session_cookie(request))
+    return Markup('<input type="hidden" name="token" value="{}">').format(token)
 
 
 async def read_form(request: Request, cookie_name: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ from ..database.connection import Database
 from ..database.models import User
 from ..identifiers import new_token
 from .context import PageContext, database_of, logged_in_user
-from .forms import LOGIN_COOKIE, SESSION_COOKIE, form_token, read_form, session_cookie
+from .forms import LOGIN_COOKIE, SESSION_COOKIE, read_form, token_field
 from .rendering import go_to, render, set_cookie
 
 _FORM_AGE_S = 3600
@@ -87,7 +87,7 @@ def _form(
     response = render(
         "login.html",
         status=status,
-        token=form_token(request.app.state.vault, cookie),
+        token_field=token_field(request, cookie),
         code=code[:32],
         onward=onward if _IS_OURS.fullmatch(onward) else "",
         name=name[:64],
@@ -140,5 +140,4 @@ def _home(request: Request) -> Response:
         mine = registry.workspaces_of(session, user.id)
     if len(mine) == 1:
         return go_to(f"/w/{mine[0][0].name}/runs")
-    token = form_token(request.app.state.vault, session_cookie(request))
-    return render("home.html", user=user, token=token, workspaces=mine)
+    return render("home.html", user=user, token_field=token_field(request), workspaces=mine)
