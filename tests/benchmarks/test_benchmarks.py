@@ -45,7 +45,7 @@ def test_an_evaluation_sends_what_the_bare_loop_sends(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_processor_time_is_told_by_thread(bench: Bench) -> None:
+def test_processor_time_is_counted_by_thread(bench: Bench) -> None:
     lines = clocks(bench)
     assert [line.result.split()[1] for line in lines] == ["s", "s", "ms", "ms", "s"]
     assert all(float(line.result.split()[0]) > 0 for line in lines[:4])

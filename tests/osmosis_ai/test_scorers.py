@@ -199,7 +199,7 @@ def test_a_judge_scores_within_the_scale(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("incudes", "no scorer 'incudes'; there are exact, includes"),
         ("number(tolerance=__import__('os'))", "its arguments must be literals"),
@@ -215,10 +215,10 @@ def test_a_judge_scores_within_the_scale(monkeypatch: pytest.MonkeyPatch):
         ("judge('Is it polite?')", "model"),
     ],
 )
-def test_a_wrong_name_or_argument_is_one_sentence(text: str, told: str):
+def test_a_wrong_name_or_argument_is_one_sentence(text: str, message: str):
     with pytest.raises(ValueError) as caught:
         scorers.named(text)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_other_text_names_no_scorer():
@@ -259,7 +259,7 @@ def test_a_word_or_a_digit_is_not(truth: str):
     assert vars(scorers.includes())["refuse_ground_truth"](truth) is None
 
 
-def test_what_a_scorer_cannot_compare_with_is_told_with_a_next_step():
+def test_what_a_scorer_cannot_compare_with_is_reported_with_a_next_step():
     refusals = [
         vars(made)["refuse_ground_truth"](truth)
         for made, truth in ((scorers.number(), "3, 6"), (scorers.json_equal(), "{a}"))

@@ -84,7 +84,7 @@ def test_none_is_read_on_wish(osmosis: Osmosis):
         ),
     ],
 )
-def test_wrong_use_is_told_and_nothing_runs(osmosis: Osmosis, words: list[str], told: str):
+def test_wrong_use_is_reported_and_nothing_runs(osmosis: Osmosis, words: list[str], told: str):
     assert osmosis.error(*schema(*words), status=2).endswith(f"Error: {told}\n")
     err = osmosis.error(*schema("--json", *words), status=2)
     assert json.loads(err)["error"]["message"] == told

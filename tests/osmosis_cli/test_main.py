@@ -328,7 +328,7 @@ def test_control_and_bidirectional_characters_are_escaped():
     assert printable("a\x1b[31m\u202eb\nc é") == "a\\x1b[31m\\u202eb\\nc é"
 
 
-def test_the_second_distribution_over_osmosis_ai_is_told_of(monkeypatch: pytest.MonkeyPatch):
+def test_the_second_distribution_over_osmosis_ai_is_reported(monkeypatch: pytest.MonkeyPatch):
     known = importlib.metadata.version
 
     def version(name: str) -> str:

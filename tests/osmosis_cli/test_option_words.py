@@ -8,7 +8,7 @@ from osmosis_cli.option_words import own_words
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "message"),
     [
         ("--osmosis-n 0: expected 1 or more", "--n 0: expected 1 or more"),
         ("--osmosis-agent 'server:loop': no", "--agent 'server:loop': no"),
@@ -16,5 +16,5 @@ from osmosis_cli.option_words import own_words
         ('--osmosis-agent "mcp:it\'s": no', '--mcp "it\'s": no'),
     ],
 )
-def test_options_are_named_as_the_command_spells_them(said: str, told: str) -> None:
-    assert own_words(said) == told
+def test_options_are_named_as_the_command_spells_them(said: str, message: str) -> None:
+    assert own_words(said) == message

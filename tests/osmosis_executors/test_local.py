@@ -74,7 +74,7 @@ def test_a_program_has_its_own_environment_alone_and_its_status_is_known(
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_program_that_is_not_there_is_told_in_its_output(tmp_path: Path) -> None:
+def test_a_program_that_is_not_there_is_named_in_its_output(tmp_path: Path) -> None:
     job = Job(["/nowhere/at-all"], tmp_path, {}, tmp_path / "out")
     with LocalExecutor().start(job) as run:
         assert run.wait(PATIENCE_S) == 127
@@ -220,10 +220,10 @@ def test_a_program_can_run_as_another_user_with_a_limit_of_processes(tmp_path: P
     )  # fmt: skip
     with LocalExecutor().start(job) as run:
         assert run.wait(PATIENCE_S) == 3
-    told = (tmp_path / "out").read_text().splitlines()
-    assert told[:4] == [str(nobody.pw_uid), str(nobody.pw_gid), told[2], "/"]
-    assert told[2].startswith("processes")
-    assert "Permission denied" in told[4]
+    message = (tmp_path / "out").read_text().splitlines()
+    assert message[:4] == [str(nobody.pw_uid), str(nobody.pw_gid), message[2], "/"]
+    assert message[2].startswith("processes")
+    assert "Permission denied" in message[4]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can run programs as another user")
@@ -290,7 +290,7 @@ def test_the_variables_of_a_program_reach_no_program_that_is_ours(
     assert not (tree / "evil").exists()
 
 
-def test_a_wrapper_runs_the_program_and_is_told_places(tmp_path: Path) -> None:
+def test_a_wrapper_runs_the_program_and_gets_the_places(tmp_path: Path) -> None:
     code = 'echo "$1 $2 $(pwd)" > "$0"; shift 2; exec "$@"'
     wrapper = ("/bin/sh", "-c", code, "{data}/told", "--in={room}{environment}", "{folder}")
     job = Job(["/bin/sh", "-c", "pwd; cat"], tmp_path, {}, tmp_path / "out")
@@ -304,21 +304,21 @@ def test_a_wrapper_runs_the_program_and_is_told_places(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "message"),
     [
         ('cat > /dev/null; exec "$@"', "the command around it has taken its stdin"),
         ("exit 9", ""),
     ],
 )
 def test_a_wrapper_that_starts_nothing_ends_the_program(
-    tmp_path: Path, code: str, told: str
+    tmp_path: Path, code: str, message: str
 ) -> None:
     wrapper = ("/bin/sh", "-c", code, "box")
     large = {f"A{number}": "x" * 100_000 for number in range(20)}  # more than a pipe takes
     job = Job(["/bin/true"], tmp_path, large, tmp_path / "out", wrapper=wrapper)
     with LocalExecutor().start(job) as run:
-        assert run.wait(PATIENCE_S) == (127 if told else 9)
-    assert told in (tmp_path / "out").read_text()
+        assert run.wait(PATIENCE_S) == (127 if message else 9)
+    assert message in (tmp_path / "out").read_text()
 
 
 @pytest.mark.parametrize("wrapper", [(), ("/usr/bin/env",)])

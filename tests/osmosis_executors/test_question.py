@@ -52,7 +52,7 @@ def test_the_embedded_model_is_not_asked(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_a_key_that_the_provider_refuses_is_told_without_it(
+def test_a_key_that_the_provider_refuses_is_reported_without_it(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with project.endpoint as endpoint:

@@ -101,7 +101,7 @@ def test_the_fleet_of_a_session_needs_nothing_of_the_extra_before_it_says_so() -
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("env_vars: {KEY: sk-1}", "env_vars is set by the evaluation; name variables with"),
         ("working_dir: .", "working_dir is set by the evaluation"),
@@ -109,12 +109,12 @@ def test_the_fleet_of_a_session_needs_nothing_of_the_extra_before_it_says_so() -
         ("a: [", "expected YAML or JSON"),
     ],
 )
-def test_a_wrong_runtime_environment_is_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_a_wrong_runtime_environment_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "env.yaml"
     path.write_text(text)
     with pytest.raises(ConfigurationError) as refused:
         cluster.read_runtime_env(path)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert "sk-1" not in str(refused.value)
 
 

@@ -173,7 +173,7 @@ def test_a_cluster_that_cannot_be_started_leaves_nothing_and_names_no_address(
 ) -> None:
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     ray.is_broken = True
-    told = "no cluster can be started here: nothing is there"
-    assert served(connect(tmp_path, "auto")) == [["refused", {"why": told}]]
+    message = "no cluster can be started here: nothing is there"
+    assert served(connect(tmp_path, "auto")) == [["refused", {"why": message}]]
     assert ray.folder.startswith(str(tmp_path))
     assert not list(tmp_path.iterdir())

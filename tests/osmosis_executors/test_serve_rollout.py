@@ -35,6 +35,8 @@ def test_a_file_that_cannot_be_served_is_one_sentence(
     (tmp_path / "served_by_nothing.py").write_text(HEAD + WORKFLOW)
     monkeypatch.chdir(tmp_path)
     assert main("served_by_nothing.py") == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err == "served_by_nothing.py: defines no Grader, so that no rollout has a reward\n"
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert (
+        printed.err == "served_by_nothing.py: defines no Grader, so that no rollout has a reward\n"
+    )

@@ -308,8 +308,8 @@ def test_a_dataset_of_a_run_that_goes_on_stays_and_of_one_that_has_ended_goes(
     run = platform_server.add_run(account=account, name="a-run", dataset_id=dataset["id"])
     refused = client.delete(f"{DATASETS}/{dataset['id']}")
     assert (refused.status_code, refused.json()["code"]) == (409, "in_use")
-    told = "rows.jsonl is used by runs that have not ended (a-run): stop them first"
-    assert refused.json()["error"] == told
+    message = "rows.jsonl is used by runs that have not ended (a-run): stop them first"
+    assert refused.json()["error"] == message
     assert stored(platform_server, dataset) == ["rows.jsonl"]
     platform_server.set_run(run, status="stopped", completed_at=now())
     assert client.delete(f"{DATASETS}/{dataset['id']}").status_code == 200

@@ -104,7 +104,7 @@ def test_a_run_is_deleted_with_its_log_and_files_once_nothing_of_it_goes_on(
         assert session.get(Dataset, dataset) is None
 
 
-def test_who_asks_from_this_machine_is_told_the_folder_that_is_cloned(
+def test_a_client_on_this_machine_is_sent_the_folder_that_is_cloned(
     client: httpx.Client, account: Account, platform_server: PlatformServer
 ) -> None:
     def told(**headers: str) -> dict[str, Any]:

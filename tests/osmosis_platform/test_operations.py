@@ -78,7 +78,7 @@ def test_a_platform_whose_tables_are_others_or_whose_disk_is_full_lives_and_is_n
 
 @pytest.mark.fault("the database is locked, read-only or full")
 @pytest.mark.parametrize(
-    ("cause", "told"),
+    ("cause", "message"),
     [
         (Exception(SECRET), "unreachable"),
         (sqlite3.OperationalError("unable to open database file"), "unreachable"),
@@ -89,13 +89,13 @@ def test_a_platform_whose_tables_are_others_or_whose_disk_is_full_lives_and_is_n
     ],
 )
 def test_a_platform_whose_database_cannot_be_used_says_why(
-    connection: httpx.Client, monkeypatch: pytest.MonkeyPatch, cause: Exception, told: str
+    connection: httpx.Client, monkeypatch: pytest.MonkeyPatch, cause: Exception, message: str
 ) -> None:
     def refuse(*args: object) -> None:
         raise OperationalError(SECRET, {}, cause)
 
     monkeypatch.setattr(app, "writable_revision", refuse)
-    assert said_of_the_database(connection) == (503, told)
+    assert said_of_the_database(connection) == (503, message)
 
 
 @pytest.mark.fault("the database is locked, read-only or full")

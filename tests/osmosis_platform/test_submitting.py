@@ -170,7 +170,7 @@ def test_the_same_idempotency_key_submits_once_and_no_other_body(client: httpx.C
     assert client.get(EVALS).json()["total_count"] == 1
 
 
-def test_all_that_is_wrong_or_missing_is_told_together(owner: httpx.Client) -> None:
+def test_all_that_is_wrong_or_missing_is_reported_together(owner: httpx.Client) -> None:
     body = submission(evaluation_config={"n": 0, "limit": 0})
     details = owner.post(EVALS, json=body).json()["details"]
     fields = [problem["field"] for problem in details["problems"]]

@@ -72,7 +72,7 @@ def test_a_command_line_can_be_typed_again_but_for_its_secrets():
     )
 
 
-def test_versions_and_platform_are_told(tmp_path: Path):
+def test_versions_and_platform_are_reported(tmp_path: Path):
     found = describe([], folder=tmp_path)
     assert {"python", "pytest", "pytest-osmosis"} <= set(found["versions"])
     assert found["platform"]

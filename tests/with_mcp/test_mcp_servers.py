@@ -109,7 +109,7 @@ def test_the_tools_are_shown(project: Path) -> None:
     assert "  add(a, b)  Add two numbers." in done.stdout
 
 
-def test_a_failing_tool_is_told_to_the_model(project: Path) -> None:
+def test_a_failing_tool_is_shown_to_the_model(project: Path) -> None:
     folder = project / "failing"
     folder.mkdir()
     text = SERVER + TOOLS.replace("from server import mcp", "").replace("a / b", "a / 0")

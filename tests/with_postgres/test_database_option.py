@@ -56,7 +56,7 @@ def test_a_database_of_another_version_is_refused_until_it_is_upgraded(
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (("/platform", "/absent"), 'database "absent'),
         (("osmosis@", "nobody@"), 'role "nobody" does not exist'),
@@ -64,12 +64,12 @@ def test_a_database_of_another_version_is_refused_until_it_is_upgraded(
     ],
 )
 def test_a_database_that_cannot_be_reached_is_one_sentence(
-    osmosis: Command, access: Access, tmp_path: Path, change: tuple[str, str], told: str
+    osmosis: Command, access: Access, tmp_path: Path, change: tuple[str, str], message: str
 ) -> None:
     url = access.url.replace(*change)
     status, out, err = osmosis(*ADD, "--data", str(tmp_path), "--database", url)
     assert (status, out, len(err.strip().splitlines())) == (1, "", 1)
-    assert told in err
+    assert message in err
 
 
 def test_a_served_platform_shows_the_password_in_no_argument_and_no_output(

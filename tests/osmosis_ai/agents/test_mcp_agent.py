@@ -93,7 +93,7 @@ def test_what_a_tool_says_of_its_failure_goes_to_the_model() -> None:
         assert results == ["Error: it failed"]
 
 
-def test_results_without_a_text_are_told_too() -> None:
+def test_results_without_a_text_are_reported_too() -> None:
     _, results = told(call("picture"), call("structured"), "Seen.")
     assert results == ["[image]", '{"a": 1}']
 

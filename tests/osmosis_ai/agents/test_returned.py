@@ -206,7 +206,7 @@ AI_CONVERSATION = [
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_messages_of_libraries_are_told_by_their_shape(returned: Any, messages: Any) -> None:
+def test_messages_of_libraries_are_reported_by_their_shape(returned: Any, messages: Any) -> None:
     assert messages_of(returned) == messages
 
 
@@ -266,7 +266,9 @@ def test_any_other_value_of_json_is_its_json(returned: Any, value: Any) -> None:
     ],
     ids=[f"value{at}" for at in range(13)],
 )
-def test_a_type_that_no_agent_can_return_is_told_from_a_value(returned: Any, came: str) -> None:
+def test_a_type_that_no_agent_can_return_is_distinguished_from_a_value(
+    returned: Any, came: str
+) -> None:
     assert messages_of(returned) is None
     with pytest.raises(UnusableReturn) as raised:
         json_text(returned, "agent")

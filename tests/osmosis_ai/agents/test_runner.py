@@ -122,7 +122,7 @@ def test_a_run_that_is_not_async_is_named():
         rollout(Sync(None), ScriptedModel([]))
 
 
-def test_events_are_logged_where_the_runner_is_told(tmp_path):
+def test_events_are_logged_where_the_runner_is_asked_to(tmp_path):
     def act(ctx):
         ctx.log_event("here")
         return ctx.complete([])

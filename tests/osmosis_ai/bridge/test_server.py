@@ -209,7 +209,7 @@ def test_a_request_that_is_none_is_refused_with_the_reason(
     assert account.llm.num_llm_calls == 0
 
 
-def test_other_routes_and_methods_are_told_apart(account: Account) -> None:
+def test_other_routes_and_methods_are_distinguished(account: Account) -> None:
     headers = {"Authorization": f"Bearer {account.key.reveal()}"}
     missing = HTTP.post(f"{account.url}/responses", headers=headers, json={})
     assert missing.status_code == 404
@@ -365,7 +365,7 @@ def said(role: str, content: str) -> dict[str, Any]:
     return {"role": role, "content": content}
 
 
-def test_a_conversation_that_goes_on_is_one_and_others_are_told_apart() -> None:
+def test_a_conversation_that_goes_on_is_one_and_others_are_distinguished() -> None:
     trajectory = Trajectory()
     assert not trajectory and trajectory.last() == []
     first = [said("user", "a")]

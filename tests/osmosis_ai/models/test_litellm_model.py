@@ -444,7 +444,9 @@ class Cloud(Provider):
         return [reply(403, {"error": {"message": f"no: {ask.headers['authorization']}"}})]
 
 
-def test_the_giver_of_tokens_is_told_apart_from_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_giver_of_tokens_is_distinguished_from_the_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def failed(cloud: str) -> ProviderError:
         """The key is another one for each, or LiteLLM keeps the token of the one before."""
         monkeypatch.setenv("WATSONX_API_KEY", f"{KEY}-{cloud}")
@@ -500,7 +502,7 @@ def test_a_redirect_of_another_api_never_takes_the_key_along() -> None:
         assert (error.kind, other.requests) == ("redirect", 0)
 
 
-def test_nobody_there_is_told_with_the_address() -> None:
+def test_nobody_there_is_reported_with_the_address() -> None:
     with refusing_address() as netloc:
         error = failure("openai/m", f"http://{netloc}/v1")
     assert (error.kind, error.tries) == ("unreachable", 3)

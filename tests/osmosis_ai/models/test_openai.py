@@ -608,7 +608,7 @@ FAILURES = [
     "a tool call is of an unknown tool, lacks an id or repeats one",
 )
 @pytest.mark.parametrize(("model", "kind", "tries", "said"), FAILURES)
-def test_what_does_not_pass_is_told_and_ends_the_session_where_no_row_can_succeed(
+def test_what_does_not_pass_is_reported_and_ends_the_session_where_no_row_can_succeed(
     shared: Endpoint, model: str, kind: str, tries: int, said: str
 ) -> None:
     failure = error(shared, f"fault-{model}")
@@ -733,7 +733,7 @@ class CountingGate:
         self.notes.append((outcome, retry_after_s))
 
 
-def test_a_gate_is_passed_before_each_try_and_told_how_it_ended(shared: Endpoint) -> None:
+def test_a_gate_is_passed_before_each_try_and_learns_how_it_ended(shared: Endpoint) -> None:
     gate = CountingGate()
     ask(shared, "fault-429-retry-after-0.05-twice", "gate", rate_limit=gate)
     error(shared, "fault-400", "gate", rate_limit=gate)

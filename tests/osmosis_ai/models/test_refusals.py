@@ -324,7 +324,7 @@ ERROR = {"code": 502, "message": "upstream failed"}
         ({"choices": [], "error": {"code": 429, "message": "slow down"}}, "rate_limited"),
     ],
 )  # fmt: skip
-def test_a_failure_may_be_told_anywhere_in_a_200(data: Any, kind: str) -> None:
+def test_a_failure_may_stand_anywhere_in_a_200(data: Any, kind: str) -> None:
     found = failure_in(data, model="m")
     assert found is not None
     assert found.kind == kind

@@ -286,7 +286,9 @@ VALUES: list[tuple[str, str, str]] = [
 
 
 @pytest.mark.parametrize(("key", "value", "sentence"), VALUES, ids=lambda part: str(part)[:30])
-def test_a_wrong_value_is_told_with_its_line(tmp_path: Path, key: str, value: str, sentence: str):
+def test_a_wrong_value_is_reported_with_its_line(
+    tmp_path: Path, key: str, value: str, sentence: str
+):
     assert problems(tmp_path, changed(key, value)) == [f"line {line_of(key)}: {sentence}"]
 
 
@@ -393,16 +395,16 @@ WHOLE: list[tuple[str, str | bytes, list[str]]] = [
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [case[1:] for case in WHOLE], ids=[case[0] for case in WHOLE]
+    ("text", "message"), [case[1:] for case in WHOLE], ids=[case[0] for case in WHOLE]
 )
-def test_a_wrong_file_is_told_in_one_go(tmp_path: Path, text: str | bytes, told: list[str]):
+def test_a_wrong_file_is_reported_in_one_go(tmp_path: Path, text: str | bytes, message: list[str]):
     found = problems(tmp_path, text)
     assert [line.removeprefix("experiment: ").removeprefix("secrets: ") for line in found] == [
-        line.removeprefix("experiment: ").removeprefix("secrets: ") for line in told
+        line.removeprefix("experiment: ").removeprefix("secrets: ") for line in message
     ]
 
 
-def test_what_is_no_toml_is_told_in_the_parsers_words_with_the_line(tmp_path: Path):
+def test_what_is_no_toml_is_reported_in_the_parsers_words_with_the_line(tmp_path: Path):
     (found,) = problems(tmp_path, EVAL.replace("[secrets]", "[secrets"))
     assert re.fullmatch(r"line 20: not TOML: Expected .* \(column 9\)", found)
 
@@ -439,7 +441,7 @@ def test_secrets_of_a_training_run_need_names_where_the_table_is_there(tmp_path:
     assert told.endswith("missing; write the names of the secrets, or required = []")
 
 
-def test_every_problem_of_a_file_is_told_at_once_in_the_order_of_its_lines(tmp_path: Path):
+def test_every_problem_of_a_file_is_reported_at_once_in_the_order_of_its_lines(tmp_path: Path):
     text = EVAL.replace('"my-rollout"', "5").replace('["OPENAI_API_KEY"]', '["_A"]')
     found = problems(tmp_path, text + "[evaluaton]\n")
     assert [line.split(":")[0] for line in found] == ["line 2", "line 21", "line 22"]
@@ -494,10 +496,10 @@ def test_a_file_in_its_place_is_taken(root: Path):
 @pytest.mark.parametrize("place", ["configs/training/one.toml", "one.toml", "configs/one.toml"])
 def test_a_file_elsewhere_is_refused(root: Path, place: str):
     (root / place).write_text(EVAL)
-    told = f"it is at ROOT/{place}; files of this kind belong in ROOT/configs/eval"
-    assert load(root, place) == [told]
+    message = f"it is at ROOT/{place}; files of this kind belong in ROOT/configs/eval"
+    assert load(root, place) == [message]
     inside = f"configs/eval/../../{place}"
-    assert load(root, inside) == [told]
+    assert load(root, inside) == [message]
 
 
 def test_a_symlink_out_is_refused(root: Path):
@@ -512,12 +514,12 @@ def test_another_suffix_is_refused(root: Path):
     assert load(root, "configs/eval/one.tml") == ["a config file ends in .toml, not in '.tml'"]
 
 
-def test_outside_of_a_work_tree_the_next_step_is_told(tmp_path: Path):
+def test_outside_of_a_work_tree_the_next_step_is_reported(tmp_path: Path):
     with pytest.raises(workspace.WorkspaceError, match="is in no Git work tree; change to your"):
         workspace.find_root(tmp_path)
 
 
-def test_a_missing_file_is_told(root: Path):
+def test_a_missing_file_is_reported(root: Path):
     assert load(root, "configs/eval/gone.toml") == ["cannot be read: No such file or directory"]
 
 
@@ -566,8 +568,10 @@ ENTRYPOINTS = [
 ]
 
 
-@pytest.mark.parametrize(("given", "told"), ENTRYPOINTS)
-def test_a_wrong_entrypoint_is_told_with_its_line(root: Path, given: dict[str, Any], told: str):
+@pytest.mark.parametrize(("given", "message"), ENTRYPOINTS)
+def test_a_wrong_entrypoint_is_reported_with_its_line(
+    root: Path, given: dict[str, Any], message: str
+):
     home = root / "rollouts/my-rollout"
     (home / "folder").mkdir()
     for file in (home / "pyproject.toml", home / "up.py", root / "rollouts/file"):
@@ -579,10 +583,10 @@ def test_a_wrong_entrypoint_is_told_with_its_line(root: Path, given: dict[str, A
     for key, value in given.items():
         text = text.replace(f'"{EXPERIMENT[key]}"', f'"{value}"', 1)
     (root / "configs/eval/one.toml").write_text(text)
-    assert load(root, "configs/eval/one.toml") == [told]
+    assert load(root, "configs/eval/one.toml") == [message]
 
 
-def test_the_place_and_the_content_are_told_together(root: Path):
+def test_the_place_and_the_content_are_reported_together(root: Path):
     (root / "one.toml").write_text(EVAL.replace('"main.py"', "5"))
     assert len(load(root, "one.toml")) == 2
 

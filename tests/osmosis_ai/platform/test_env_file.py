@@ -73,9 +73,9 @@ def test_a_file_that_was_found_sets_nothing_that_moves_logins_traffic_or_code(
     (folder / ".env").write_text(f"{name}={SECRET}\nOTHER={SECRET}\n")
     file = read(folder / ".env")
     environment: dict[str, str] = {}
-    told = str(load(file, environment, named=False))
+    message = str(load(file, environment, named=False))
     assert environment == {"OTHER": SECRET}
-    assert told == (
+    assert message == (
         f".env sets OTHER, ignores {name}, which only a file that is named sets "
         "(--osmosis-env-file .env)"
     )
@@ -114,7 +114,7 @@ def test_a_file_that_was_found_sends_no_key_elsewhere_but_its_own(
     assert environment == {"OTHER_API_KEY": "of the user", **file.values}
 
 
-def test_wrong_lines_are_left_out_and_told(folder: Path):
+def test_wrong_lines_are_left_out_and_reported(folder: Path):
     (folder / ".env").write_text(f'A=1\n\nit is\nB=${{A}}2\n={SECRET}\nC="{SECRET}\n')
     file = read(folder / ".env")
     assert (file.values, file.wrong_lines) == ({"A": "1", "B": "12"}, (3, 5, 6))
@@ -125,12 +125,12 @@ def test_wrong_lines_are_left_out_and_told(folder: Path):
 
 def test_many_names_are_counted_and_odd_ones_escaped(folder: Path):
     (folder / ".env").write_text("'A\x1b[0m'=1\n" + "".join(f"B{n}=1\n" for n in range(10)))
-    told = str(load(read(folder / ".env"), {}, named=True))
-    assert told == r".env sets A\x1b[0m, B0, B1, B2, B3, B4, B5, B6 and 3 more"
+    message = str(load(read(folder / ".env"), {}, named=True))
+    assert message == r".env sets A\x1b[0m, B0, B1, B2, B3, B4, B5, B6 and 3 more"
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "message"),
     [
         (None, "x.env cannot be read: No such file or directory"),
         (b"A=\xff", "x.env is not UTF-8"),
@@ -139,12 +139,12 @@ def test_many_names_are_counted_and_odd_ones_escaped(folder: Path):
         (b"#" * (env_file.MAX_BYTES + 1), "x.env is larger than 1 MiB: is it a file of"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_told(folder: Path, raw: bytes | None, told: str):
+def test_a_file_that_cannot_be_used_is_reported(folder: Path, raw: bytes | None, message: str):
     if raw is not None:
         (folder / "x.env").write_bytes(raw)
     with pytest.raises(EnvFileError) as raised:
         read(folder / "x.env")
-    assert str(raised.value).startswith(told)
+    assert str(raised.value).startswith(message)
 
 
 def test_a_byte_order_mark_and_windows_lines_are_read(folder: Path):

@@ -127,7 +127,7 @@ def test_a_pushed_work_tree_differs_in_nothing(pushed: Path):
     assert read_repository(pushed) == "acme/agents"
 
 
-def test_changed_renamed_and_new_files_are_told_and_ignored_ones_are_not(pushed: Path):
+def test_changed_renamed_and_new_files_are_reported_and_ignored_ones_are_not(pushed: Path):
     (pushed / ".gitignore").write_text("*.log\n")
     (pushed / "code" / "__pycache__").mkdir(parents=True)
     (pushed / "code" / "__pycache__" / "main.pyc").write_text("")
@@ -183,7 +183,7 @@ def refusal(start: Path) -> tuple[str, str]:
     return raised.value.code, str(raised.value)
 
 
-def test_a_folder_outside_of_git_is_told_with_the_next_step(tmp_path: Path):
+def test_a_folder_outside_of_git_is_reported_with_the_next_step(tmp_path: Path):
     with pytest.raises(WorkspaceError, match=r"is in no Git work tree; .*osmosis workspace init"):
         read_facts(tmp_path)
 
@@ -191,7 +191,7 @@ def test_a_folder_outside_of_git_is_told_with_the_next_step(tmp_path: Path):
 @pytest.mark.fault(
     "git is missing, hangs, refuses another user's repository, or finds a broken one"
 )
-def test_a_missing_git_is_told(pushed: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_git_is_reported(pushed: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", str(pushed))
     code, told = refusal(pushed)
     assert code == "git_missing"
@@ -215,7 +215,7 @@ def test_a_work_tree_elsewhere_is_not_taken_for_this_one(pushed: Path, tmp_path:
 
 
 @pytest.mark.fault("a work tree that no platform can find: no `origin`, not on GitHub, no commit")
-def test_a_missing_origin_is_told_with_the_command_that_adds_one(pushed: Path):
+def test_a_missing_origin_is_reported_with_the_command_that_adds_one(pushed: Path):
     git(pushed, "remote", "remove", "origin")
     code, told = refusal(pushed)
     assert code == "git_no_origin"
@@ -223,7 +223,7 @@ def test_a_missing_origin_is_told_with_the_command_that_adds_one(pushed: Path):
 
 
 @pytest.mark.fault("a work tree that no platform can find: no `origin`, not on GitHub, no commit")
-def test_an_origin_elsewhere_is_told_without_its_credentials(pushed: Path):
+def test_an_origin_elsewhere_is_reported_without_its_credentials(pushed: Path):
     git(pushed, "remote", "set-url", "origin", f"https://me:{TOKEN}@gitlab.com/a/b.git?key={TOKEN}")
     code, told = refusal(pushed)
     assert code == "git_not_github"
@@ -240,7 +240,7 @@ def test_an_origin_that_is_written_short_is_read_as_git_expands_it(pushed: Path)
 @pytest.mark.fault(
     "git is missing, hangs, refuses another user's repository, or finds a broken one"
 )
-def test_a_repository_of_another_user_is_told_with_the_command_that_trusts_it(
+def test_a_repository_of_another_user_is_reported_with_the_command_that_trusts_it(
     pushed: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")

@@ -317,7 +317,7 @@ def test_a_generated_key_is_random_and_compared_whole():
     assert rollout.validate_api_key(None, "") is False
 
 
-def test_addresses_are_told_apart():
+def test_addresses_are_distinguished():
     assert rollout.validate_ipv4("10.0.0.1") and not rollout.validate_ipv4("10.0.0.256")
     assert [rollout.is_private_ip(text) for text in ("127.0.0.1", "10.1.2.3", "::1")] == [True] * 3
     assert [rollout.is_private_ip(text) for text in ("8.8.8.8", "example.com", "")] == [False] * 3

@@ -203,7 +203,9 @@ def test_the_server_connects_to_the_address_that_it_looked_at(
     assert all(found["host"] == f"trainer.example:{trainer.port}" for _, found in trainer.headers)
 
 
-def test_a_server_that_is_not_told_otherwise_calls_no_loopback(serve: Serve, trainer: Trainer):
+def test_a_server_that_is_not_configured_otherwise_calls_no_loopback(
+    serve: Serve, trainer: Trainer
+):
     refused = serve(local=False).init("r", trainer)
     assert (refused.status, refused.json()["code"]) == (422, "trainer_refused")
     assert "--allow-trainer" in refused.json()["error"]

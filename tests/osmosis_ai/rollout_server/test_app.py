@@ -120,8 +120,8 @@ def test_a_hook_that_fails_keeps_the_server_from_starting(monkeypatch: pytest.Mo
         await app({"type": "lifespan"}, receive, send)  # type: ignore[arg-type]
 
     asyncio.run(live())
-    told = "RuntimeError: no database at me:***@db"
-    assert sent == [{"type": "lifespan.startup.failed", "message": told}]
+    shown = "RuntimeError: no database at me:***@db"
+    assert sent == [{"type": "lifespan.startup.failed", "message": shown}]
 
 
 def test_traces_hold_the_conversation_and_no_key_even_where_the_agent_logs_it(

@@ -113,8 +113,8 @@ def test_the_server_registers_at_a_platform_that_is_busy_for_a_moment(
     assert len(platform.asked) == 3
     for path, authorization, body in platform.asked:
         assert (path, authorization) == ("/api/cli/rollout-server/register", f"Bearer {TOKEN}")
-        told = (body["host"], body["agent_loop_name"], body["api_key"])
-        assert told == ("127.0.0.1", "asking", KEY)
+        message = (body["host"], body["agent_loop_name"], body["api_key"])
+        assert message == ("127.0.0.1", "asking", KEY)
     assert in_loops == [False]  # a name is not looked up in the server's event loop
 
 
@@ -144,7 +144,7 @@ def test_a_registration_that_fails_is_a_warning(
     assert len(platform.asked) == 1
 
 
-def test_every_address_is_told_as_the_one_that_the_platform_sees():
+def test_every_address_is_reported_as_the_one_that_the_platform_sees():
     assert registration._advertised("0.0.0.0", "http://127.0.0.1:8000") == "127.0.0.1"
     assert registration._advertised("::", "http://[::1]:8000") in ("::1", "::")
     assert registration._advertised("server.example", "http://127.0.0.1") == "server.example"

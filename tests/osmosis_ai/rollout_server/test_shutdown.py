@@ -56,10 +56,10 @@ def process(folder: Path, *words: str, agent: str = "behaving") -> Iterator[Proc
         ) as running,
     ):
         assert running.stdout is not None
-        told = running.stdout.readline()
+        printed = running.stdout.readline()
         try:
-            assert told, log.read_text()
-            port = int(json.loads(told)["url"].rpartition(":")[2])
+            assert printed, log.read_text()
+            port = int(json.loads(printed)["url"].rpartition(":")[2])
             yield Process(running, log, Served(port, None))
         finally:
             running.kill()
@@ -135,7 +135,7 @@ def test_an_application_that_is_not_started_as_it_should_be_warns(
     assert caplog.text.count("run app.lifespan") == 1
 
 
-def test_a_rollout_that_does_not_heed_the_shutdown_is_told_of_all_the_same(trainer: Trainer):
+def test_a_rollout_that_does_not_heed_the_shutdown_is_reported_all_the_same(trainer: Trainer):
     with served(behaving(max_concurrent=1, cancel_grace_s=0.1, flush_s=5.0)) as running:
         running.init("stubborn", trainer, metadata={"do": "swallow"})
         running.init("waiting", trainer)

@@ -176,8 +176,8 @@ def test_calls_and_tokens_are_counted_and_a_rollout_is_completed_over_the_same_c
             await client.chat_completions(HISTORY)
             await client.chat_completions(HISTORY)
             found = client.get_metrics()
-            told = (found.num_llm_calls, found.prompt_tokens, found.response_tokens)
-            assert told == (2, 6, 4)
+            message = (found.num_llm_calls, found.prompt_tokens, found.response_tokens)
+            assert message == (2, 6, 4)
             await client.complete_rollout(
                 RolloutResponse(rollout_id="r", status=RolloutStatus.COMPLETED)
             )

@@ -83,7 +83,7 @@ def test_the_sync_form_works_inside_a_running_loop(judge: Endpoint) -> None:
     assert asyncio.run(agent()) == 0.8
 
 
-def test_why_it_scored_so_is_told_to_whoever_listens(judge: Endpoint) -> None:
+def test_why_it_scored_so_reaches_every_listener(judge: Endpoint) -> None:
     async def agent() -> float:
         found: float = await aevaluate_rubric(RUBRIC, "Paris", info(judge))
         return found
@@ -221,7 +221,7 @@ def test_a_clamped_score_is_said_in_the_reason(votes: int) -> None:
     assert [vote["given"] for vote in found["votes"]] == [85.0] * votes
 
 
-def test_a_refusal_is_told_in_the_judges_words() -> None:
+def test_a_refusal_is_reported_in_the_judges_words() -> None:
     refusal = {"role": "assistant", "content": None, "refusal": "I will not judge this."}
     with Endpoint(lambda ask: refusal) as judge:
         error = failure(judge)
@@ -288,7 +288,7 @@ def test_a_provider_without_schema_mode_is_asked_in_plain_words() -> None:
     assert formats == [True, False, False]
 
 
-def test_a_missing_key_is_told_before_any_request(judge: Endpoint) -> None:
+def test_a_missing_key_is_reported_before_any_request(judge: Endpoint) -> None:
     with pytest.raises(MissingAPIKeyError, match="export OPENAI_API_KEY="):
         score(judge, info={"api_key": None})
     assert judge.requests == 0

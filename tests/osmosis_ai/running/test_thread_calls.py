@@ -117,7 +117,7 @@ def test_a_call_sees_the_context_of_its_caller(threads: CallThreads) -> None:
     assert asyncio.run(main()) == ["a", "b", "outside"]
 
 
-def test_a_waiter_that_gave_up_is_not_told(threads: CallThreads) -> None:
+def test_a_waiter_that_gave_up_is_not_woken(threads: CallThreads) -> None:
     stuck = threading.Event()
 
     async def main() -> str:

@@ -33,11 +33,11 @@ def test_a_rubric_file_is_counted_and_shown_without_its_key(
     path = tmp_path / "rubrics.yaml"
     path.write_text(RUBRICS)
     assert preview(path) == 0
-    told = capsys.readouterr().out
-    assert told.startswith(f"Loaded 1 rubric from {path}\n")
-    assert "  id: brief\n" in told and "  rubric: Short answers only. No lists.\n" in told
-    assert "    score_max: 10\n" in told and "    api_key: ***\n" in told
-    assert "sk-preview" not in told
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"Loaded 1 rubric from {path}\n")
+    assert "  id: brief\n" in printed and "  rubric: Short answers only. No lists.\n" in printed
+    assert "    score_max: 10\n" in printed and "    api_key: ***\n" in printed
+    assert "sk-preview" not in printed
 
 
 def test_no_key_is_shown_wherever_it_was_put(
@@ -55,13 +55,13 @@ def test_no_key_is_shown_wherever_it_was_put(
     records.write_text(json.dumps({"solution_str": "a", "extra_info": extra}) + "\n")
     assert preview(rubrics) == preview(rubrics, "--json") == 0
     assert preview(records) == preview(records, "--json") == 0
-    told = capsys.readouterr().out
-    assert "sk-preview" not in told
-    assert "    api_base: http://***@host/v1?***\n" in told
-    assert "    api_key_env: JUDGE_API_KEY\n" in told and '"left": 7' in told
+    printed = capsys.readouterr().out
+    assert "sk-preview" not in printed
+    assert "    api_base: http://***@host/v1?***\n" in printed
+    assert "    api_key_env: JUDGE_API_KEY\n" in printed and '"left": 7' in printed
 
 
-def test_records_and_rows_are_told_apart(
+def test_records_and_rows_are_distinguished(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     records, rows = tmp_path / "records.jsonl", tmp_path / "rows.jsonl"
@@ -103,9 +103,9 @@ def test_a_limit_shows_fewer_but_counts_all(
     path = tmp_path / "records.jsonl"
     path.write_text('{"solution_str": "a"}\n' * 5)
     assert preview(path, "--limit", "2") == 0
-    told = capsys.readouterr().out
-    assert "Loaded 5 records" in told and "record 2" in told and "record 3" not in told
-    assert told.endswith("and 3 more\n")
+    printed = capsys.readouterr().out
+    assert "Loaded 5 records" in printed and "record 2" in printed and "record 3" not in printed
+    assert printed.endswith("and 3 more\n")
 
 
 def test_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,8 +123,8 @@ def test_control_characters_and_length_do_not_reach_the_terminal(
     path = tmp_path / "records.jsonl"
     path.write_text(json.dumps({"solution_str": "\x1b[2J" + "x" * 5_000}) + "\n")
     assert preview(path) == 0
-    told = capsys.readouterr().out
-    assert "\x1b" not in told and "\\x1b[2J" in told and "(5004 characters)" in told
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed and "\\x1b[2J" in printed and "(5004 characters)" in printed
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_a_wrong_file_is_a_clear_error_and_exit_1(
     assert preview(path) == 1
     assert said in capsys.readouterr().err
     assert preview(path, "--json") == 1
-    told = capsys.readouterr()
-    assert told.out == "" and said in json.loads(told.err)["error"]["message"]
+    printed = capsys.readouterr()
+    assert printed.out == "" and said in json.loads(printed.err)["error"]["message"]
 
 
 def test_the_file_stands_alone_or_behind_an_option(

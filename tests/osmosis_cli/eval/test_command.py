@@ -344,12 +344,12 @@ def test_what_pytest_and_its_workers_print_names_the_commands_options(
     asked = ("-m", "server:agent_loop", "-d", "data.jsonl", "--model", "fault-401")
     url = ("--base-url", endpoint.base_url)
     done = command(*asked, *url, "--n", "2", "--batch-size", "2", "--", "-n2")
-    told = done.stdout + done.stderr
-    assert done.returncode == 1 and "--api-key-env" in told, told
-    assert "--osmosis-" not in told
-    told = command(*asked, *url, "--api-key", KEY).stdout
-    assert "--api-key was refused" in told and KEY not in told
-    assert "OSMOSIS" not in told and "pass-env" not in told
+    printed = done.stdout + done.stderr
+    assert done.returncode == 1 and "--api-key-env" in printed, printed
+    assert "--osmosis-" not in printed
+    printed = command(*asked, *url, "--api-key", KEY).stdout
+    assert "--api-key was refused" in printed and KEY not in printed
+    assert "OSMOSIS" not in printed and "pass-env" not in printed
 
 
 @pytest.mark.parametrize("words", [("-n", "5"), ("-n5",), ("-n=5",)])

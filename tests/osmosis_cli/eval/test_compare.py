@@ -92,7 +92,7 @@ def test_the_same_runs_do_not_differ(written: Written):
     assert "rewards:exact, 2 rows compared: no difference" in compare(name, name).output
 
 
-def test_what_differs_in_the_settings_is_told(written: Written):
+def test_what_differs_in_the_settings_is_reported(written: Written):
     before = written("a.json", suite_of([[1.0, 1.0], [1.0, 0.0]], pass_threshold=0.5))
     after = written("b.json", suite_of([[1.0], [1.0], [0.0]], digest="other"))
     printed = compare(before, after).output
@@ -135,9 +135,9 @@ def test_one_evaluation_each_with_no_row_in_common_is_refused(
 def refused(capsys: pytest.CaptureFixture[str]) -> str:
     """What is said of two reports that nothing can be compared of."""
     assert run(cli, ["eval", "compare", "1.json", "2.json"]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    return told.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err
 
 
 def test_json_is_one_document(written: Written):

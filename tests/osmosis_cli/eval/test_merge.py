@@ -226,14 +226,14 @@ def test_the_confidence_is_that_of_whichever_shard_tells_it():
     assert (told["confidence"], told["figure"]["confidence"]) == (0.5, 0.5)
 
 
-def test_a_gate_that_cannot_be_read_is_told():
+def test_a_gate_that_cannot_be_read_is_reported():
     names = [gated(i, "mean >= 0.1", gate="maen >= 1") for i in (1, 2)]
     done = merge(*names)
     assert done.exit_code == 1
     assert "Error: gate 'maen >= 1': 'maen' is not a metric" in done.output
 
 
-def test_a_shard_that_stopped_early_is_told_how_to_fill_it():
+def test_a_shard_that_stopped_early_is_reported_with_how_to_fill_it():
     part = shard(2, 2, suite_of([[1.0, 1.0], [1.0, None]]))
     stopped = replace(result_of(part), halted=DECIDED)
     report.write(stopped, Path("s2.json"))
@@ -252,7 +252,7 @@ def test_a_baseline_that_tells_nothing_is_refused(why: str):
     assert f"--baseline old.json: {why}" in done.output
 
 
-def test_an_output_that_cannot_be_written_is_told():
+def test_an_output_that_cannot_be_written_is_reported():
     [name] = shards(1)
     done = CliRunner().invoke(cli, ["eval", "merge", name, "-o", "gone/whole.json"])
     assert done.exit_code == 1

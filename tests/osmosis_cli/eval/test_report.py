@@ -30,8 +30,8 @@ def streams(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
     """Return what the command writes to stdout and to stderr."""
     capsys.readouterr()
     assert run(cli, ["eval", "report", *words]) == 0
-    told = capsys.readouterr()
-    return told.out, told.err
+    printed = capsys.readouterr()
+    return printed.out, printed.err
 
 
 @pytest.fixture

@@ -155,7 +155,7 @@ def test_prune_deletes_what_is_meant(runs, options, deleted, monkeypatch):
     assert left == {"d-m", "d-m@20200101-000000", "e-m"}.difference(deleted)
 
 
-def test_prune_wants_to_be_told_which(runs):
+def test_prune_needs_to_know_which(runs):
     result = ran("prune")
     assert result.exit_code == 2
     assert "--archived" in result.output

@@ -34,7 +34,7 @@ def test_a_good_file_is_one_line(osmosis: Osmosis, group: str, path: str):
     }
 
 
-def test_every_problem_of_every_file_is_told_and_the_status_is_1(osmosis: Osmosis):
+def test_every_problem_of_every_file_is_reported_and_the_status_is_1(osmosis: Osmosis):
     Path("configs/eval/two.toml").write_text(EVAL.replace("main.py", "gone.py"))
     Path("configs/eval/three.toml").write_text(EVAL.replace("[secrets]", "[env]\na = 1\n[secret]"))
     paths = [f"configs/eval/{name}.toml" for name in ("one", "two", "three")]
@@ -92,6 +92,6 @@ def test_the_schema_of_a_config_file_is_printed(osmosis: Osmosis, words: tuple[s
     assert json.loads(osmosis.out(*words))["required"][0] == "experiment"
 
 
-def test_a_misspelt_subcommand_is_told_the_nearest(osmosis: Osmosis):
+def test_a_misspelt_subcommand_gets_the_nearest_suggested(osmosis: Osmosis):
     status, _, err = osmosis("train", "chek")
     assert status == 2 and "Did you mean 'check'" in err

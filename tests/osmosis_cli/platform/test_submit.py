@@ -408,7 +408,9 @@ def test_missing_secrets_are_all_named_with_the_commands_that_set_them(
     ]  # fmt: skip
 
 
-def test_all_that_is_missing_is_told_at_once(osmosis: Osmosis, platform: FakePlatform, own: Path):
+def test_all_that_is_missing_is_reported_at_once(
+    osmosis: Osmosis, platform: FakePlatform, own: Path
+):
     (own / CONFIG).write_text(EVAL.replace("[]", '["A_KEY"]'))
     platform.answers["GET", SECRETS] = secrets()
     git(own, "update-ref", "-d", "HEAD")
@@ -423,7 +425,7 @@ def test_all_that_is_missing_is_told_at_once(osmosis: Osmosis, platform: FakePla
 
 
 @pytest.mark.fault("the config file is wrong")
-def test_every_problem_of_the_config_is_told_and_nothing_is_asked(
+def test_every_problem_of_the_config_is_reported_and_nothing_is_asked(
     osmosis: Osmosis, platform: FakePlatform, own: Path
 ):
     (own / CONFIG).write_text(EVAL.replace("main.py", "gone.py") + "[evaluation]\nn = 0\nm = 1\n")

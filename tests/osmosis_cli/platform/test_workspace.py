@@ -96,7 +96,9 @@ def test_what_git_would_commit_all_the_same_is_warned_about(
     ]
 
 
-def test_a_gitignore_that_cannot_be_changed_is_told(osmosis: Osmosis, pytester: pytest.Pytester):
+def test_a_gitignore_that_cannot_be_changed_is_reported(
+    osmosis: Osmosis, pytester: pytest.Pytester
+):
     (pytester.path / ".gitignore").mkdir()
     err = osmosis.error("workspace", "init")
     assert err == f"Error: {pytester.path}/.gitignore cannot be changed: Is a directory\n"

@@ -75,8 +75,8 @@ def test_each_run_and_the_statistics_are_printed(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert rubric("-n", "2") == 0
-    told = capsys.readouterr()
-    assert told.out.splitlines()[:7] == [
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[:7] == [
         "ticket-001",
         "  run 1   7        so it is",
         "  run 2   7        so it is",
@@ -85,10 +85,10 @@ def test_each_run_and_the_statistics_are_printed(
         "  run 2   3        so it is",
         "",
     ]
-    assert "support_followup: openai/judge-1, 2 records x 2 runs" in told.out
-    assert "average 5  variance 4  standard deviation 2  min 3  max 7" in told.out
-    assert "60 tokens, price unknown" in told.out
-    assert "1 of 3 records are for other rubrics: skipped" in told.err
+    assert "support_followup: openai/judge-1, 2 records x 2 runs" in printed.out
+    assert "average 5  variance 4  standard deviation 2  min 3  max 7" in printed.out
+    assert "60 tokens, price unknown" in printed.out
+    assert "1 of 3 records are for other rubrics: skipped" in printed.err
     assert judge.requests == 4
 
 
@@ -145,8 +145,8 @@ def test_results_go_into_a_named_file(here: Path) -> None:
 
 def test_json_is_one_document_on_stdout(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert rubric("--json", "--output", "mine.json") == 0
-    told = capsys.readouterr()
-    document = json.loads(told.out)
+    printed = capsys.readouterr()
+    document = json.loads(printed.out)
     assert document["output"] == "mine.json"
     assert document["overall_statistics"]["average"] == 5.0
     assert {**written(here / "mine.json"), "output": "mine.json"} == document
@@ -160,10 +160,10 @@ def test_a_failing_judgement_is_kept_as_an_error_and_fails_the_command(
     with Endpoint(lambda ask: next(answers)) as judge:
         (here / "rubric_configs.yaml").write_text(FILE.format(base=judge.base_url))
         assert rubric("--output", "mine.json", "--batch-size", "1") == 1
-    told = capsys.readouterr()
-    assert "run 1   error    twice no clear verdict: the score must be a number" in told.out
-    assert "average 4" in told.out and "over 1 of 2 runs" in told.out
-    assert "1 of 2 judgements have no score" in told.err
+    printed = capsys.readouterr()
+    assert "run 1   error    twice no clear verdict: the score must be a number" in printed.out
+    assert "average 4" in printed.out and "over 1 of 2 runs" in printed.out
+    assert "1 of 2 judgements have no score" in printed.err
     found = written(here / "mine.json")
     assert found["complete"] is False
     assert found["records"][0]["runs"][0]["error_kind"] == "verdict"
@@ -183,8 +183,8 @@ def test_scores_out_of_bounds_are_clamped_marked_and_counted(
     )
     more = ("--eval-fn", "fns:judged") if by_function else ()
     assert rubric("--output", "mine.json", *more) == 0
-    told = capsys.readouterr().out
-    assert "2 scores of the judge were clamped" in told and "(clamped)" in told
+    printed = capsys.readouterr().out
+    assert "2 scores of the judge were clamped" in printed and "(clamped)" in printed
     found = written(here / "mine.json")
     assert found["counts"]["clamped"] == 2
     assert all(record["runs"][0]["clamped"] for record in found["records"])
@@ -205,12 +205,12 @@ def test_a_refused_key_stops_the_asking_and_the_file_is_written(
 ) -> None:
     judge.api_key = "another"
     assert rubric("-n", "5", "--batch-size", "2", "--output", "mine.json", "--json") == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    error = json.loads(told.err)["error"]
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    error = json.loads(printed.err)["error"]
     assert (error["code"], error["details"]["output"]) == ("provider_error", "mine.json")
     assert "the key in OPENAI_API_KEY was refused" in error["message"]
-    assert KEY not in told.err
+    assert KEY not in printed.err
     assert judge.requests == 2
     assert written(here / "mine.json")["counts"]["not_run"] == 8
 
@@ -367,9 +367,9 @@ def test_no_key_is_shown_when_ones_own_function_fails(
     others = {"api_key": "sk-of-the-record-01", "model_info_overrides": {"api_base": "http://x"}}
     write_rows(here / "data.jsonl", [{**ROWS[2], "extra_info": others}])
     assert rubric("--eval-fn", "own_rubrics:fields", "-o", "mine.json") == 1
-    told = "".join(capsys.readouterr()) + (here / "mine.json").read_text()
-    assert "'api_key': '***'" in told
-    assert KEY not in told and "sk-of-the-record-01" not in told
+    printed = "".join(capsys.readouterr()) + (here / "mine.json").read_text()
+    assert "'api_key': '***'" in printed
+    assert KEY not in printed and "sk-of-the-record-01" not in printed
     error = written(here / "mine.json")["records"][0]["runs"][0]["error"]
     assert f"'api_base': '{judge.base_url}'" in error
 
@@ -382,7 +382,7 @@ def test_no_key_is_shown_when_ones_own_function_fails(
         ("own_rubrics:FULL", "takes messages; expected a rubric function"),
     ],
 )
-def test_a_function_that_cannot_judge_is_told(
+def test_a_function_that_cannot_judge_is_reported(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], spec: str, said: str
 ) -> None:
     text = RUBRIC_FUNCTION + "\ndef FULL(messages, ground_truth, metadata): return 1.0\n"
@@ -395,8 +395,8 @@ def test_an_earlier_result_is_compared_with(here: Path, capsys: pytest.CaptureFi
     write_rows(here / "data.jsonl", [ROWS[0]])
     capsys.readouterr()
     assert rubric("-b", "first.json", "-o", "second.json") == 0
-    told = capsys.readouterr().out
-    assert "compared with first.json\n  average             5 -> 7 (+2)\n" in told
+    printed = capsys.readouterr().out
+    assert "compared with first.json\n  average             5 -> 7 (+2)\n" in printed
     compared = written(here / "second.json")["baseline_comparison"]
     assert compared["source_path"] == "first.json"
     assert compared["baseline_statistics"]["average"] == 5.0
@@ -407,7 +407,7 @@ def test_an_earlier_result_is_compared_with(here: Path, capsys: pytest.CaptureFi
     ("text", "said"),
     [(None, "No such file"), ("{", "is not JSON"), ("{}", "has no 'overall_statistics'")],
 )
-def test_a_baseline_that_is_none_is_told(
+def test_a_baseline_that_is_none_is_reported(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], text: str | None, said: str
 ) -> None:
     if text is not None:
@@ -421,22 +421,22 @@ def test_a_baseline_that_is_none_is_told(
 def refused(capsys: pytest.CaptureFixture[str], judge: Endpoint, *args: str, **kwargs: str) -> str:
     assert rubric(*args, **kwargs) == 2
     assert judge.requests == 0
-    told = capsys.readouterr()
-    assert told.out == ""
-    return told.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err
 
 
 def test_one_word_is_an_id_and_the_refusal_says_how_to_give_a_text(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = refused(capsys, judge, name="Polite?")
-    assert "There are: support_followup. A text stands in a file" in told
-    assert "--rubric @FILE, or has several words" in told
-    told = refused(capsys, judge, "--config", "rubric_configs.yaml", name="Is it polite?")
-    assert "or has several words, without --config" in told
+    message = refused(capsys, judge, name="Polite?")
+    assert "There are: support_followup. A text stands in a file" in message
+    assert "--rubric @FILE, or has several words" in message
+    message = refused(capsys, judge, "--config", "rubric_configs.yaml", name="Is it polite?")
+    assert "or has several words, without --config" in message
 
 
-def test_a_missing_key_is_told_before_any_request(
+def test_a_missing_key_is_reported_before_any_request(
     here: Path, judge: Endpoint, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
@@ -446,16 +446,16 @@ def test_a_missing_key_is_told_before_any_request(
 def test_an_unknown_rubric_suggests_a_known_one(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = refused(capsys, judge, name="support_folowup")
-    assert "Did you mean 'support_followup'?" in told
+    message = refused(capsys, judge, name="support_folowup")
+    assert "Did you mean 'support_followup'?" in message
 
 
 def test_a_missing_rubric_file_names_the_places_and_the_option(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "rubric_configs.yaml").unlink()
-    told = refused(capsys, judge)
-    assert "no rubric_configs.yaml beside data.jsonl" in told and "--config" in told
+    message = refused(capsys, judge)
+    assert "no rubric_configs.yaml beside data.jsonl" in message and "--config" in message
     (here / "data.jsonl").unlink()
     assert "--data data.jsonl: no such file" in refused(capsys, judge)
 
@@ -491,7 +491,7 @@ def test_records_for_other_rubrics_only_are_nothing_to_do(
     assert "none of its 1 records is for 'support_followup'" in refused(capsys, judge)
 
 
-def test_missing_data_and_an_unwritable_output_are_told(
+def test_missing_data_and_an_unwritable_output_are_reported(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "--data nope.jsonl: no such file" in refused(capsys, judge, data="nope.jsonl")

@@ -120,7 +120,7 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, text: str | bytes, said: s
     assert said in refused(tmp_path, text)
 
 
-def test_a_missing_file_and_a_directory_are_told(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_directory_are_reported(tmp_path: Path) -> None:
     with pytest.raises(RubricFileError, match="no such file"):
         load_rubrics(tmp_path / "nope.yaml")
     with pytest.raises(RubricFileError, match="is a directory"):

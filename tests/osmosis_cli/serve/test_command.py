@@ -456,9 +456,9 @@ def test_json_says_where_the_server_is(project: Path):
         cwd=project,
     ) as running:
         assert running.stdout is not None
-        told = json.loads(running.stdout.readline())
-        port = int(told["url"].rpartition(":")[2])
-        assert get(port, "/platform/health", **bearer(told["api_key"]))[0] == 200
+        printed = json.loads(running.stdout.readline())
+        port = int(printed["url"].rpartition(":")[2])
+        assert get(port, "/platform/health", **bearer(printed["api_key"]))[0] == 200
         running.send_signal(signal.SIGTERM)
         rest, errors = running.communicate(timeout=60)
     assert (running.returncode, rest) == (143, "")

@@ -90,7 +90,7 @@ def test_every_command_prints_json_and_its_errors_too(platform: Osmosis, tmp_pat
 
 @pytest.mark.fault("a password of the database is on the command line")
 @pytest.mark.parametrize(
-    ("words", "status", "told"),
+    ("words", "status", "message"),
     [
         (("user", "add", "-x"), 2, "No such option"),
         (("user", "add", "--no-password", "a b"), 2, "the name of a user has up to 63 letters"),
@@ -139,11 +139,11 @@ def test_every_command_prints_json_and_its_errors_too(platform: Osmosis, tmp_pat
     ],
 )
 def test_a_mistake_is_one_sentence(
-    platform: Osmosis, words: tuple[str, ...], status: int, told: str
+    platform: Osmosis, words: tuple[str, ...], status: int, message: str
 ) -> None:
     found, out, err = platform(*words)
     assert (found, out) == (status, "")
-    assert told in err
+    assert message in err
     assert "hidden" not in err
 
 
@@ -235,12 +235,12 @@ def test_the_password_of_a_database_comes_from_a_file_or_the_environment(
     assert (url.password, render_url(url)) == ("x@y", "postgresql://a@b:1/c")
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE", "postgresql://a:hidden@b/c")
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE_PASSWORD_FILE", str(file))
-    told = "OSMOSIS_PLATFORM_DATABASE: has a password, and there is a file with one"
-    assert told in platform("user", "add", "--no-password", "ann")[2]
+    message = "OSMOSIS_PLATFORM_DATABASE: has a password, and there is a file with one"
+    assert message in platform("user", "add", "--no-password", "ann")[2]
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE", "postgresql://a@b/c")
-    for content, told in ((b"", "is empty"), (b"\xff", "is not UTF-8")):
+    for content, message in ((b"", "is empty"), (b"\xff", "is not UTF-8")):
         file.write_bytes(content)
-        assert told in platform("user", "add", "--no-password", "ann")[2]
+        assert message in platform("user", "add", "--no-password", "ann")[2]
     file.unlink()
     assert "No such file" in platform("user", "add", "--no-password", "ann")[2]
 

@@ -45,8 +45,8 @@ def test_an_older_database_is_refused_until_it_is_upgraded_and_keeps_its_rows(
             "INSERT INTO users (id, name, created_at) VALUES ('1', 'ann', '2026-01-02 03:04:05')"
         )
     older = begin_next_version(monkeypatch, tmp_path)
-    told = f"at revision {older}, and this version needs 9998: .* `osmosis platform db upgrade`"
-    with pytest.raises(SchemaProblem, match=told):
+    message = f"at revision {older}, and this version needs 9998: .* `osmosis platform db upgrade`"
+    with pytest.raises(SchemaProblem, match=message):
         prepare(empty)
     upgrade(empty)
     prepare(empty)

@@ -123,12 +123,12 @@ def test_what_the_platform_has_is_not_built(builds: Builds) -> None:
     builds.wants("osmosis-ai[server, nothing]>=99", "pytest-osmosis", "pydantic>=2")
     with builds.built() as environment:
         assert environment == PythonEnvironment(Path(sys.executable), None)
-    told = "\n".join(builds.said)
-    assert "there is no pyproject.toml: the platform's own" in told
-    assert "osmosis-ai[nothing,server]>=99: the platform's own 0.1.0 is used" in told
-    assert "there is no extra nothing here" in told
-    assert "pydantic>=2: the platform has 2." in told
-    assert "uvicorn>=0.35.0" in told  # of the extra `server`
+    message = "\n".join(builds.said)
+    assert "there is no pyproject.toml: the platform's own" in message
+    assert "osmosis-ai[nothing,server]>=99: the platform's own 0.1.0 is used" in message
+    assert "there is no extra nothing here" in message
+    assert "pydantic>=2: the platform has 2." in message
+    assert "uvicorn>=0.35.0" in message  # of the extra `server`
     assert builds.executor.jobs == []
 
 
@@ -204,7 +204,7 @@ def test_a_build_that_fails_names_the_requirement_and_leaves_nothing(
     "`pyproject.toml` cannot be read"
 )
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[project", "answers/pyproject.toml is no TOML: "),
         ("project = 1", "pyproject.toml: project must be a table"),
@@ -219,10 +219,10 @@ def test_a_build_that_fails_names_the_requirement_and_leaves_nothing(
     ids=lambda value: value[-40:],
 )  # fmt: skip
 def test_a_project_that_cannot_be_built_is_one_sentence(
-    builds: Builds, text: str, told: str
+    builds: Builds, text: str, message: str
 ) -> None:
     (builds.rollout / "pyproject.toml").write_text(text)
-    assert told in builds.fail()
+    assert message in builds.fail()
     assert builds.executor.jobs == []
 
 
@@ -333,6 +333,6 @@ PRINTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("printed", "told"), PRINTED)
-def test_the_reason_is_what_follows_the_first_error(printed: str, told: str) -> None:
-    assert reason(printed) == told
+@pytest.mark.parametrize(("printed", "message"), PRINTED)
+def test_the_reason_is_what_follows_the_first_error(printed: str, message: str) -> None:
+    assert reason(printed) == message

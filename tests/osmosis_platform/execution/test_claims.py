@@ -71,9 +71,9 @@ def test_a_run_that_was_interrupted_three_times_has_failed(
     run = run_of(platform, run_id)
     assert (run.status, run.interruptions) == ("failed", 3)
     assert run.completed_at is not None
-    told = "given up after 3 interruptions: each time the platform was killed or lost"
+    message = "given up after 3 interruptions: each time the platform was killed or lost"
     error = (run.results or {})["error"]
-    assert error.startswith(told)
+    assert error.startswith(message)
     assert run.results == {"commit_sha": "c", "error": error}
     assert log_of(platform, run_id)[-1] == f"error run: {error}"
 
@@ -152,10 +152,10 @@ def test_nothing_that_is_written_of_a_run_has_the_value_of_a_secret(
     record.note(a=1)
     record.end("failed", f"because of {SECRET}", step="run")
     lines = log_of(platform, run_id)
-    told = "info run: the log takes 3 lines; what comes now is left out"
+    message = "info run: the log takes 3 lines; what comes now is left out"
     long = "info run: " + "x" * writing.LINE_LENGTH
     masked = "info run: ***\\x00"
-    output = [masked, long, told]  # an empty line counts too
+    output = [masked, long, message]  # an empty line counts too
     assert lines == ["info clone: it is ***", *output, "error run: because of ***"]
     results: Any = run_of(platform, run_id).results
     assert results == {"a": 1, "error": "because of ***"}

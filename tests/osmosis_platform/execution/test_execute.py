@@ -119,7 +119,7 @@ def test_log_and_report_name_the_dataset_as_users_know_it(submitted: Submitted) 
 
 
 @pytest.mark.fault("the model has another name, the key is wrong, the rollout is not there")
-def test_what_is_missing_is_told_before_any_child_is_started(submitted: Submitted) -> None:
+def test_what_is_missing_is_reported_before_any_child_is_started(submitted: Submitted) -> None:
     (submitted.run_folder.source / "rollouts" / "my-rollout" / "main.py").unlink()
     run = submitted.execute()
     assert run.results["error"].startswith("experiment_config.entrypoint: there is no file")
@@ -220,8 +220,8 @@ def test_an_entrypoint_that_is_a_symlink_fails_the_run_and_says_so(
     assert run.results["error"] == (
         f"experiment_config: {link} is a symlink, and none is followed: name what it leads to"
     )
-    told = f"warning clone: symlinks became files that hold their target: other, {link}"
-    assert told in submitted.log
+    message = f"warning clone: symlinks became files that hold their target: other, {link}"
+    assert message in submitted.log
 
 
 @pytest.mark.fault("a run is stopped")
@@ -313,8 +313,8 @@ def test_a_database_that_is_away_for_longer_than_the_lease_interrupts_the_run(
     assert submitted.run_folder.source.exists()
     submitted.children.evaluation = (0, "")
     assert submitted.execute().status == "finished"
-    told = "warning run: interrupted: the platform was ended, or without its database"
-    assert told in submitted.log
+    message = "warning run: interrupted: the platform was ended, or without its database"
+    assert message in submitted.log
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def padded(**more: Any) -> str:
 
 @pytest.mark.fault("a run's report is made to take much memory or time")
 @pytest.mark.parametrize(
-    ("text", "status", "told"),
+    ("text", "status", "message"),
     [
         (padded(padding=[[]] * 300_000), "finished", "the report is there"),
         pytest.param(
@@ -398,11 +398,11 @@ def padded(**more: Any) -> str:
     ids=["unknown fields", "very many", "deep", "a list", "many rows", "nothing", "no JSON"],
 )
 def test_of_a_report_what_is_known_is_kept_and_a_child_finds_that_out(
-    submitted: Submitted, text: str, status: str, told: str
+    submitted: Submitted, text: str, status: str, message: str
 ) -> None:
     leave(submitted, text)
     run = submitted.execute()
-    assert (run.status, told in submitted.log) == (status, True), submitted.log
+    assert (run.status, message in submitted.log) == (status, True), submitted.log
     assert not [*submitted.run_folder.folder.glob("report-*")]
     if run.report is not None:
         assert "padding" not in run.report
@@ -410,7 +410,7 @@ def test_of_a_report_what_is_known_is_kept_and_a_child_finds_that_out(
         reward = run.report["summary"]["eval_fns"]["reward"]
         assert reward.items() >= {"pass_at_2": 1.0, "pass_at_3": 0.25}.items()
         assert not {"odd", "text"} & reward.keys()
-    if "figures" in told:
+    if "figures" in message:
         assert run.metrics["reward_stats"] == {}
 
 

@@ -193,8 +193,8 @@ def test_kills_lose_no_finished_result_and_pay_again_only_for_what_was_in_flight
         assert found.status == "finished", kept.log(run_id)
         assert found.metrics is not None
         assert found.metrics["overview"]["passed"] == 3
-    told = "warning run: the evaluation was killed; it resumes with what was finished"
-    assert kept.log(other).count(told) == 1
+    message = "warning run: the evaluation was killed; it resumes with what was finished"
+    assert kept.log(other).count(message) == 1
     assert any(line.startswith("warning run: interrupted: ") for line in kept.log(killed[0]))
 
     _check_that_the_secret_is_nowhere(kept)

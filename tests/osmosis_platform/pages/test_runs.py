@@ -345,9 +345,9 @@ def test_a_report_has_the_conversations_as_they_were_taken_and_is_there_without_
             monkeypatch.setattr(tail, "BLOCK", 10)
         outcome.take_conversations(folder, Redactor([Secret("sk-0123456789abcdef")]))
         assert beside.exists() == (text is None)
-    told, odd, link, long = (browser.get(f"runs/{run}/report").text for run in written)
-    assert all('id="conversations">' in text for text in (told, odd, link, long))
-    assert "What is it? ***" in conversations_of(told)
+    document, odd, link, long = (browser.get(f"runs/{run}/report").text for run in written)
+    assert all('id="conversations">' in text for text in (document, odd, link, long))
+    assert "What is it? ***" in conversations_of(document)
     assert {conversations_of(odd), conversations_of(link), conversations_of(long)} == {""}
 
     def downloaded(name: str) -> httpx.Response:
@@ -474,8 +474,8 @@ def test_two_runs_are_compared_row_by_row(
         ("", 422),
     ):
         refused = browser.get(f"compare?{query}")
-        told = "Tick two runs" in refused.text
-        assert (refused.status_code, told) == (status, status == 422), query
+        message = "Tick two runs" in refused.text
+        assert (refused.status_code, message) == (status, status == 422), query
 
 
 def test_a_training_run_shows_its_log_and_no_figures_of_evaluations(

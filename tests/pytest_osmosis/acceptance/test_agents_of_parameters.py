@@ -284,8 +284,8 @@ def test_a_type_that_does_not_fit_stops_the_session_before_the_others_are_paid(
     own = {"model": None, "base_url": None}
     session = project.run("--batch-size=4", agent="app:wrong", workers=workers, **own)
     assert session.ret == 1
-    told = "wrong returned a value of type set, which JSON does not have; expected text, a message"
-    assert told in session.refusal
+    shown = "wrong returned a value of type set, which JSON does not have; expected text, a message"
+    assert shown in session.refusal
     assert len(session.runs) <= 8
     assert all(run["error_type"] == "agent" for run in session.runs)
 

@@ -229,7 +229,7 @@ def test_an_interrupt_raised_by_an_agent_interrupts_the_session_once(project: Pr
 
 
 @pytest.mark.slow
-def test_what_was_left_behind_is_not_told_again_when_the_session_ends(unruly: Project) -> None:
+def test_what_was_left_behind_is_not_reported_again_when_the_session_ends(unruly: Project) -> None:
     unruly.rows("a", "swallow")
     code = {"agent": "unruly:agent_loop", "eval_fn": "unruly:exact"}
     session = unruly.apart(*unruly.options("-n0", "--osmosis-agent-timeout=1", **code))
@@ -436,8 +436,8 @@ def test_a_warning_names_a_task_that_was_left_behind_in_a_model_call(
     session = project.run("--batch-size=2", agent="leaving:agent", eval_fn=None, workers=workers)
     assert session.outcomes == {"passed": 2, "warnings": 1}
     assert [run["llm_calls"] for run in session.runs] == [1, 1]
-    told = "\n".join(session.section("warnings summary"))
-    assert "leaving.py:7: CallLeftBehind: leaving:agent: `look_up` still waited for" in told
+    message = "\n".join(session.section("warnings summary"))
+    assert "leaving.py:7: CallLeftBehind: leaving:agent: `look_up` still waited for" in message
 
 
 WARNING = """
@@ -475,7 +475,7 @@ def pytest_runtest_protocol(item):
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_what_code_warns_of_between_two_items_is_told(project: Project, workers: int) -> None:
+def test_what_code_warns_of_between_two_items_is_reported(project: Project, workers: int) -> None:
     project.write("warning.py", WARNING)
     project.write("conftest.py", BETWEEN)
     project.rows("a", "b")
@@ -633,9 +633,11 @@ def test_an_import_that_hangs_ends_the_session_with_its_line(project: Project, w
         words += ["--osmosis-agent=hangs:agent", "--eval-fn=exact"]
     session = project.plain(*words)
     said = session.out if where == "marked" else session.mistake
-    told = "the import of 'hangs' was not done after 0.2 s (--osmosis-import-timeout gives it more"
+    message = (
+        "the import of 'hangs' was not done after 0.2 s (--osmosis-import-timeout gives it more"
+    )
     assert session.ret == (2 if where == "marked" else 4), session.out
-    assert told in said and place in said
+    assert message in said and place in said
     assert "threading.py" not in said and "Traceback" not in said
 
 

@@ -14,7 +14,7 @@ from tests.support.modes import each_mode
 from tests.support.project import Project
 
 
-def test_rows_without_what_a_ready_scorer_compares_with_are_told_before_any_request(
+def test_rows_without_what_a_ready_scorer_compares_with_are_reported_before_any_request(
     project: Project,
 ) -> None:
     project.rows(*[{"user_prompt": "a", "expected": "a"}] * 2)
@@ -28,7 +28,7 @@ def test_rows_without_what_a_ready_scorer_compares_with_are_told_before_any_requ
 
 
 @each_mode
-def test_ground_truths_that_a_ready_scorer_cannot_compare_with_are_told_before_any_request(
+def test_ground_truths_that_a_ready_scorer_cannot_compare_with_are_reported_before_any_request(
     project: Project, workers: int
 ) -> None:
     def refused(eval_fn: str) -> str:

@@ -83,7 +83,7 @@ def faulty(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     "it streams although not asked to",
     "the provider echoes the key",
 )
-def test_every_failure_costs_its_own_run_alone_and_is_told_in_words(faulty: Project) -> None:
+def test_every_failure_costs_its_own_run_alone_and_is_reported_in_words(faulty: Project) -> None:
     faulty.rows(*FAILS, "content-parts")
     session = faulty.run("--batch-size=8", "--junitxml=out.xml")
     found = {}
@@ -212,8 +212,8 @@ def test_an_endpoint_that_goes_away_stops_the_session_and_the_rest_is_run_later(
     [gate] = session.report["gates"]
     assert (gate["outcome"], session.ret) == ("passed", 1)
     assert session.report["summary"]["total_runs"] < 20
-    told = f"stopped: the endpoint went away: cannot reach http://{faulty.endpoint.netloc}"
-    assert told in session.out
+    message = f"stopped: the endpoint went away: cannot reach http://{faulty.endpoint.netloc}"
+    assert message in session.out
     left = "not complete: 4 of 20 runs are done; run the same command again to resume"
     assert left in session.lines
     with Endpoint(port=faulty.endpoint.port):

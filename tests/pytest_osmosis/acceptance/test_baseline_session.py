@@ -204,7 +204,7 @@ def test_the_header_says_where_the_baseline_model_is_asked(
     assert f"osmosis: baseline {shown.replace('HERE', here)}" in session.lines
 
 
-def test_what_has_no_score_on_a_side_is_told(compared: Project, model: Model) -> None:
+def test_what_has_no_score_on_a_side_is_reported(compared: Project, model: Model) -> None:
     model.down = {NAMES[0]}
     told = summary(compared.run(COMPARE, n="2"))
     assert "2 runs here without a score for rewards:exact left out" in told

@@ -145,8 +145,8 @@ def test_a_run_that_was_not_recorded_gets_no_other_runs_answer(project: Project)
     project.run(RECORD, "--n=2")
     session = project.run(REPLAY, "--n=3")
     assert session.outcomes == {"passed": 2, "errors": 1}
-    told = "its request is recorded for row 0, run 0 and 1 more, as often as these have made it"
-    assert told in session.runs[2]["error"]
+    message = "its request is recorded for row 0, run 0 and 1 more, as often as these have made it"
+    assert message in session.runs[2]["error"]
 
 
 @pytest.mark.slow

@@ -171,7 +171,7 @@ def test_node_ids_do_not_depend_on_where_the_session_starts(
         (["--deselect", "data.jsonl::row-1[run-0]"], [(0, 0), (0, 1), (1, 1), (2, 0), (2, 1)]),
     ],
 )
-def test_items_are_selected_as_any_other_and_the_rest_is_told_as_missing(
+def test_items_are_selected_as_any_other_and_the_rest_is_reported_as_missing(
     three: Project, selection: list[str], runs: list[tuple[int, int]]
 ) -> None:
     session = three.run(*selection, n="2")

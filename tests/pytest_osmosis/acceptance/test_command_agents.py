@@ -108,7 +108,7 @@ print(asked(request["messages"])["content"])
 """
 
 
-def test_how_a_program_has_failed_is_told(project: Project) -> None:
+def test_how_a_program_has_failed_is_reported(project: Project) -> None:
     project.endpoint.answers = lambda ask: (
         [error_reply(400, "too long")] if ask.row == "refused" else ask.row
     )

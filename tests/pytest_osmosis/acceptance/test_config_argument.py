@@ -145,7 +145,7 @@ def test_a_folder_is_not_searched_for_files(session: Session):
     "`--osmosis-agent`"
 )
 @pytest.mark.parametrize(
-    ("unset", "words", "told"),
+    ("unset", "words", "message"),
     [
         (
             ["DATABASE_URL", "PLACE"],
@@ -187,7 +187,7 @@ def test_what_cannot_be_evaluated_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
     unset: list[str],
     words: list[str],
-    told: str,
+    message: str,
 ):
     for name in unset:
         monkeypatch.delenv(name)
@@ -195,10 +195,10 @@ def test_what_cannot_be_evaluated_is_one_sentence(
     (pytester.path / "configs/training/one.toml").write_text(CONFIG)
     (pytester.path / "configs/eval/two.toml").write_text(CONFIG.replace("experiment", "experimnt"))
     said = refusal(session(*words))
-    assert said == told or (told.startswith("*") and told[1:] in said)
+    assert said == message or (message.startswith("*") and message[1:] in said)
 
 
-def test_without_its_dataset_the_option_that_names_one_is_told(
+def test_without_its_dataset_the_option_that_names_one_is_reported(
     session: Session, pytester: pytest.Pytester
 ):
     (pytester.path / "datasets/rows.jsonl").rename(pytester.path / "other.jsonl")

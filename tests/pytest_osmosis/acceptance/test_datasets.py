@@ -78,7 +78,7 @@ def test_rows_with_messages_and_labels_are_evaluated_those_of_a_report(project: 
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "message"),
     [
         ("user_prompt,expected", "is it this? --osmosis-map expected=ground_truth"),
         ("user_prompt,ground truht", "is it this? --osmosis-map 'ground truht=ground_truth'"),
@@ -87,7 +87,7 @@ def test_rows_with_messages_and_labels_are_evaluated_those_of_a_report(project: 
     ],
 )
 def test_the_header_names_the_column_that_is_probably_the_ground_truth(
-    project: Project, columns: str, told: str | None
+    project: Project, columns: str, message: str | None
 ) -> None:
     cells = ",".join("x" for _ in columns.split(","))
     project.write("data.csv", f"{columns}\n{cells}\n")
@@ -95,7 +95,7 @@ def test_the_header_names_the_column_that_is_probably_the_ground_truth(
         "--collect-only", "-v", "--osmosis-map=none=system_prompt", data="data.csv"
     )
     hints = [line for line in session.lines if "no row has a ground_truth" in line]
-    assert [line.partition("ground_truth: ")[2] for line in hints] == ([told] if told else [])
+    assert [line.partition("ground_truth: ")[2] for line in hints] == ([message] if message else [])
 
 
 @pytest.mark.parametrize(

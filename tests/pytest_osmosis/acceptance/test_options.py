@@ -30,7 +30,7 @@ def test_an_extra_that_is_missing_is_named(
     )
 
 
-def test_a_mistake_is_told_by_the_controller_alone(project: Project) -> None:
+def test_a_mistake_is_reported_by_the_controller_alone(project: Project) -> None:
     project.write("data.jsonl", '{"user_')
     session = project.run(workers=2)
     assert (session.ret, project.endpoint.requests) == (4, 0)
@@ -159,7 +159,7 @@ osmosis_output = "out.json"
         assert session.outcomes == {"passed": 2}
 
     @pytest.mark.parametrize(
-        ("lines", "told"),
+        ("lines", "message"),
         [
             (["n = many"], "osmosis_n 'many': expected a whole number"),
             (["gate =", "  mean >= 0.5", "  nonsense"], "osmosis_gate 'nonsense'"),
@@ -174,23 +174,23 @@ osmosis_output = "out.json"
         ],
         ids=str,
     )
-    def test_a_mistake_is_told_by_the_name_of_its_key(
-        self, project: Project, lines: list[str], told: str
+    def test_a_mistake_is_reported_by_the_name_of_its_key(
+        self, project: Project, lines: list[str], message: str
     ) -> None:
         project.rows("a")
         ini = project.write("pytest.ini", "[pytest]\nosmosis_" + "\n".join(lines))
         data = None if "dta" in lines[0] else "data.jsonl"
         session = project.run(eval_fn=None, data=data)
-        assert session.mistake.startswith(told.format(ini=ini, folder=project.path))
+        assert session.mistake.startswith(message.format(ini=ini, folder=project.path))
         project.write("test_unit.py", "def test_unit(): pass\n")
         assert project.plain("-n0", "test_unit.py").ret == 0
 
     def test_every_option_has_a_twin(self, pytester: pytest.Pytester) -> None:
-        told = pytester.runpytest_inprocess("--help").stdout.str()
+        printed = pytester.runpytest_inprocess("--help").stdout.str()
         for option in OPTIONS:
-            assert f"  {option.flag_name}" in told
-            assert f"\n  {option.ini_name} (" in told
-        titles = [line for line in told.splitlines() if line.startswith("osmosis: ")]
+            assert f"  {option.flag_name}" in printed
+            assert f"\n  {option.ini_name} (" in printed
+        titles = [line for line in printed.splitlines() if line.startswith("osmosis: ")]
         assert [line.rpartition(": ")[2] for line in titles] == [f"{title}:" for title in GROUPS]
 
     @pytest.mark.skipif(pytest.version_tuple < (9,), reason="[tool.pytest] is new in pytest 9")

@@ -205,7 +205,7 @@ def test_each_run_becomes_what_happened_to_it(fated: Project) -> None:
             assert internal not in text
 
 
-def test_every_eval_function_that_gave_no_score_is_told(project: Project) -> None:
+def test_every_eval_function_that_gave_no_score_is_reported(project: Project) -> None:
     project.rows("boom")
     project.write("more.py", "def none(solution_str): pass\n")
     session = project.run("--eval-fn=rewards:judge", "--eval-fn=more:none")

@@ -40,15 +40,15 @@ def test_a_warning_names_the_item_of_its_run(four: Project) -> None:
     four.write("conftest.py", WARNING)
     session = four.run("-Wdefault")
     assert session.outcomes == {"passed": 3, "failed": 1, "warnings": 4}
-    told = (four.path / "warned.txt").read_text().splitlines()
-    assert told == [f"runtest {nodeid} seen {row}" for row, nodeid in enumerate(IDS)]
+    message = (four.path / "warned.txt").read_text().splitlines()
+    assert message == [f"runtest {nodeid} seen {row}" for row, nodeid in enumerate(IDS)]
 
 
 def test_a_filter_of_one_item_holds_for_it_alone(four: Project) -> None:
     four.write("conftest.py", WARNING + MARKING)
     assert four.run("-Wdefault", "-Wignore:seen 3").outcomes["warnings"] == 2
-    told = (four.path / "warned.txt").read_text().splitlines()
-    assert told == [f"runtest {IDS[row]} seen {row}" for row in (0, 2)]
+    message = (four.path / "warned.txt").read_text().splitlines()
+    assert message == [f"runtest {IDS[row]} seen {row}" for row in (0, 2)]
 
 
 def test_a_loop_of_another_plugin_runs_the_items(four: Project) -> None:

@@ -57,7 +57,7 @@ def test_shards_run_beside_each_other_and_each_resumes_its_own_runs(
     assert endpoint.by_row == {"a": 1, "b": 1, "c": 2, "d": 1}
 
 
-def test_a_shard_without_rows_is_told(project: Project):
+def test_a_shard_without_rows_is_reported(project: Project):
     project.rows("one")
     session = project.run(shard="2/2")
     assert session.ret == 5

@@ -288,8 +288,10 @@ def test_a_decorator_that_would_run_no_rollout_is_one_sentence(project: Project,
     project.write("test_it.py", f"from unittest import *\nfrom pytest_osmosis import *\n{code}\n")
     session = project.plain()
     assert session.outcomes == {"errors": 1}, session.out
-    told = "TestIt: unittest runs the" if "TestCase" in code else "@osmosis takes names in parenth"
-    assert told in session.out and "TypeError" not in session.out
+    message = (
+        "TestIt: unittest runs the" if "TestCase" in code else "@osmosis takes names in parenth"
+    )
+    assert message in session.out and "TypeError" not in session.out
 
 
 JUDGED = """

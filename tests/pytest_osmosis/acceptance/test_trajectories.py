@@ -201,7 +201,7 @@ def test_processes_that_are_killed_leave_whole_lines_to_the_others(tmp_path):
     assert all(read_record(run.place) for run in kept.values())
 
 
-def test_a_full_disk_is_told_once_and_ends_the_writing(tmp_path):
+def test_a_full_disk_is_reported_once_and_ends_the_writing(tmp_path):
     journal.worker_file(tmp_path, 1, "gw0").parent.mkdir()
     path = journal.worker_file(tmp_path, 1, "gw0")
     path.symlink_to("/dev/full")

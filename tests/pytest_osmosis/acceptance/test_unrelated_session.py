@@ -102,6 +102,6 @@ def test_it_can_be_loaded_by_name_where_plugins_do_not_load_themselves(
 
 
 @pytest.mark.slow
-def test_its_marker_and_options_are_told(plain: pytest.Pytester) -> None:
+def test_its_marker_and_options_are_reported(plain: pytest.Pytester) -> None:
     plain.runpytest_inprocess("--markers").stdout.fnmatch_lines(["*(agent, data, n,*max_turns)*"])
     plain.runpytest_inprocess("--help").stdout.fnmatch_lines(["osmosis: evaluate LLM agents*"])

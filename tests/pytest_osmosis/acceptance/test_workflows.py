@@ -232,7 +232,7 @@ def test_a_workflow_that_takes_too_long_is_cancelled_with_what_it_used(flows: Pr
     ("status", "said", "outcomes", "whose"),
     [(402, "no credit", "errors", "provider"), (400, "too long", "failed", "agent")],
 )
-def test_a_refusal_behind_the_agents_own_client_is_told_in_the_endpoints_words(
+def test_a_refusal_behind_the_agents_own_client_is_reported_in_the_endpoints_words(
     flows: Project, status: int, said: str, outcomes: str, whose: str
 ) -> None:
     flows.endpoint.answers = lambda ask: [error_reply(status, said)]
@@ -265,7 +265,7 @@ def test_a_refused_key_ends_the_session_at_the_third_row(flows: Project, workers
         ("bare.py:Needy", {"grader": "graders:Kind"}, "the class Needy needs 'path' to be made"),
     ],
 )
-def test_mistakes_are_told_before_any_request(
+def test_mistakes_are_reported_before_any_request(
     flows: Project, agent: str, options: dict[str, str], mistake: str
 ) -> None:
     flows.write(

@@ -84,7 +84,7 @@ def test_runs_without_a_score_are_those_that_the_summary_counts():
     assert report.notes == ("1 run here without a score for f left out",)
 
 
-def test_what_differs_is_told():
+def test_what_differs_is_reported():
     here = tally_of([[1.0, None, 0.0]] * 7, threshold=0.5, digests=list("abcdefg"))
     there = tally_of([[1.0, 1.0]] * 7, threshold=1.0, digests=list("aBCDEFG"))
     report = compare(here, there)
@@ -100,7 +100,7 @@ def test_what_differs_is_told():
     ]  # fmt: skip
 
 
-def test_nothing_in_common_is_told_and_compares_nothing():
+def test_nothing_in_common_is_reported_and_compares_nothing():
     report = compare(tally_of([[1.0]], keys=["a"]), tally_of([[1.0]], keys=["b"]))
     assert report.comparisons == ()
     assert "no row in common" in report.notes[0]

@@ -63,8 +63,8 @@ class TestPrompts:
     )
     @pytest.mark.parametrize("column", ["user_prompt", "System_Prompt"])
     def test_messages_beside_a_prompt_are_refused(self, tmp_path, column):
-        told = refusal(tmp_path, {"messages": CHAT, column: "u"})
-        assert told == f"'messages' stands for both prompts: leave out '{column}', or it"
+        message = refusal(tmp_path, {"messages": CHAT, column: "u"})
+        assert message == f"'messages' stands for both prompts: leave out '{column}', or it"
 
     @pytest.mark.fault(
         "a conversation in `messages` is no list of messages, or stands beside a prompt"
@@ -80,7 +80,7 @@ class TestPrompts:
             ([{"role": "user"}], "'messages[0].content' is null; expected a string"),
         ],
     )
-    def test_a_wrong_chat_is_told_with_its_place(self, tmp_path, messages, sentence):
+    def test_a_wrong_chat_is_reported_with_its_place(self, tmp_path, messages, sentence):
         assert refusal(tmp_path, {"messages": messages}).startswith(sentence)
 
 
@@ -117,14 +117,14 @@ class TestMap:
         assert row.opening()[1]["content"] == row.metadata()["user_prompt"] == "2 + 3?"
         assert row.extra["messages"] == CHAT
 
-    def test_a_column_that_is_not_there_is_told(self, tmp_path):
-        told = refusal(tmp_path, RECORD, mapping=mapping_of(["questoin=user_prompt"]))
-        assert told.startswith(
+    def test_a_column_that_is_not_there_is_reported(self, tmp_path):
+        message = refusal(tmp_path, RECORD, mapping=mapping_of(["questoin=user_prompt"]))
+        assert message.startswith(
             "there is no column 'questoin' to serve as user_prompt "
             "(columns: Question, answer, steps; did you mean 'Question'?)"
         )
 
-    def test_a_dataset_with_other_names_is_told_the_way_out(self, tmp_path):
+    def test_a_dataset_with_other_names_is_refused_with_the_way_out(self, tmp_path):
         assert refusal(tmp_path, RECORD) == (
             "'user_prompt' is missing (columns: Question, answer, steps); "
             "try --osmosis-map Question=user_prompt --osmosis-map answer=ground_truth"
@@ -140,7 +140,7 @@ class TestMap:
             (["a=id", "b=id"], "the columns 'a' and 'b' cannot both be id"),
         ],
     )
-    def test_a_map_that_cannot_be_is_told(self, texts, sentence):
+    def test_a_map_that_cannot_be_is_reported(self, texts, sentence):
         with pytest.raises(ValueError, match=sentence):
             mapping_of(texts)
 

@@ -85,7 +85,7 @@ def test_wrong_rows_are_named_by_the_line_they_begin_at(tmp_path):
         (b"messages\nhello\n", "data.csv:2: 'messages' is a string; expected a list"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_told(tmp_path, content, sentence):
+def test_a_file_that_cannot_be_used_is_reported(tmp_path, content, sentence):
     assert sentence in refusal(tmp_path, content)
 
 

@@ -186,7 +186,7 @@ class TestWrongRows:
             (b"{}", "'user_prompt' is missing (columns: none)"),
         ],
     )
-    def test_a_line_that_is_no_row_is_told_with_its_place(self, write, line, sentence):
+    def test_a_line_that_is_no_row_is_reported_with_its_place(self, write, line, sentence):
         message = refusal(write(GOOD + b"\n" + line + b"\n" + GOOD))
         assert message.startswith(f"data.jsonl:3: {sentence}")
         assert "\n" not in message
@@ -222,11 +222,11 @@ class TestWrongRows:
             ),
         ],
     )
-    def test_a_wrong_value_is_told_with_its_column(self, write, changes, sentence):
+    def test_a_wrong_value_is_reported_with_its_column(self, write, changes, sentence):
         assert refusal(write(lines(record(**changes)))) == f"data.jsonl:1: {sentence}"
 
     @pytest.mark.fault("a column is missing")
-    def test_a_missing_column_is_told_with_the_columns_there_are_and_a_guess(self, write):
+    def test_a_missing_column_is_reported_with_the_columns_there_are_and_a_guess(self, write):
         content = lines({"system_prompt": "s", "prompt": "u", "ground_truth": "5"})
         assert refusal(write(content)) == (
             "data.jsonl:1: 'user_prompt' is missing "
@@ -257,7 +257,7 @@ class TestWrongRows:
         assert message.count("\n  line ") == 20
         assert message.endswith("\n  and 25 more")
 
-    def test_columns_that_all_rows_lack_are_told_once(self, write):
+    def test_columns_that_all_rows_lack_are_reported_once(self, write):
         said = "'user_prompt' is missing (columns: system_prompt, x)"
         rows = [{"system_prompt": "s", "x": i} for i in range(12)]
         with pytest.raises(DatasetError) as caught:
@@ -308,7 +308,7 @@ class TestWrongRows:
 
 class TestFilesThatCannotBeUsed:
     @pytest.mark.fault("the file is missing")
-    def test_a_missing_file_is_told_with_the_folder_it_was_looked_for_in(
+    def test_a_missing_file_is_reported_with_the_folder_it_was_looked_for_in(
         self, tmp_path, monkeypatch
     ):
         monkeypatch.chdir(tmp_path)
@@ -454,10 +454,10 @@ class TestJsonArray:
             ),
         ],
     )
-    def test_what_is_wrong_is_told_with_its_place(self, write, content, sentence):
+    def test_what_is_wrong_is_reported_with_its_place(self, write, content, sentence):
         assert sentence in refusal(write(content.encode(), "d.json"))
 
-    def test_bytes_that_are_not_utf_8_are_told_with_their_line(self, write):
+    def test_bytes_that_are_not_utf_8_are_reported_with_their_line(self, write):
         message = refusal(write(b'[\n{"a": "\xe9"}]', "d.json"))
         assert message == "d.json: is not UTF-8 (byte 0xe9 at line 2): save as UTF-8"
 
@@ -495,7 +495,7 @@ class TestSelection:
         assert len(seen) == 7
 
     @pytest.mark.parametrize("name", ["d.jsonl", "d.json"])
-    def test_an_offset_past_the_end_is_told_with_the_number_of_rows(self, write, name):
+    def test_an_offset_past_the_end_is_reported_with_the_number_of_rows(self, write, name):
         records = [record(), record()]
         content = lines(*records) if name == "d.jsonl" else json.dumps(records).encode()
         with pytest.raises(EmptyDataset, match="has 2 rows; an offset of 2 is past the last one"):
@@ -782,7 +782,7 @@ class TestParquet:
         with pytest.raises(EmptyDataset, match="has no rows"):
             self.load(tmp_path, table)
 
-    def test_an_offset_past_the_end_is_told(self, tmp_path):
+    def test_an_offset_past_the_end_is_reported(self, tmp_path):
         with pytest.raises(EmptyDataset, match="has 1 row; an offset of 9 is past the last one"):
             self.load(tmp_path, pa.Table.from_pylist([record()]), offset=9)
 
@@ -819,7 +819,7 @@ class TestParquet:
                 assert "d.parquet" in str(error)
 
     @pytest.mark.fault("pyarrow is not installed")
-    def test_a_missing_pyarrow_is_told_with_the_cure(self, tmp_path, monkeypatch):
+    def test_a_missing_pyarrow_is_reported_with_the_cure(self, tmp_path, monkeypatch):
         path = tmp_path / "d.parquet"
         path.write_bytes(b"PAR1")
         monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)

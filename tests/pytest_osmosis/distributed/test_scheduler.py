@@ -273,7 +273,7 @@ def test_a_result_that_came_before_its_worker_died_is_reported_by_another() -> N
     assert culprit not in second.given
 
 
-def test_a_worker_that_told_whose_fault_its_end_is_leaves_nobody_to_blame() -> None:
+def test_a_worker_that_reported_whose_fault_its_end_is_leaves_nobody_to_blame() -> None:
     bench = Bench(10, batch_size=2, workers=2)
     first, second = bench.workers
     held = list(first.given)
@@ -311,7 +311,7 @@ def test_an_item_that_was_reported_is_neither_blamed_nor_run_again() -> None:
     assert done not in second.given
 
 
-def test_after_a_halt_nothing_more_is_given_and_every_worker_is_told_why() -> None:
+def test_after_a_halt_nothing_more_is_given_and_every_worker_gets_the_reason() -> None:
     bench = Bench(100, batch_size=4, workers=2)
     before = [list(worker.given) for worker in bench.workers]
     bench.scheduling.halt("the budget is spent")
@@ -325,7 +325,7 @@ def test_after_a_halt_nothing_more_is_given_and_every_worker_is_told_why() -> No
     assert bench.scheduling.tests_finished
 
 
-def test_a_worker_that_comes_after_a_halt_is_told_at_once() -> None:
+def test_a_worker_that_comes_after_a_halt_is_halted_at_once() -> None:
     bench = Bench(10, batch_size=2, workers=1)
     bench.scheduling.halt("enough")
     assert bench.replacement().told("halt") == ["enough"]

@@ -138,7 +138,7 @@ def test_fields_that_it_does_not_know_are_no_obstacle(tmp_path):
         ("[" * 100_000, "not a JSON report: "),
     ],
 )
-def test_what_is_no_report_is_told_in_a_sentence(tmp_path, text, why):
+def test_what_is_no_report_is_reported_in_a_sentence(tmp_path, text, why):
     path = tmp_path / "r.json"
     path.write_text(text)
     with pytest.raises(UnreadableReport) as told:
@@ -185,7 +185,7 @@ def test_what_is_damaged_is_named(tmp_path, damage, why):
     assert why in str(told.value)
 
 
-def test_a_report_that_is_not_there_is_told_too(tmp_path):
+def test_a_report_that_is_not_there_is_reported_too(tmp_path):
     with pytest.raises(UnreadableReport, match="cannot be read: No such file or directory"):
         read_result(tmp_path / "r.json")
 

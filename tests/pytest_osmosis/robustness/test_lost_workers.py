@@ -34,7 +34,7 @@ agent_loop = Agent()
 @pytest.mark.fault("a worker is killed", "a worker freezes")
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("wish", "told"),
+    ("wish", "message"),
     [
         ("exit", "died during this run"),
         ("kill", "died during this run"),
@@ -42,7 +42,7 @@ agent_loop = Agent()
     ],
 )
 def test_a_worker_that_is_lost_costs_one_run(
-    project: Project, endpoint: Endpoint, wish: str, told: str
+    project: Project, endpoint: Endpoint, wish: str, message: str
 ):
     project.write("deadly.py", AGENT)
     asked = [f"row {index}" for index in range(11)]
@@ -59,7 +59,7 @@ def test_a_worker_that_is_lost_costs_one_run(
     assert session.outcomes == {"passed": 11, "errors": 1}
     lost = [run for run in session.runs if run["error_type"] is not None]
     assert [(run["error_type"], run["scores"]) for run in lost] == [("worker_lost", {})]
-    assert told in lost[0]["error"]
+    assert message in lost[0]["error"]
     [case] = (each for each in session.junit.iter("testcase") if each.attrib["name"][:3] != "row")
     kept = {each.attrib["name"]: each.attrib["value"] for each in case.iter("property")}
     assert (kept["osmosis_row_index"], kept["osmosis_error_type"]) == ("5", "worker_lost")
@@ -103,7 +103,7 @@ def was_there():
 
 @pytest.mark.fault("workers keep dying")
 @pytest.mark.slow
-def test_workers_that_keep_dying_end_the_session_and_the_rest_is_told_as_not_run(
+def test_workers_that_keep_dying_end_the_session_and_the_rest_is_reported_as_not_run(
     project: Project, endpoint: Endpoint
 ):
     project.write("deadly.py", AGENT)

@@ -204,7 +204,7 @@ def test_a_damaged_line_before_the_end_is_refused_by_its_number(path, damage, wi
 
 
 @pytest.mark.parametrize("first", [b"", b"{}\n", b"not json\n", b'{"osmosis_journal":1}\n'])
-def test_what_has_no_head_of_a_journal_is_told_apart(tmp_path, first):
+def test_what_has_no_head_of_a_journal_is_recognised(tmp_path, first):
     (tmp_path / FILE).write_bytes(first)
     with pytest.raises(UnknownRuns, match="the first lines of the journal are lost"):
         journal.replay(tmp_path)
@@ -223,7 +223,7 @@ def test_a_journal_without_its_first_session_has_no_head(path, left, after):
 
 @pytest.mark.fault("the journal is that of another dataset, agent or model, or of another version")
 @pytest.mark.parametrize(("later", "told"), [(1, "a newer version"), (-1, "an earlier version")])
-def test_the_journal_of_another_version_is_told_apart(tmp_path, later, told):
+def test_the_journal_of_another_version_is_recognised(tmp_path, later, told):
     header = add_checksum(encode({"osmosis_journal": journal.FORMAT + later}))
     (tmp_path / FILE).write_bytes(header)
     with pytest.raises(OtherFormat, match=told):
@@ -353,7 +353,7 @@ def test_a_lock_names_its_holder_and_ends_with_it(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["ENOLCK", "ENOTSUP", "ENOSYS"])
-def test_a_file_system_without_locks_is_told_apart_and_leaves_no_lock(tmp_path, monkeypatch, name):
+def test_a_file_system_without_locks_is_recognised_and_leaves_no_lock(tmp_path, monkeypatch, name):
     def no_flock(descriptor: int, operation: int) -> None:
         raise OSError(getattr(errno, name), "no locks here")
 

@@ -136,7 +136,7 @@ class TestWhatIsGiven:
         asyncio.run(call_twice())
         assert (messages, metadata) == (MESSAGES, METADATA)
 
-    def test_what_cannot_be_copied_is_told(self):
+    def test_what_cannot_be_copied_is_reported(self):
         with pytest.raises(
             EvalFnError, match="the metadata cannot be copied for `rewards:f`: Type"
         ):
@@ -278,7 +278,7 @@ class TestRefusedFunctions:
             (dict.fromkeys, "the first parameter decides"),
         ],
     )
-    def test_a_wrong_signature_is_told_with_the_accepted_ones(self, function, sentence):
+    def test_a_wrong_signature_is_reported_with_the_accepted_ones(self, function, sentence):
         message = refusal(function)
         assert sentence.replace(", /", "") in message.replace(", /", "")
 

@@ -144,7 +144,7 @@ class TestNames:
         assert "is neither a module's name nor a .py file" in refusal(spec)
 
     @pytest.mark.fault("an attribute is missing")
-    def test_a_missing_attribute_is_told_with_close_ones(self, project):
+    def test_a_missing_attribute_is_reported_with_close_ones(self, project):
         project(server="agent_loop = 1\nother = 2")
         assert refusal("server:agnet_loop") == (
             "module 'server' has no 'agnet_loop'. Did you mean 'agent_loop'?"
@@ -156,7 +156,7 @@ class TestNames:
         )
 
     @pytest.mark.fault("a module is missing, or imports one that is")
-    def test_a_missing_module_is_told_with_the_folders_and_close_ones(self, project, tmp_path):
+    def test_a_missing_module_is_reported_with_the_folders_and_close_ones(self, project, tmp_path):
         project(server="")
         assert refusal("servr:loop") == (
             f"no module 'servr' (searched {tmp_path} and sys.path). Did you mean 'server'?"
@@ -219,7 +219,7 @@ class TestFiles:
         assert load("pkg/server.py:answer") == 42
         assert sys.modules["pkg.server"]
 
-    def test_a_missing_file_is_told_with_close_ones(self, project, tmp_path):
+    def test_a_missing_file_is_reported_with_close_ones(self, project, tmp_path):
         project(server="")
         assert refusal("srver.py:loop") == (
             f"no file 'srver.py' (looked in {tmp_path}). Did you mean 'server.py'?"
@@ -227,7 +227,7 @@ class TestFiles:
 
 
 class TestMistakesInModules:
-    def test_a_missing_import_is_told_from_a_missing_module(self, project, tmp_path):
+    def test_a_missing_import_is_distinguished_from_a_missing_module(self, project, tmp_path):
         project(agent="import tools", tools="\nimport nunpy.linalg")
         assert refusal("agent:loop") == (
             f"'agent' imports 'nunpy', which is missing ({tmp_path}/tools.py:2); "
@@ -331,7 +331,7 @@ class TestMistakesInModules:
     @pytest.mark.parametrize(
         "code", ["import threading; threading.Event().wait()", "while True: 1"]
     )
-    def test_an_import_that_hangs_is_ended_and_told_with_the_line(
+    def test_an_import_that_hangs_is_ended_and_reported_with_the_line(
         self, project, tmp_path, code, monkeypatch
     ):
         def is_inside(thread: int) -> bool:
@@ -475,7 +475,7 @@ class TestAgents:
             "instance or a class"
         )
 
-    def test_workflows_are_told_from_loops(self, project):
+    def test_workflows_are_distinguished_from_loops(self, project):
         project(
             flow="""
             class AgentWorkflow:

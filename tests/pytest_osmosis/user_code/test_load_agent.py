@@ -62,7 +62,7 @@ def test_a_file_alone_is_the_agent_that_it_defines(tmp_path: Path, text: str):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             "",
@@ -75,10 +75,10 @@ def test_a_file_alone_is_the_agent_that_it_defines(tmp_path: Path, text: str):
         ),
     ],
 )
-def test_none_or_several_are_told(tmp_path: Path, text: str, told: str):
+def test_none_or_several_are_reported(tmp_path: Path, text: str, message: str):
     with pytest.raises(ImportingError) as raised:
         loaded(tmp_path, text)
-    assert str(raised.value) == told
+    assert str(raised.value) == message
 
 
 GRADER = """
@@ -141,7 +141,7 @@ def test_of_several_backends_one_must_be_named(tmp_path: Path):
     assert type(found.agent.workflow).__name__ == "Other"
 
 
-def test_a_workflow_in_the_place_of_a_loop_is_told_what_runs_it(tmp_path: Path):
+def test_a_workflow_in_the_place_of_a_loop_is_refused_with_what_runs_it(tmp_path: Path):
     (tmp_path / "rollout.py").write_text(HEAD + WORKFLOW.format(name="Chosen"))
     with pytest.raises(ImportingError) as raised:
         load_agent_loop("rollout.py:Chosen", option="-m", roots=[tmp_path])
@@ -151,12 +151,12 @@ def test_a_workflow_in_the_place_of_a_loop_is_told_what_runs_it(tmp_path: Path):
     )
 
 
-def test_a_workflow_that_its_backend_cannot_make_is_told_with_the_users_frames(tmp_path: Path):
+def test_a_workflow_that_its_backend_cannot_make_is_reported_with_the_users_frames(tmp_path: Path):
     text = WORKFLOW.format(name="Chosen") + "    def __init__(self, config):\n        1 / 0\n"
     text += "from osmosis_ai.rollout import LocalBackend\nbackend = LocalBackend(workflow=Chosen)\n"
     with pytest.raises(ImportingError) as raised:
         loaded(tmp_path, text)
-    told = str(raised.value)
-    assert told.startswith("--osmosis-agent 'rollout.py:backend': what its backend runs cannot")
-    assert told.endswith("ZeroDivisionError: division by zero")
-    assert "osmosis_ai" not in told
+    message = str(raised.value)
+    assert message.startswith("--osmosis-agent 'rollout.py:backend': what its backend runs cannot")
+    assert message.endswith("ZeroDivisionError: division by zero")
+    assert "osmosis_ai" not in message

@@ -48,7 +48,7 @@ def test_without_the_sdk_the_extra_is_named(
 
 
 @pytest.mark.usefixtures("sdk")
-def test_an_sdk_that_cannot_be_imported_is_told(
+def test_an_sdk_that_cannot_be_imported_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -82,12 +82,12 @@ class FastMCP:
         ("import gone", "--mcp 'tools': 'main.py' imports 'gone', which is missing"),
     ],
 )
-def test_an_entry_without_one_server_is_told(tmp_path: Path, text: str, said: str) -> None:
+def test_an_entry_without_one_server_is_reported(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "main.py").write_text(SERVERS + text)
-    told = refused("tools", tmp_path)
-    assert said in told
-    assert "-m/--module" not in told
+    message = refused("tools", tmp_path)
+    assert said in message
+    assert "-m/--module" not in message
 
 
 def test_the_files_of_the_folder_belong_to_the_evaluation(tmp_path: Path) -> None:

@@ -90,7 +90,9 @@ def test_an_expired_certificate_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.fault("TLS fails")
-def test_https_on_a_plain_port_and_http_on_an_encrypted_one_are_told(encrypted: Endpoint) -> None:
+def test_https_on_a_plain_port_and_http_on_an_encrypted_one_are_reported(
+    encrypted: Endpoint,
+) -> None:
     with Endpoint("42") as endpoint:
         failure = error(endpoint.base_url.replace("http:", "https:"))
     assert (failure.kind, failure.tries) == ("tls", 1)

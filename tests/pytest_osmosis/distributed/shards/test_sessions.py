@@ -190,7 +190,7 @@ def test_what_shards_finished_before_an_interrupt_is_reported_though_it_comes_la
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--osmosis-shards=2"], "--osmosis-shards needs --osmosis-ray too"),
         (
@@ -209,11 +209,11 @@ def test_what_shards_finished_before_an_interrupt_is_reported_though_it_comes_la
     ],
 )
 def test_options_that_do_not_go_together_are_refused_in_a_sentence(
-    project: Project, options: list[str], told: str
+    project: Project, options: list[str], message: str
 ) -> None:
     project.rows("one")
     refused = project.run(*options)
-    assert (refused.ret, refused.mistake) == (4, told)
+    assert (refused.ret, refused.mistake) == (4, message)
     assert project.endpoint.requests == 0
 
 
