@@ -194,7 +194,7 @@ def patch_httpx_for_mock_trainer(client: Any, monkeypatch: Any) -> None:
 
     send = httpx.AsyncClient.send
 
-    async def located(rules: TrainerRules, server_url: str) -> Trainer:
+    async def located(rules: TrainerRules, server_url: str, *, called: str = "") -> Trainer:
         return parse_url(server_url)
 
     async def posted(
