@@ -36,19 +36,19 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 @each_page
-def test_an_option_that_a_page_names_exists(page: Path) -> None:
+def test_an_option_that_a_page_names_exists(page: Path):
     named = set(re.findall(r"--osmosis-[a-z][a-z-]*[a-z]", page.read_text("utf-8")))
     assert named <= FLAGS | {"--osmosis-n"}
 
 
 @each_page
-def test_an_ini_line_that_a_page_shows_is_known(page: Path) -> None:
+def test_an_ini_line_that_a_page_shows_is_known(page: Path):
     for block in blocks(page, "toml"):
         assert set(re.findall(r"^(osmosis_\w+) *=", block, re.M)) <= INI_NAMES
 
 
 @each_page
-def test_python_and_json_samples_parse(page: Path) -> None:
+def test_python_and_json_samples_parse(page: Path):
     for block in blocks(page, "python"):
         ast.parse(block)
     for block in blocks(page, "json"):
@@ -58,7 +58,7 @@ def test_python_and_json_samples_parse(page: Path) -> None:
             [json.loads(line) for line in block.splitlines()]
 
 
-def test_the_rubric_file_and_the_commands_of_the_guide_are_understood(tmp_path: Path) -> None:
+def test_the_rubric_file_and_the_commands_of_the_guide_are_understood(tmp_path: Path):
     page = ROOT / "docs" / "guides" / "rubrics.md"
     [text] = blocks(page, "yaml")
     (path := tmp_path / "rubric_configs.yaml").write_text(text)
@@ -72,7 +72,7 @@ def test_the_rubric_file_and_the_commands_of_the_guide_are_understood(tmp_path: 
 @pytest.mark.parametrize(
     ("page", "apart"), [("CONTRIBUTING.md", "\n"), ("docs/how-it-works.md", "\n\n")]
 )
-def test_a_file_that_a_page_on_the_code_names_exists_where_it_says(page: str, apart: str) -> None:
+def test_a_file_that_a_page_on_the_code_names_exists_where_it_says(page: str, apart: str):
     parts = ("osmosis_ai", "pytest_osmosis", "osmosis_cli", "osmosis_executors", "osmosis_platform")
     there = [
         path.relative_to(ROOT).as_posix() + "/" * path.is_dir()
@@ -96,14 +96,14 @@ def test_a_file_that_a_page_on_the_code_names_exists_where_it_says(page: str, ap
     assert count > 20
 
 
-def test_every_page_is_linked_from_the_index() -> None:
+def test_every_page_is_linked_from_the_index():
     docs = ROOT / "docs"
     index = (docs / "index.md").read_text("utf-8")
     pages = {str(page.relative_to(docs).with_suffix("")) for page in docs.rglob("*.md")}
     assert pages - {"index"} == set(re.findall(r"^([a-z][\w/-]*)$", index, re.M))
 
 
-def test_the_page_of_commands_is_generated_and_has_every_command_and_option() -> None:
+def test_the_page_of_commands_is_generated_and_has_every_command_and_option():
     page = (ROOT / "docs" / "reference" / "commands.md").read_text("utf-8")
     assert "```{osmosis-commands}\n```" in page
     titles = r"^##+ `(osmosis[^`]*)`\n\n(.*?)(?=^\(command|\Z)"
@@ -145,12 +145,12 @@ def check_usage(words: list[str]) -> None:
 
 
 @each_page
-def test_a_command_line_that_a_page_shows_is_accepted(page: Path) -> None:
+def test_a_command_line_that_a_page_shows_is_accepted(page: Path):
     for line in command_lines(page.read_text("utf-8")):
         check_usage(shlex.split(line, comments=True)[1:])
 
 
-def test_every_example_in_a_help_is_accepted() -> None:
+def test_every_example_in_a_help_is_accepted():
     lines = command_lines(reference(cli))
     assert len(lines) > 20
     for line in lines:
@@ -179,7 +179,7 @@ def marked_faults(path: Path) -> Iterator[str]:
                     yield from map(ast.literal_eval, mark.args)
 
 
-def test_each_row_of_the_page_of_faults_is_marked_on_a_test_and_each_mark_is_a_row() -> None:
+def test_each_row_of_the_page_of_faults_is_marked_on_a_test_and_each_mark_is_a_row():
     page = "".join(each.read_text("utf-8") for each in (ROOT / "docs").glob("*/faults.md"))
     rows = re.findall(r"^\| (?!when… )(.+) \| .+ \|$", page, re.M)
     marked = {text for path in (ROOT / "tests").rglob("test_*.py") for text in marked_faults(path)}

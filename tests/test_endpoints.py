@@ -26,7 +26,7 @@ def content(base_url: str, model: str, text: str) -> str:
     return str(answer["choices"][0]["message"]["content"])
 
 
-def test_answers_come_from_a_text_a_table_or_a_function() -> None:
+def test_answers_come_from_a_text_a_table_or_a_function():
     with Endpoint("42") as endpoint:
         assert content(endpoint.base_url, "m", "a") == "42"
         assert content(endpoint.base_url, "echo", "a") == "a"
@@ -40,19 +40,19 @@ def test_answers_come_from_a_text_a_table_or_a_function() -> None:
         assert endpoint.seen[0].messages == [{"role": "user", "content": "a"}]
 
 
-def test_a_fault_counts_by_row() -> None:
+def test_a_fault_counts_by_row():
     with Endpoint("42") as endpoint:
         statuses = [post(endpoint.base_url, "fault-503-once", row)[0] for row in "abab"]
     assert statuses == [503, 503, 200, 200]
 
 
-def test_a_model_that_is_not_served_is_unknown() -> None:
+def test_a_model_that_is_not_served_is_unknown():
     with Endpoint("42", models=["m"]) as endpoint:
         assert post(endpoint.base_url, "n", "a")[0] == 404
         assert post(endpoint.base_url, "m", "a")[0] == 200
 
 
-def test_a_request_before_its_retry_after_is_counted() -> None:
+def test_a_request_before_its_retry_after_is_counted():
     with Endpoint(latency_s=0.1) as endpoint:
         post(endpoint.base_url, "fault-429-retry-after-60-once", "a")
         post(endpoint.base_url, "other", "a")
@@ -61,7 +61,7 @@ def test_a_request_before_its_retry_after_is_counted() -> None:
         assert endpoint.early == 1
 
 
-def test_in_a_process_of_its_own_it_tells_its_counts() -> None:
+def test_in_a_process_of_its_own_it_tells_its_counts():
     with EndpointProcess(answer="7") as endpoint:
         assert content(endpoint.base_url, "m", "a") == "7"
         assert endpoint.tally()["by_row"] == {"a": 1}

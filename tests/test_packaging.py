@@ -32,7 +32,7 @@ def versions(requirements: list[str], operator: str) -> dict[str, str]:
     }
 
 
-def test_every_lower_bound_is_a_version_that_the_oldest_environment_runs() -> None:
+def test_every_lower_bound_is_a_version_that_the_oldest_environment_runs():
     extras = {**PROJECT["project"]["optional-dependencies"]}
     del extras["dev"]
     promised = {*PROJECT["project"]["dependencies"], *chain.from_iterable(extras.values())}
@@ -41,7 +41,7 @@ def test_every_lower_bound_is_a_version_that_the_oldest_environment_runs() -> No
     assert len(bounds) == len(promised)
 
 
-def test_the_extra_for_development_is_what_the_groups_have() -> None:
+def test_the_extra_for_development_is_what_the_groups_have():
     groups = PROJECT["dependency-groups"]
     needed = {*groups["test"], *groups["lint"], *groups["types"]}
     plain = {each for each in needed if "python_version" not in each}  # tomli is required anyway
@@ -50,7 +50,7 @@ def test_the_extra_for_development_is_what_the_groups_have() -> None:
     assert set(others) == plain
 
 
-def test_the_supported_pythons_are_those_that_tox_runs() -> None:
+def test_the_supported_pythons_are_those_that_tox_runs():
     classified = [
         line.rpartition(" ")[2].replace(".", "")
         for line in PROJECT["project"]["classifiers"]
@@ -61,12 +61,12 @@ def test_the_supported_pythons_are_those_that_tox_runs() -> None:
 
 
 @pytest.mark.parametrize("command", ["osmosis", "osmosis-ai", "osmosis_ai"])
-def test_each_spelling_of_the_command_can_be_called(command: str) -> None:
+def test_each_spelling_of_the_command_can_be_called(command: str):
     (found,) = entry_points(group="console_scripts", name=command)
     assert callable(found.load())
 
 
-def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
+def test_pytest_finds_the_plugin_by_its_entry_point():
     (found,) = entry_points(group="pytest11", name="osmosis")
     assert found.value == "pytest_osmosis.plugin"
 
@@ -74,7 +74,7 @@ def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
 @pytest.mark.parametrize(
     "package", PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 )
-def test_pytest_rewrites_no_package_of_the_wheel(package: str) -> None:
+def test_pytest_rewrites_no_package_of_the_wheel(package: str):
     # `osmosis eval` imports some before its session, which would warn of each.
     tree = ast.parse((ROOT / package / "__init__.py").read_text("utf-8"))
     assert "PYTEST_DONT_REWRITE" in (ast.get_docstring(tree) or "")

@@ -64,7 +64,7 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_pages_are_written_in_plain_words(place: str) -> None:
+def test_pages_are_written_in_plain_words(place: str):
     read = pages(place)
     assert read
     assert [

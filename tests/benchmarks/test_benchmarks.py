@@ -28,7 +28,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 @pytest.mark.slow
 def test_the_endpoint_s_ceiling_is_measured_and_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     page = tmp_path / "performance.md"
     assert main(["--quick", "ceiling", "--write", str(page)]) == 0
     assert "requests/s" in capsys.readouterr().out
@@ -36,7 +36,7 @@ def test_the_endpoint_s_ceiling_is_measured_and_written(
 
 
 @pytest.mark.slow
-def test_an_evaluation_sends_what_the_bare_loop_sends(bench: Bench) -> None:
+def test_an_evaluation_sends_what_the_bare_loop_sends(bench: Bench):
     ours = bench.ours(0.0, n=3, in_flight=2)()
     bare = bench.bare(0.0, n=3, in_flight=2)()
     assert ours.counts["requests"] == bare.counts["requests"] == 3
@@ -45,14 +45,14 @@ def test_an_evaluation_sends_what_the_bare_loop_sends(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_processor_time_is_counted_by_thread(bench: Bench) -> None:
+def test_processor_time_is_counted_by_thread(bench: Bench):
     lines = clocks(bench)
     assert [line.result.split()[1] for line in lines] == ["s", "s", "ms", "ms", "s"]
     assert all(float(line.result.split()[0]) > 0 for line in lines[:4])
 
 
 @pytest.mark.slow
-def test_what_a_session_tells_from_the_inside_is_measured(bench: Bench) -> None:
+def test_what_a_session_tells_from_the_inside_is_measured(bench: Bench):
     found = {line.subject: line.result for line in collector(bench)}
     assert {name.partition(", ")[2] for name in found} == {"start", "loop", "end"}
     assert all(int(result.split()[0]) < int(result.split()[2]) for result in found.values())
@@ -60,7 +60,7 @@ def test_what_a_session_tells_from_the_inside_is_measured(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_rollout_crosses_is_counted(bench: Bench) -> None:
+def test_what_a_rollout_crosses_is_counted(bench: Bench):
     [crossed] = calls(bench)
     [classes, *each] = values(bench)
     [whole, up, _] = messages(bench)
@@ -71,19 +71,19 @@ def test_what_a_rollout_crosses_is_counted(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_figures_are_measured_against_reading_their_runs(bench: Bench) -> None:
+def test_figures_are_measured_against_reading_their_runs(bench: Bench):
     reading, ours = figures(bench)
     assert reading.setting == "2,000 rows x 5 runs, 3 eval functions"
     assert float(reading.result.split()[0]) > 0 and float(ours.result.split()[0]) > 0
 
 
-def test_a_command_that_fails_is_no_measurement(tmp_path: Path) -> None:
+def test_a_command_that_fails_is_no_measurement(tmp_path: Path):
     command = [sys.executable, "-c", "print('too bad'); raise SystemExit(3)"]
     with pytest.raises(CommandFailed, match=r"ended with 3:\ntoo bad"):
         execute(command, cwd=tmp_path, env=environment(tmp_path))
 
 
-def test_contenders_take_turns_and_the_first_round_does_not_count() -> None:
+def test_contenders_take_turns_and_the_first_round_does_not_count():
     order: list[str] = []
 
     def contender(name: str, wall_s: float) -> Observation:
@@ -98,7 +98,7 @@ def test_contenders_take_turns_and_the_first_round_does_not_count() -> None:
     assert found["a"].cpu_ms(100).median == 5.0
 
 
-def test_a_spread_shows_its_range_when_there_is_one() -> None:
+def test_a_spread_shows_its_range_when_there_is_one():
     assert Spread.of([3.0, 1.0, 2.0]).show() == "2.00 (1.00–3.00)"
     assert Spread.of([1.234]).show(1) == "1.2"
     assert Series(()).wall_s.values == ()
@@ -106,14 +106,14 @@ def test_a_spread_shows_its_range_when_there_is_one() -> None:
 
 def test_a_peer_that_is_not_installed_is_skipped_and_said(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("OSMOSIS_BENCH_PEERS", str(tmp_path / "none"))
     lines = peers(bench)
     assert [line.subject for line in lines] == list(PEERS)
     assert all("skipped" in line.result for line in lines)
 
 
-def test_lines_become_columns_and_a_page() -> None:
+def test_lines_become_columns_and_a_page():
     lines = [Line("throughput", "B 1", "ours", "0.50"), Line("", "", "bare")]
     assert as_text(lines).splitlines()[1].split() == ["throughput", "B", "1", "ours", "0.50"]
     page = as_markdown(lines, notes=["a machine"], command="tox -e bench")

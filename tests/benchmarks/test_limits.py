@@ -26,7 +26,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 @pytest.mark.slow
-def test_a_rollout_that_passes_crosses_no_more_of_our_code_than_before(bench: Bench) -> None:
+def test_a_rollout_that_passes_crosses_no_more_of_our_code_than_before(bench: Bench):
     """When this fails, your change has made each rollout dearer: see what it calls besides.
 
     When you have made it cheaper, lower `LIMITS`.
@@ -40,12 +40,12 @@ def test_a_rollout_that_passes_crosses_no_more_of_our_code_than_before(bench: Be
 
 
 @pytest.mark.slow
-def test_a_worker_sends_no_more_messages_of_a_rollout_than_before(bench: Bench) -> None:
+def test_a_worker_sends_no_more_messages_of_a_rollout_than_before(bench: Bench):
     assert messages_of_a_rollout(bench) <= LIMITS.messages
 
 
 @pytest.mark.slow
-def test_the_main_job_needs_no_more_of_our_code_than_before(bench: Bench) -> None:
+def test_the_main_job_needs_no_more_of_our_code_than_before(bench: Bench):
     """When this fails, see whether the main job needs what your change imports or calls.
 
     When you have made it smaller, lower `LIMITS`.

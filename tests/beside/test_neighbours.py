@@ -49,9 +49,7 @@ RIGHT = [
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_with_all_of_them_the_evaluation_is_what_it_is_alone(
-    project: Project, workers: str
-) -> None:
+def test_with_all_of_them_the_evaluation_is_what_it_is_alone(project: Project, workers: str):
     session = run(project, workers, "-Werror")
     told = next(line for line in session.lines if line.startswith("plugins: "))
     for distribution, name in NEIGHBOURS.items():
@@ -65,13 +63,13 @@ def test_with_all_of_them_the_evaluation_is_what_it_is_alone(
 class TestRerunfailures:
     @pytest.mark.fault("pytest-rerunfailures")
     @ONE_AND_MANY
-    def test_a_run_is_not_paid_for_twice(self, project: Project, workers: str) -> None:
+    def test_a_run_is_not_paid_for_twice(self, project: Project, workers: str):
         session = run(project, workers, "--reruns=2")
         assert session.outcomes == {"passed": 2, "failed": 1}
         assert scores(session) == RIGHT
         assert project.endpoint.requests == 3
 
-    def test_a_marked_test_is_rerun_on_the_rollout_that_there_is(self, project: Project) -> None:
+    def test_a_marked_test_is_rerun_on_the_rollout_that_there_is(self, project: Project):
         project.write(
             "test_it.py",
             """
@@ -92,7 +90,7 @@ def test_flaky(rollout):
         [only] = session.runs
         assert (only["passed"], only["scores"]) == (True, {"test": 1.0})
 
-    def test_ordinary_tests_are_rerun(self, project: Project) -> None:
+    def test_ordinary_tests_are_rerun(self, project: Project):
         project.write(
             "test_it.py", "tries = []\ndef test_it():\n    tries.append(1)\n    assert tries[1:]\n"
         )
@@ -101,7 +99,7 @@ def test_flaky(rollout):
 
 
 class TestTimeout:
-    def test_a_limit_that_is_kept_changes_nothing(self, project: Project) -> None:
+    def test_a_limit_that_is_kept_changes_nothing(self, project: Project):
         session = run(project, "--timeout=60", "-n0")
         assert scores(session) == RIGHT
 
@@ -109,7 +107,7 @@ class TestTimeout:
     @ONE_AND_MANY
     def test_a_run_beyond_the_limit_has_failed_and_the_others_go_on(
         self, project: Project, workers: str
-    ) -> None:
+    ):
         project.rows("alpha", "sleep", "gamma")
         project.write(
             "conftest.py",
@@ -126,7 +124,7 @@ class TestTimeout:
 
 @pytest.mark.fault("JUnit, pytest-html, GitHub annotations")
 @ONE_AND_MANY
-def test_html_shows_every_run_and_its_message(project: Project, workers: str) -> None:
+def test_html_shows_every_run_and_its_message(project: Project, workers: str):
     session = run(project, "--html=out.html", "--self-contained-html", workers)
     assert session.outcomes == {"passed": 2, "failed": 1}
     page = (project.path / "out.html").read_text()
@@ -136,7 +134,7 @@ def test_html_shows_every_run_and_its_message(project: Project, workers: str) ->
 
 
 @ONE_AND_MANY
-def test_json_report_has_the_outcomes_and_properties(project: Project, workers: str) -> None:
+def test_json_report_has_the_outcomes_and_properties(project: Project, workers: str):
     run(project, "--json-report", "--json-report-file=their.json", workers)
     theirs: dict[str, Any] = json.loads((project.path / "their.json").read_text())
     assert theirs["summary"]["passed"] == 2
@@ -151,7 +149,7 @@ def test_json_report_has_the_outcomes_and_properties(project: Project, workers: 
 
 
 @ONE_AND_MANY
-def test_a_log_of_reports_has_every_result_and_message(project: Project, workers: str) -> None:
+def test_a_log_of_reports_has_every_result_and_message(project: Project, workers: str):
     session = run(project, "--report-log=log.jsonl", workers)
     assert session.outcomes == {"passed": 2, "failed": 1}
     logged = [json.loads(line) for line in (project.path / "log.jsonl").read_text().splitlines()]
@@ -165,7 +163,7 @@ def test_a_log_of_reports_has_every_result_and_message(project: Project, workers
 
 class TestRandomly:
     @pytest.mark.fault("pytest-randomly")
-    def test_items_are_shuffled_and_the_report_is_not(self, project: Project) -> None:
+    def test_items_are_shuffled_and_the_report_is_not(self, project: Project):
         project.rows(*"abcdefgh")
         orders, reports = [], []
         for seed in (1, 2):
@@ -175,7 +173,7 @@ class TestRandomly:
         assert orders[0] != orders[1]
         assert reports[0] == reports[1]
 
-    def test_so_it_is_in_many_processes(self, project: Project) -> None:
+    def test_so_it_is_in_many_processes(self, project: Project):
         assert scores(run(project, "--randomly-seed=1", "-n2")) == RIGHT
 
 
@@ -184,7 +182,7 @@ class TestAsyncio:
 
     @pytest.mark.fault("pytest-asyncio")
     @pytest.mark.parametrize("mode", ["auto", "strict"])
-    def test_async_tests_and_runs_do_not_meet(self, project: Project, mode: str) -> None:
+    def test_async_tests_and_runs_do_not_meet(self, project: Project, mode: str):
         marker = "import pytest\n\n\n@pytest.mark.asyncio\n"
         project.write("test_it.py", marker + self.ASYNC)
         session = run(
@@ -192,7 +190,7 @@ class TestAsyncio:
         )
         assert session.outcomes == {"passed": 3, "failed": 1}
 
-    def test_a_marked_test_may_be_async_where_they_are(self, project: Project) -> None:
+    def test_a_marked_test_may_be_async_where_they_are(self, project: Project):
         project.write(
             "test_it.py",
             """
@@ -212,7 +210,7 @@ async def test_answer(rollout):
 
 
 @ONE_AND_MANY
-def test_cov_sees_the_agent_and_the_eval_functions(project: Project, workers: str) -> None:
+def test_cov_sees_the_agent_and_the_eval_functions(project: Project, workers: str):
     session = run(project, "--cov=agent", "--cov=rewards", "--cov-report=json:cov.json", workers)
     assert scores(session) == RIGHT
     files = json.loads((project.path / "cov.json").read_text())["files"]
@@ -222,7 +220,7 @@ def test_cov_sees_the_agent_and_the_eval_functions(project: Project, workers: st
     assert files["rewards.py"]["executed_lines"]
 
 
-def test_base_url_keeps_its_option_and_ours_is_not_it(project: Project) -> None:
+def test_base_url_keeps_its_option_and_ours_is_not_it(project: Project):
     project.write(
         "test_it.py", 'def test_url(base_url):\n    assert base_url == "http://their.example"\n'
     )

@@ -26,7 +26,7 @@ def run(pytester: pytest.Pytester, name: str, *options: str) -> tuple[Any, dict[
 
 @pytest.mark.slow
 @each_mode
-def test_a_workflow_is_graded_on_its_last_answer(pytester: pytest.Pytester, workers: int) -> None:
+def test_a_workflow_is_graded_on_its_last_answer(pytester: pytest.Pytester, workers: int):
     result, report = run(
         pytester, "workflow", "--osmosis-agent=main.py:CheckedAnswer",
         "--osmosis-model=embedded/perfect", "--n=3", f"-n{workers}",
@@ -39,7 +39,7 @@ def test_a_workflow_is_graded_on_its_last_answer(pytester: pytest.Pytester, work
 @pytest.mark.slow
 def test_a_model_that_errs_gets_half_for_an_answer_that_was_right(
     pytester: pytest.Pytester,
-) -> None:
+):
     _, report = run(
         pytester, "workflow", "--osmosis-agent=main.py:CheckedAnswer",
         "--osmosis-model=embedded/sloppy", "--n=5", "-n0",
@@ -50,9 +50,7 @@ def test_a_model_that_errs_gets_half_for_an_answer_that_was_right(
 
 @pytest.mark.slow
 @each_mode
-def test_an_agent_with_openais_client_calls_its_tools(
-    pytester: pytest.Pytester, workers: int
-) -> None:
+def test_an_agent_with_openais_client_calls_its_tools(pytester: pytest.Pytester, workers: int):
     result, report = run(
         pytester, "openai_client", "--osmosis-agent=agent.py:Agent", "--eval-fn=agent.py:right",
         "--osmosis-model=embedded/perfect", "-W", "error", f"-n{workers}",
@@ -75,7 +73,7 @@ def test_an_agent_with_openais_client_calls_its_tools(
     ],
     ids=["python", "node"],
 )
-def test_a_program_answers(pytester: pytest.Pytester, command: str) -> None:
+def test_a_program_answers(pytester: pytest.Pytester, command: str):
     result, report = run(
         pytester, "command_agent", f"--osmosis-agent={command}", "--eval-fn=rewards:right",
         "--osmosis-model=embedded/perfect", "-n0",

@@ -64,7 +64,7 @@ def requested(index: int, row: dict[str, str], **more: Any) -> RolloutRequest:
     return RolloutRequest.for_eval(rollout_id=f"eval-{index}-run-0", messages=messages, **more)
 
 
-def test_the_dataset_has_twenty_rows_of_rising_difficulty() -> None:
+def test_the_dataset_has_twenty_rows_of_rising_difficulty():
     assert len(ROWS) == 20
     assert all(
         set(row) == {"system_prompt", "user_prompt", "ground_truth", "level"} for row in ROWS
@@ -74,7 +74,7 @@ def test_the_dataset_has_twenty_rows_of_rising_difficulty() -> None:
     assert levels == sorted(levels)
 
 
-def test_scores_tell_a_right_answer_from_a_close_and_a_wrong_one(modules: Any) -> None:
+def test_scores_tell_a_right_answer_from_a_close_and_a_wrong_one(modules: Any):
     rewards = modules["rewards"]
     said = ["The result is 391.\n#### 391", "It is 391.0", "#### 390", "no idea"]
     assert [rewards.compute_reward(text, "391") for text in said] == [1.0, 1.0, 0.0, 0.0]
@@ -83,7 +83,7 @@ def test_scores_tell_a_right_answer_from_a_close_and_a_wrong_one(modules: Any) -
     assert partial == [1.0, 1.0, pytest.approx(390 / 391), 0.0]
 
 
-def test_a_tool_call_that_is_wrong_is_answered_with_an_error(modules: Any) -> None:
+def test_a_tool_call_that_is_wrong_is_answered_with_an_error(modules: Any):
     def result(name: str, arguments: str) -> str:
         call = {"id": "c1", "function": {"name": name, "arguments": arguments}}
         message = asyncio.run(modules["tools"].execute_tool_call(call))
@@ -102,7 +102,7 @@ def test_a_tool_call_that_is_wrong_is_answered_with_an_error(modules: Any) -> No
         assert result(name, arguments).startswith("Error")
 
 
-def test_every_row_can_be_solved_with_the_tools(modules: Any) -> None:
+def test_every_row_can_be_solved_with_the_tools(modules: Any):
     rewards = modules["rewards"]
     results = asyncio.run(rolled(modules["server"].agent_loop, "perfect"))
     for row, result in zip(ROWS, results, strict=True):
@@ -117,13 +117,13 @@ def test_every_row_can_be_solved_with_the_tools(modules: Any) -> None:
         assert result.metrics.num_tool_calls >= 1
 
 
-def test_a_model_that_uses_no_tools_has_lower_conversation_quality(modules: Any) -> None:
+def test_a_model_that_uses_no_tools_has_lower_conversation_quality(modules: Any):
     [result, *_] = asyncio.run(rolled(modules["server"].agent_loop, "chatty"))
     quality = modules["rewards"].conversation_quality(result.final_messages, "12", {})
     assert asyncio.run(quality) == pytest.approx(1 / 3)
 
 
-def test_a_model_that_never_answers_meets_the_turn_limit(modules: Any) -> None:
+def test_a_model_that_never_answers_meets_the_turn_limit(modules: Any):
     results = asyncio.run(rolled(modules["server"].agent_loop, "perfect", max_turns=1))
     for result in results:
         assert result.finish_reason == "max_turns"
@@ -140,7 +140,7 @@ COMMAND = [
 @pytest.mark.slow
 def test_the_default_model_is_interesting_and_the_same_under_xdist(
     example: pytest.Pytester,
-) -> None:
+):
     scores = []
     for options in (["--batch-size=16", "-n0"], ["--batch-size=16", "-n2"]):
         example.runpytest_inprocess(

@@ -51,14 +51,14 @@ def osmosis(
     return Osmosis(monkeypatch, capsys)
 
 
-def test_it_is_valid(osmosis: Osmosis) -> None:
+def test_it_is_valid(osmosis: Osmosis):
     status, out, err = osmosis("validate", *AGENT)
     assert (status, [line.split()[0] for line in out.splitlines()]) == (0, ["ok"] * 4), err
 
 
 def test_its_rows_are_tried_and_the_results_written(
     osmosis: Osmosis, project: Path, endpoint: EmbeddedEndpoint
-) -> None:
+):
     model = ("--model", endpoint.model, "--base-url", endpoint.base_url)
     status, out, err = osmosis("test", *DATA, *model, "-o", "results.json", "--debug")
     assert status == 0, err
@@ -76,7 +76,7 @@ def one_trace(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_it_is_evaluated(project: Path) -> None:
+def test_it_is_evaluated(project: Path):
     words = ("eval", *DATA, "--eval-fn", "rewards:compute_reward", "--model", "embedded/perfect")
     done = run_apart(project, "-m", "osmosis_cli", *words, "-o", "results.json", "-q")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -98,7 +98,7 @@ WAYS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-def test_it_is_served_to_a_trainer(project: Path, way: str) -> None:
+def test_it_is_served_to_a_trainer(project: Path, way: str):
     with Trainer(model_with_a_tool) as trainer, serving(project, WAYS[way], trainer) as port:
         served = Served(port, None if way.endswith("--local") else KEY)
         assert served.health()["agent_loop"] == "calculator"

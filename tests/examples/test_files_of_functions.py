@@ -30,14 +30,14 @@ def osmosis(
     return Osmosis(monkeypatch, capsys)
 
 
-def test_reward_functions_score_without_a_request(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reward_functions_score_without_a_request(capsys: pytest.CaptureFixture[str]):
     runpy.run_path(str(EXAMPLES / "reward_functions.py"), run_name="__main__")
     assert capsys.readouterr().out.split() == ["1.0", "0.0", "1.0", "0.5", "1.0", "1.0", "1.0"]
 
 
 def test_rubric_functions_ask_the_judge_that_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     example = runpy.run_path(str(EXAMPLES / "rubric_functions.py"))
     for _, variable in example["JUDGES"].values():
         monkeypatch.delenv(variable, raising=False)
@@ -54,7 +54,7 @@ def test_rubric_functions_ask_the_judge_that_is_named(
 
 def test_the_sample_data_is_judged_by_the_rubrics_beside_it(
     osmosis: Osmosis, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     with Endpoint(verdict) as judge:
         monkeypatch.setenv("OPENAI_BASE_URL", judge.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-example-0123456789")
@@ -65,7 +65,7 @@ def test_the_sample_data_is_judged_by_the_rubrics_beside_it(
     assert "1 of 2 records are for other rubrics: skipped" in err
 
 
-def test_both_files_can_be_looked_at(osmosis: Osmosis) -> None:
+def test_both_files_can_be_looked_at(osmosis: Osmosis):
     rubrics = load_rubrics(EXAMPLES / "rubric_configs.yaml")
     assert [rubric.id for rubric in rubrics] == ["support_followup", "policy_grounding"]
     for name, said in (
@@ -78,7 +78,7 @@ def test_both_files_can_be_looked_at(osmosis: Osmosis) -> None:
 
 def test_the_agent_of_the_quick_start_answers(
     osmosis: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     page = (EXAMPLES.parent / "docs" / "rollout" / "README.md").read_text("utf-8")
     code = page.partition("```python\n")[2].partition("```")[0]
     (tmp_path / "my_agent.py").write_text(code)

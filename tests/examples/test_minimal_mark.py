@@ -20,7 +20,7 @@ def example(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 @each_mode
-def test_each_row_and_run_is_a_test(example: pytest.Pytester, workers: int) -> None:
+def test_each_row_and_run_is_a_test(example: pytest.Pytester, workers: int):
     result = example.runpytest_inprocess(
         "--strict-markers", "-W", "error", "--osmosis-model", "embedded/perfect", f"-n{workers}"
     )
@@ -29,7 +29,7 @@ def test_each_row_and_run_is_a_test(example: pytest.Pytester, workers: int) -> N
 
 
 @pytest.mark.slow
-def test_the_tests_own_asserts_decide(example: pytest.Pytester) -> None:
+def test_the_tests_own_asserts_decide(example: pytest.Pytester):
     result = example.runpytest_inprocess("--osmosis-model", "embedded/broken")
     result.assert_outcomes(passed=5, failed=5 * 3)
     result.stdout.fnmatch_lines(["*assert number == pytest.approx(truth, rel=tolerance)"])

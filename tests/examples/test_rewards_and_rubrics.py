@@ -28,7 +28,7 @@ def run(pytester: pytest.Pytester, *options: str) -> tuple[Any, dict[str, Any]]:
     return result, json.loads((pytester.path / "out.json").read_text())
 
 
-def test_reward_functions_tell_right_from_close_from_wrong(pytester: pytest.Pytester) -> None:
+def test_reward_functions_tell_right_from_close_from_wrong(pytester: pytest.Pytester):
     functions = [f"--eval-fn=rewards:{name}" for name in ("exact", "close", "short")]
     _, report = run(
         pytester, "--osmosis-data=questions.jsonl", "--osmosis-model=embedded", "--n=3", *functions
@@ -41,7 +41,7 @@ def test_reward_functions_tell_right_from_close_from_wrong(pytester: pytest.Pyte
 @pytest.mark.slow
 def test_rubric_functions_ask_their_judge(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     def verdict(ask: Ask) -> str:
         return json.dumps({"score": 0.5, "explanation": "no steps are shown"})
 

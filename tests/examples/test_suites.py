@@ -19,7 +19,7 @@ def suites(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-def test_all_that_asks_no_judge_passes_without_a_model(suites: pytest.Pytester) -> None:
+def test_all_that_asks_no_judge_passes_without_a_model(suites: pytest.Pytester):
     asking = "not judge and not GEval and not traced_feedback"
     result = suites.runpytest_inprocess("-k", asking, "-W", "error", "-n0")
     result.assert_outcomes(passed=50, xfailed=1, deselected=6)
@@ -29,7 +29,7 @@ def test_all_that_asks_no_judge_passes_without_a_model(suites: pytest.Pytester) 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_all_pass_with_a_judge(
     suites: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+):
     more = ["--osmosis-model=embedded"] if workers else []
     with Endpoint('{"score": 1.0, "explanation": "well said"}') as judge:
         monkeypatch.setenv("JUDGE_URL", judge.base_url)

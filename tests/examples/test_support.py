@@ -12,7 +12,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "support"
 
 def test_a_model_that_is_never_wrong_answers_every_question_with_the_tool(
     pytester: pytest.Pytester,
-) -> None:
+):
     shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True)
     result = pytester.runpytest_inprocess(
         "-n0", "--osmosis-model=embedded/perfect", "--eval-fn=includes", "--n=1",

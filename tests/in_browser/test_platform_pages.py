@@ -128,9 +128,7 @@ PAGES = [
 
 
 @pytest.mark.parametrize("scheme", WIDTHS)
-def test_pages_fit_and_nothing_is_wrong_with_them(
-    visit: Open, violations: Open, scheme: str
-) -> None:
+def test_pages_fit_and_nothing_is_wrong_with_them(visit: Open, violations: Open, scheme: str):
     page = visit("runs", color_scheme=scheme)
     base = page.url.removesuffix("runs")
     for path in PAGES:
@@ -145,7 +143,7 @@ def test_pages_fit_and_nothing_is_wrong_with_them(
 
 def test_who_logs_in_by_keyboard_comes_to_the_page_that_was_asked_for(
     open_page: Open, violations: Open, platform_server: PlatformServer, ann: Account
-) -> None:
+):
     page = open_page(f"{platform_server.url}/w/agents/runs/second-run")
     assert violations(page) == []
     page.keyboard.type("ann")
@@ -171,7 +169,7 @@ def test_who_logs_in_by_keyboard_comes_to_the_page_that_was_asked_for(
 
 def test_a_run_is_followed_to_its_end_over_a_lost_connection(
     visit: Open, platform_server: PlatformServer, ann: Account
-) -> None:
+):
     run_id = platform_server.add_run(account=ann, name="new-run", status="running")
     platform_server.add_log(run_id, "line one")
     page = visit("runs/new-run")
@@ -204,7 +202,7 @@ def test_a_run_is_followed_to_its_end_over_a_lost_connection(
 
 def test_the_list_fills_and_a_hidden_page_costs_nothing(
     visit: Open, platform_server: PlatformServer, ann: Account
-) -> None:
+):
     page = visit("runs")
     page.clock.install()
     page.reload()
@@ -232,7 +230,7 @@ def test_the_list_fills_and_a_hidden_page_costs_nothing(
 
 def test_everything_but_the_following_works_without_scripts(
     visit: Open, platform_server: PlatformServer, ann: Account
-) -> None:
+):
     platform_server.add_run(account=ann, name="long-run", status="running")
     telephone = {"width": 375, "height": 812}
     page = visit("runs/long-run", java_script_enabled=False, viewport=telephone)
@@ -247,7 +245,7 @@ def test_everything_but_the_following_works_without_scripts(
     assert "a-value" not in page.content()
 
 
-def test_a_token_is_copied_and_not_shown_again(visit: Open) -> None:
+def test_a_token_is_copied_and_not_shown_again(visit: Open):
     page = visit("tokens", permissions=["clipboard-read", "clipboard-write"])
     page.get_by_label("Name").fill("nightly")
     page.get_by_role("button", name="Issue").click()
@@ -260,7 +258,7 @@ def test_a_token_is_copied_and_not_shown_again(visit: Open) -> None:
     assert "nightly" in page.get_by_role("table").first.inner_text()
 
 
-def test_a_page_says_when_its_login_has_ended(visit: Open, platform_server: PlatformServer) -> None:
+def test_a_page_says_when_its_login_has_ended(visit: Open, platform_server: PlatformServer):
     page = visit("runs/slow-run")
     page.get_by_text("live", exact=True).wait_for()
     [cookie] = page.context.cookies()
@@ -271,7 +269,7 @@ def test_a_page_says_when_its_login_has_ended(visit: Open, platform_server: Plat
 
 def test_a_link_of_another_site_leads_to_the_page_without_a_second_login(
     browser: Any, platform_server: PlatformServer, ann: Account
-) -> None:
+):
     cookies = [logged_in(platform_server, ann)]
     context = browser.new_context(storage_state={"cookies": cookies, "origins": []})
     page = context.new_page()
@@ -284,7 +282,7 @@ def test_a_link_of_another_site_leads_to_the_page_without_a_second_login(
 
 def test_a_user_logs_in_and_confirms_a_device(
     open_page: Open, violations: Open, platform_server: PlatformServer, ann: Account
-) -> None:
+):
     versions = {"X-Osmosis-CLI-Version": "0.1.0"}
     with httpx.Client(base_url=platform_server.url, headers=versions) as device:
         grant = device.post("/api/cli/device/authorize", json={"deviceName": "laptop"}).json()

@@ -35,7 +35,7 @@ value = 1
 """
 
 
-def test_modules_are_looked_up_by_import_alone() -> None:
+def test_modules_are_looked_up_by_import_alone():
     found: dict[str, int] = {}
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
@@ -74,7 +74,7 @@ class Announced(ModuleType):
         self.there.set()
 
 
-def test_a_module_that_another_thread_imports_is_waited_for(slow: Path) -> None:
+def test_a_module_that_another_thread_imports_is_waited_for(slow: Path):
     announced = sys.modules["slow_announced"]
     assert isinstance(announced, Announced)
     assert loaded_module("slow_module") is None
@@ -87,7 +87,7 @@ def test_a_module_that_another_thread_imports_is_waited_for(slow: Path) -> None:
         assert other.result(60) == 1
 
 
-def test_so_is_a_file_under_a_name_of_ours(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_is_a_file_under_a_name_of_ours(slow: Path, monkeypatch: pytest.MonkeyPatch):
     announced = sys.modules["slow_announced"]
     assert isinstance(announced, Announced)
     monkeypatch.setitem(sys.modules, "slow_module", ModuleType("slow_module"))  # another one

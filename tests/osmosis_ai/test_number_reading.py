@@ -90,24 +90,24 @@ NO_TRUTHS = [
 
 
 @pytest.mark.parametrize("text", ANSWERS)
-def test_an_answer_gives_one_number(text: str) -> None:
+def test_an_answer_gives_one_number(text: str):
     assert read_answer(text) == Fraction(ANSWERS[text])
 
 
 @pytest.mark.parametrize("text", UNCLEAR)
-def test_what_is_unclear_or_belongs_to_something_else_is_no_number(text: str) -> None:
+def test_what_is_unclear_or_belongs_to_something_else_is_no_number(text: str):
     assert isinstance(read_answer(text), str)
 
 
 @pytest.mark.parametrize("text", TRUTHS)
-def test_a_ground_truth_is_one_number(text: str) -> None:
+def test_a_ground_truth_is_one_number(text: str):
     truth = read_truth(text)
     assert truth is not None
     assert number()(f"So: {text}" if "boxed" not in text else text, text)["score"] == 1.0
 
 
 @pytest.mark.parametrize("text", NO_TRUTHS)
-def test_anything_else_is_no_ground_truth(text: str) -> None:
+def test_anything_else_is_no_ground_truth(text: str):
     assert read_truth(text) is None
 
 
@@ -146,7 +146,7 @@ def written(draw: st.DrawFn) -> tuple[Fraction, str]:
 @given(number_as_text=written(), around=AROUND)
 def test_a_number_that_is_written_in_any_way_is_read_as_itself(
     number_as_text: tuple[Fraction, str], around: str
-) -> None:
+):
     value, text = number_as_text
     assert read_answer(around.format(text)) == value
     assert read_truth(text) == value
@@ -155,7 +155,7 @@ def test_a_number_that_is_written_in_any_way_is_read_as_itself(
 @given(one=written(), other=written(), around=AROUND)
 def test_a_wrong_number_never_scores(
     one: tuple[Fraction, str], other: tuple[Fraction, str], around: str
-) -> None:
+):
     verdict = number()(around.format(one[1]), other[1])
     assert verdict["score"] == float(one[0] == other[0])
 
@@ -168,7 +168,7 @@ def test_a_wrong_number_never_scores(
         "\n", ". ", "\ue0001", "5:30 ", "a",
     ],
 )  # fmt: skip
-def test_a_long_text_is_read_in_one_pass(part: str) -> None:
+def test_a_long_text_is_read_in_one_pass(part: str):
     text = part * (30_000 // len(part))
     read_answer(text)
     read_answer(f"The answer is 5 {text}")

@@ -23,18 +23,18 @@ from osmosis_ai.providers import (
         ("openrouter/meta/llama-3", ModelName("openrouter", "meta/llama-3")),
     ],
 )
-def test_a_bare_name_is_a_model_of_openai(text: str, name: ModelName) -> None:
+def test_a_bare_name_is_a_model_of_openai(text: str, name: ModelName):
     assert parse_model_name(text) == name
 
 
 @pytest.mark.parametrize("text", ["", "/", "openai/", "/gpt-5", "a b", "openai/a b"])
-def test_what_is_no_model_name_is_refused(text: str) -> None:
+def test_what_is_no_model_name_is_refused(text: str):
     with pytest.raises(ValueError, match="expected provider/model"):
         parse_model_name(text)
 
 
 @pytest.mark.parametrize("name", ["openai/gpt-5", "openrouter/openai/gpt-oss-20b", "ollama/llama3"])
-def test_a_name_with_a_provider(name: str) -> None:
+def test_a_name_with_a_provider(name: str):
     assert names_provider(name)
 
 
@@ -46,17 +46,17 @@ def test_a_name_with_a_provider(name: str) -> None:
         *("deepseek-ai/DeepSeek-V3", "moonshotai/Kimi-K2", "zai-org/GLM-5", "my-org/my-model"),
     ],
 )
-def test_a_name_that_an_endpoint_gives(name: str) -> None:
+def test_a_name_that_an_endpoint_gives(name: str):
     assert not names_provider(name)
 
 
-def test_the_usual_variable_carries_the_providers_name() -> None:
+def test_the_usual_variable_carries_the_providers_name():
     assert key_variables("cerebras") == ("CEREBRAS_API_KEY",)
     assert key_variables("nano-gpt") == ("NANO_GPT_API_KEY",)
     assert key_variables("ollama") == ()
 
 
-def test_the_first_variable_that_is_set_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_variable_that_is_set_counts(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("GEMINI_API_KEY", " ")
     monkeypatch.setenv("GOOGLE_API_KEY", "google-key-0123456789")
     found = key_from_environment("gemini")
@@ -87,7 +87,7 @@ def test_the_first_variable_that_is_set_counts(monkeypatch: pytest.MonkeyPatch) 
 )
 def test_an_address_in_the_environment_is_where_the_models_are_asked(
     monkeypatch: pytest.MonkeyPatch, provider: str, name: str
-) -> None:
+):
     assert host_of(provider) == provider
     monkeypatch.setenv(name, "https://me:hidden@gateway.example:8443/v1?key=hidden")
     assert host_of(provider) == "gateway.example:8443"

@@ -43,18 +43,18 @@ from osmosis_ai.reasoning import answer_in
         ("", None),
     ],
 )
-def test_reasoning_is_not_the_answer(text: str, answer: str | None) -> None:
+def test_reasoning_is_not_the_answer(text: str, answer: str | None):
     assert without_reasoning(text) == (text if answer is None else answer)
 
 
 @pytest.mark.parametrize("text", ["<think>maybe 4", "<think>a</think>\n<thinking>4", "<reasoning>"])
-def test_a_text_that_was_cut_within_its_reasoning_has_no_answer(text: str) -> None:
+def test_a_text_that_was_cut_within_its_reasoning_has_no_answer(text: str):
     assert answer_in(text) is None
     assert without_reasoning(text) == ""
 
 
 @given(thought=st.text(alphabet="ab<>/ `\n"), answer=st.text(alphabet="ab <>\n").map(str.lstrip))
-def test_what_stands_behind_a_thought_is_the_answer(thought: str, answer: str) -> None:
+def test_what_stands_behind_a_thought_is_the_answer(thought: str, answer: str):
     assert without_reasoning(f"<think>{thought}</think>{answer}") == answer
 
 
@@ -72,5 +72,5 @@ def test_what_stands_behind_a_thought_is_the_answer(thought: str, answer: str) -
     ],
     ids=lambda text: text[:20],
 )
-def test_a_long_text_is_read_in_one_pass(text: str) -> None:
+def test_a_long_text_is_read_in_one_pass(text: str):
     assert len(without_reasoning(text)) <= len(text)

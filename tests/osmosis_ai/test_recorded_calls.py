@@ -323,5 +323,5 @@ ROWS = [
 
 @pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI], ids=["sync", "async"])
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_a_recorded_client_does_what_the_client_alone_does(row: Row, kind: Any) -> None:
+def test_a_recorded_client_does_what_the_client_alone_does(row: Row, kind: Any):
     compare(row, kind)

@@ -62,7 +62,7 @@ def ran(function: Any) -> Any:
 
 def test_the_conversation_has_the_tool_calls_and_the_answer_once(
     url: str, opened: list[openai.OpenAI]
-) -> None:
+):
     client = client_of(openai.OpenAI, url, opened)
 
     def agent(question: str) -> str:
@@ -82,7 +82,7 @@ def test_the_conversation_has_the_tool_calls_and_the_answer_once(
     assert result.metrics.prompt_tokens > 0
 
 
-def test_streams_are_recorded_when_they_end(url: str, opened: Opened) -> None:
+def test_streams_are_recorded_when_they_end(url: str, opened: Opened):
     client = client_of(openai.OpenAI, url, opened)
 
     def agent(question: str) -> str:
@@ -100,7 +100,7 @@ def test_streams_are_recorded_when_they_end(url: str, opened: Opened) -> None:
 
 def test_concurrent_calls_stand_in_the_order_in_which_they_began(
     url: str, opened: list[openai.OpenAI]
-) -> None:
+):
     client = client_of(openai.AsyncOpenAI, url, opened)
 
     async def ask(text: str) -> str:
@@ -116,7 +116,7 @@ def test_concurrent_calls_stand_in_the_order_in_which_they_began(
     assert said == ["a", "It is a", "b", "It is b", "It is a and It is b"]
 
 
-def test_an_answer_of_the_responses_api_is_a_message() -> None:
+def test_an_answer_of_the_responses_api_is_a_message():
     call = {"type": "function_call", "call_id": "c1", "name": "lookup", "arguments": "{}"}
     text = {"type": "message", "id": "m", "role": "assistant", "status": "completed",
             "content": [{"type": "output_text", "text": "42", "annotations": []}]}  # fmt: skip
@@ -134,7 +134,7 @@ def test_an_answer_of_the_responses_api_is_a_message() -> None:
     assert result.metrics.prompt_tokens == 5 and result.metrics.response_tokens == 2
 
 
-def test_the_items_of_one_turn_are_one_message() -> None:
+def test_the_items_of_one_turn_are_one_message():
     thought = {"type": "reasoning", "id": "t", "summary": []}
     text = {"type": "output_text", "text": "a", "annotations": []}
     said = {"type": "message", "role": "assistant", "content": [text]}
@@ -151,7 +151,7 @@ def test_the_items_of_one_turn_are_one_message() -> None:
     assert turn["content"] == "a" and [call["id"] for call in turn["tool_calls"]] == ["x", "y"]
 
 
-def test_the_price_that_the_user_gives_holds_for_its_calls(url: str, opened: Opened) -> None:
+def test_the_price_that_the_user_gives_holds_for_its_calls(url: str, opened: Opened):
     client = client_of(openai.OpenAI, url, opened)
     ctx = context(ScriptedModel([]))
     ctx.price_per_mtok = (1e6, 0.0)
@@ -160,7 +160,7 @@ def test_the_price_that_the_user_gives_holds_for_its_calls(url: str, opened: Ope
     assert isinstance(ctx.llm, ModelLLM) and ctx.llm.cost_usd == ctx.llm.prompt_tokens
 
 
-def test_a_pause_that_the_endpoint_asked_for_is_shared() -> None:
+def test_a_pause_that_the_endpoint_asked_for_is_shared():
     seen: list[Any] = []
 
     class Pace:
@@ -184,14 +184,14 @@ def test_a_pause_that_the_endpoint_asked_for_is_shared() -> None:
     assert isinstance(ctx.llm, ModelLLM) and ctx.llm.num_llm_calls == 0
 
 
-def test_outside_of_a_rollout_it_is_the_client_alone(url: str, opened: Opened) -> None:
+def test_outside_of_a_rollout_it_is_the_client_alone(url: str, opened: Opened):
     client = client_of(openai.OpenAI, url, opened)
     messages = [{"role": "user", "content": "a"}]
     answer = client.chat.completions.create(model="m", messages=messages)
     assert isinstance(client, openai.OpenAI) and answer.choices[0].message.content == "It is a"
 
 
-def test_a_client_that_is_recorded_twice_counts_once(url: str, opened: Opened) -> None:
+def test_a_client_that_is_recorded_twice_counts_once(url: str, opened: Opened):
     client = record(client_of(openai.OpenAI, url, opened))
     ctx = context(ScriptedModel([]))
     with ctx:
@@ -199,6 +199,6 @@ def test_a_client_that_is_recorded_twice_counts_once(url: str, opened: Opened) -
     assert isinstance(ctx.llm, ModelLLM) and ctx.llm.num_llm_calls == 1
 
 
-def test_anything_else_than_such_a_client_is_refused() -> None:
+def test_anything_else_than_such_a_client_is_refused():
     with pytest.raises(TypeError, match=r"record takes a client of OpenAI or Anthropic .*not dict"):
         record({})

@@ -38,7 +38,7 @@ class Settings:
 
 
 @pytest.mark.fault("settings are printed, copied or pickled")
-def test_a_secret_shows_its_name_and_never_its_value() -> None:
+def test_a_secret_shows_its_name_and_never_its_value():
     secret = Secret(VALUE, "MY_KEY")
     shown = [
         repr(secret),
@@ -59,7 +59,7 @@ def test_a_secret_shows_its_name_and_never_its_value() -> None:
     assert secret.reveal() == VALUE
 
 
-def test_a_secret_has_nothing_to_look_into() -> None:
+def test_a_secret_has_nothing_to_look_into():
     secret = Secret(VALUE)
     assert not hasattr(secret, "__dict__")
     with pytest.raises(TypeError):
@@ -72,18 +72,18 @@ def test_a_secret_has_nothing_to_look_into() -> None:
 
 @pytest.mark.fault("settings are printed, copied or pickled")
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_a_secret_is_never_pickled(protocol: int) -> None:
+def test_a_secret_is_never_pickled(protocol: int):
     with pytest.raises(TypeError, match="never pickled"):
         pickle.dumps(Secret(VALUE), protocol)
 
 
-def test_copies_are_the_secret_itself() -> None:
+def test_copies_are_the_secret_itself():
     secret = Secret(VALUE, "MY_KEY")
     assert copy.copy(secret) is secret
     assert copy.deepcopy([secret])[0] is secret
 
 
-def test_secrets_compare_by_value() -> None:
+def test_secrets_compare_by_value():
     assert Secret("ké", "A") == Secret("ké", "B")
     assert Secret("a") != Secret("b")
     assert Secret("a") != "a"
@@ -92,7 +92,7 @@ def test_secrets_compare_by_value() -> None:
     assert not Secret("")
 
 
-def test_a_traceback_with_locals_does_not_show_it() -> None:
+def test_a_traceback_with_locals_does_not_show_it():
     def fail(key: Secret) -> None:
         raise RuntimeError("no")
 
@@ -131,7 +131,7 @@ def spellings(value: str) -> dict[str, str]:
 
 @pytest.mark.fault("a key finds its way into an answer, an error, a log or the output")
 @pytest.mark.parametrize("spelling", spellings(VALUE))
-def test_every_spelling_is_masked(spelling: str) -> None:
+def test_every_spelling_is_masked(spelling: str):
     text = spellings(VALUE)[spelling]
     redacted = Redactor([Secret(VALUE)])(f"before {text} after")
     assert MASK in redacted
@@ -148,16 +148,16 @@ def test_every_spelling_is_masked(spelling: str) -> None:
     .filter(is_maskable),
     spelling=st.sampled_from(sorted(spellings(VALUE))),
 )
-def test_any_secret_is_masked_in_any_spelling(value: str, spelling: str) -> None:
+def test_any_secret_is_masked_in_any_spelling(value: str, spelling: str):
     assert MASK in Redactor([Secret(value)])(f"<{spellings(value)[spelling]}>")
 
 
-def test_masked_json_is_still_json() -> None:
+def test_masked_json_is_still_json():
     text = json.dumps({"echo": f"your key is {VALUE}!", "n": 1})
     assert json.loads(Redactor([Secret(VALUE)])(text)) == {"echo": "your key is ***!", "n": 1}
 
 
-def test_a_secret_that_code_gives_later_is_masked_by_redactors_that_are_there() -> None:
+def test_a_secret_that_code_gives_later_is_masked_by_redactors_that_are_there():
     earlier = Redactor([Secret(VALUE)])
     later = "sk-given-later-Kd93jdQ2"
     mask_everywhere(Secret(later))
@@ -175,7 +175,7 @@ def test_a_secret_that_code_gives_later_is_masked_by_redactors_that_are_there() 
 
 def test_secrets_that_two_threads_add_at_once_are_both_masked_everywhere(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     keys, spellings = ["key-of-one-judge", "key-of-another-judge"], secret._spellings
     other = threading.Thread(target=mask_everywhere, args=[Secret(keys[1])])
 
@@ -192,7 +192,7 @@ def test_secrets_that_two_threads_add_at_once_are_both_masked_everywhere(
 
 
 @pytest.mark.fault("a secret is short, or a common word")
-def test_short_and_common_secrets_are_not_masked_but_named() -> None:
+def test_short_and_common_secrets_are_not_masked_but_named():
     redactor = Redactor([Secret("test", "A"), Secret("Password", "B"), Secret("xxxxxxxxxx", "C")])
     redactor.add(Secret("", "D"))
     redactor.add(Secret("short", ""))
@@ -200,13 +200,13 @@ def test_short_and_common_secrets_are_not_masked_but_named() -> None:
     assert redactor("a test with password") == "a test with password"
 
 
-def test_each_line_of_a_secret_of_several_is_masked_alone() -> None:
+def test_each_line_of_a_secret_of_several_is_masked_alone():
     redact = Redactor([Secret("-----BEGIN KEY-----\nMIIEvQIBADANBgkq\n  hkiG9w0BAQ==\n}\n")])
     assert redact("line: MIIEvQIBADANBgkq") == "line: ***"
     assert redact("hkiG9w0BAQ==\n}") == "***\n}"
 
 
-def test_secrets_can_be_added_and_a_longer_one_is_masked_whole() -> None:
+def test_secrets_can_be_added_and_a_longer_one_is_masked_whole():
     redactor = Redactor()
     assert redactor("key-12345678-more") == "key-12345678-more"
     redactor.add(Secret("key-12345678"))
@@ -218,7 +218,7 @@ def test_secrets_can_be_added_and_a_longer_one_is_masked_whole() -> None:
 
 
 @pytest.mark.parametrize("value", ["sk-proj-0123", "EMPTY", "~!@#$%^&*()_+"])
-def test_a_key_that_can_travel_is_accepted(value: str) -> None:
+def test_a_key_that_can_travel_is_accepted(value: str):
     secret = check_api_key(value, "MY_KEY")
     assert (secret.reveal(), secret.name) == (value, "MY_KEY")
 
@@ -237,14 +237,14 @@ def test_a_key_that_can_travel_is_accepted(value: str) -> None:
         ("sk-\ud800secret", "MY_KEY holds a non-ASCII character at position 4"),
     ],
 )
-def test_a_key_that_cannot_travel_is_refused_by_name(value: str, words: str) -> None:
+def test_a_key_that_cannot_travel_is_refused_by_name(value: str, words: str):
     with pytest.raises(ValueError) as caught:
         check_api_key(value, "MY_KEY")
     assert str(caught.value).startswith(words)
     assert "secret" not in str(caught.value)
 
 
-def test_a_text_that_is_cut_ends_and_begins_with_no_piece_of_a_secret() -> None:
+def test_a_text_that_is_cut_ends_and_begins_with_no_piece_of_a_secret():
     redact = Redactor([Secret("sk-abc/def+0123456789")])
     for cut in range(1, 21):
         before, after = "said sk-abc/def+0123456789 twice"[: 5 + cut], "x/def+0123456789 said"[1:]

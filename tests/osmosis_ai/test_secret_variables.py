@@ -30,14 +30,14 @@ def secrets_of(monkeypatch: pytest.MonkeyPatch, **variables: str) -> list[str]:
 )  # fmt: skip
 def test_secrets_are_known_by_the_names_of_their_variables(
     monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+):
     assert secrets_of(monkeypatch, **{name: VALUE}) == [VALUE]
 
 
 @pytest.mark.parametrize(
     "name", ["OPENAI_BASE_URL", "MAX_TOKENS", "AWS_REGION", "SSH_AUTH_SOCK", "KEYRING", "HOTKEY"]
 )
-def test_other_variables_are_no_secrets(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_other_variables_are_no_secrets(monkeypatch: pytest.MonkeyPatch, name: str):
     assert secrets_of(monkeypatch, **{name: VALUE}) == []
 
 
@@ -48,9 +48,7 @@ def test_other_variables_are_no_secrets(monkeypatch: pytest.MonkeyPatch, name: s
         "OPENAI_API_KEY", __file__, "~/", str(Path("tests", "support")),
     ],
 )  # fmt: skip
-def test_what_is_no_secret_by_its_value_is_not_masked(
-    monkeypatch: pytest.MonkeyPatch, value: str
-) -> None:
+def test_what_is_no_secret_by_its_value_is_not_masked(monkeypatch: pytest.MonkeyPatch, value: str):
     monkeypatch.setenv("OPENAI_API_KEY", VALUE)
     names = ("SORT_KEY", "DB_PASSWORD", "GOOGLE_APPLICATION_CREDENTIALS")
     assert secrets_of(monkeypatch, **dict.fromkeys(names, value)) == []
@@ -58,7 +56,7 @@ def test_what_is_no_secret_by_its_value_is_not_masked(
 
 def test_a_variable_that_is_named_is_a_secret_whatever_it_holds(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setenv("OSMOSIS_SECRET_NAMES", "PIN")
     assert secrets_of(monkeypatch, PIN="20261128") == ["20261128"]
 
@@ -82,7 +80,7 @@ def test_a_variable_that_is_named_is_a_secret_whatever_it_holds(
 )  # fmt: skip
 def test_the_password_of_a_connection_string_is_a_secret(
     monkeypatch: pytest.MonkeyPatch, value: str, shown: str
-) -> None:
+):
     monkeypatch.setenv("ANY_URL", value)
     redact = Redactor(secret_variables())
     assert redact(value) == shown
@@ -91,7 +89,7 @@ def test_the_password_of_a_connection_string_is_a_secret(
 
 def test_a_password_is_masked_as_it_is_and_as_a_url_quotes_it(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setenv("ANY_URL", "https://me:p%40ss%2Fword-1@host")
     redact = Redactor(secret_variables())
     assert {redact("p@ss/word-1"), redact("p%40ss%2Fword-1"), redact("p%40ss%2fword-1")} == {MASK}

@@ -118,7 +118,7 @@ def test_no_words_at_all_is_wrong_use_and_shows_the_help(capsys: pytest.CaptureF
     assert "Evaluate an agent:" in capsys.readouterr().err
 
 
-def test_json_may_stand_before_a_command_as_well() -> None:
+def test_json_may_stand_before_a_command_as_well():
     behind = CliRunner().invoke(cli, ["eval", "schema", "--config", "--json"])
     before = CliRunner().invoke(cli, ["--json", "eval", "schema", "--config"])
     assert (before.exit_code, before.output) == (0, behind.output)
@@ -243,7 +243,7 @@ def test_sigterm_ends_the_command_with_143_and_runs_its_cleanup():
 
 def test_ctrl_c_while_the_command_starts_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     monkeypatch.setattr("osmosis_cli.main.main", lambda args: signal.raise_signal(signal.SIGINT))
     with pytest.raises(SystemExit, match="130"):
         start.main()

@@ -16,5 +16,5 @@ from osmosis_cli.option_words import own_words
         ('--osmosis-agent "mcp:it\'s": no', '--mcp "it\'s": no'),
     ],
 )
-def test_options_are_named_as_the_command_spells_them(said: str, message: str) -> None:
+def test_options_are_named_as_the_command_spells_them(said: str, message: str):
     assert own_words(said) == message

@@ -13,7 +13,7 @@ from osmosis_executors.job import RunAs
 
 def test_a_folder_is_given_after_what_is_in_it_and_not_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     given: list[Path] = []
     monkeypatch.setattr(os, "chown", lambda path, *ids, **how: given.append(Path(path)))
     folder = tmp_path / "folder"

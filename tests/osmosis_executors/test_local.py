@@ -58,7 +58,7 @@ def wait_for_end(pid: int) -> None:
 
 def test_a_program_has_its_own_environment_alone_and_its_status_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("OF_THE_PLATFORM", "x")
     code = (
         "import os, time; print(sorted(os.environ), os.getcwd())\n"
@@ -74,7 +74,7 @@ def test_a_program_has_its_own_environment_alone_and_its_status_is_known(
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_program_that_is_not_there_is_named_in_its_output(tmp_path: Path) -> None:
+def test_a_program_that_is_not_there_is_named_in_its_output(tmp_path: Path):
     job = Job(["/nowhere/at-all"], tmp_path, {}, tmp_path / "out")
     with LocalExecutor().start(job) as run:
         assert run.wait(PATIENCE_S) == 127
@@ -83,7 +83,7 @@ def test_a_program_that_is_not_there_is_named_in_its_output(tmp_path: Path) -> N
     )
 
 
-def test_stderr_can_be_apart_and_files_are_limited_in_size(tmp_path: Path) -> None:
+def test_stderr_can_be_apart_and_files_are_limited_in_size(tmp_path: Path):
     code = (
         "import os, sys; print('no', file=sys.stderr, flush=True)\n"
         "sys.stdout.write('x' * 2000); sys.stdout.flush()\n"
@@ -96,7 +96,7 @@ def test_stderr_can_be_apart_and_files_are_limited_in_size(tmp_path: Path) -> No
     assert (tmp_path / "err").read_text().startswith("no\n")
 
 
-def test_stopping_asks_first(tmp_path: Path) -> None:
+def test_stopping_asks_first(tmp_path: Path):
     code = (
         "import pathlib, signal, sys, time\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
@@ -110,7 +110,7 @@ def test_stopping_asks_first(tmp_path: Path) -> None:
         assert run.wait(PATIENCE_S) == 5
 
 
-def test_what_does_not_end_is_killed_with_all_that_it_has_started(tmp_path: Path) -> None:
+def test_what_does_not_end_is_killed_with_all_that_it_has_started(tmp_path: Path):
     code = (
         "import os, pathlib, signal, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -140,7 +140,7 @@ time.sleep(600)
 
 def test_a_program_that_does_not_end_is_killed_at_once_when_who_started_it_has_died(
     tmp_path: Path,
-) -> None:
+):
     code = (
         "import os, pathlib, signal, time\n"
         "signal.signal(signal.SIGTERM, lambda *_: pathlib.Path('asked').touch())\n"
@@ -158,7 +158,7 @@ def test_a_program_that_does_not_end_is_killed_at_once_when_who_started_it_has_d
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
-def test_a_program_ends_with_its_supervisor(tmp_path: Path) -> None:
+def test_a_program_ends_with_its_supervisor(tmp_path: Path):
     code = (
         "import os, pathlib, time\n"
         "pathlib.Path('n').write_text(str(os.getpid())); os.rename('n', 'ready')\n"
@@ -171,7 +171,7 @@ def test_a_program_ends_with_its_supervisor(tmp_path: Path) -> None:
     wait_for_end(child)
 
 
-def test_a_second_program_waits_until_the_lock_is_free(tmp_path: Path) -> None:
+def test_a_second_program_waits_until_the_lock_is_free(tmp_path: Path):
     code = (
         "import pathlib, time\n"
         "pathlib.Path('ready').touch()\n"
@@ -202,14 +202,14 @@ def test_a_second_program_waits_until_the_lock_is_free(tmp_path: Path) -> None:
 )
 def test_a_program_that_takes_more_than_its_limits_is_ended(
     tmp_path: Path, limits: JobLimits, code: str, status: int
-) -> None:
+):
     with start(tmp_path, code, limits=limits) as run:
         assert run.wait(PATIENCE_S) == status
 
 
 @pytest.mark.fault("a run's code looks into the platform's data, where the platform has `--run-as`")
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can run programs as another user")
-def test_a_program_can_run_as_another_user_with_a_limit_of_processes(tmp_path: Path) -> None:
+def test_a_program_can_run_as_another_user_with_a_limit_of_processes(tmp_path: Path):
     nobody = pwd.getpwnam("nobody")
     user = RunAs(nobody.pw_name, nobody.pw_uid, nobody.pw_gid)
     (tmp_path / "secret").touch(mode=0o600)
@@ -228,7 +228,7 @@ def test_a_program_can_run_as_another_user_with_a_limit_of_processes(tmp_path: P
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can run programs as another user")
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
-def test_a_program_of_another_user_ends_with_its_supervisor_too(tmp_path: Path) -> None:
+def test_a_program_of_another_user_ends_with_its_supervisor_too(tmp_path: Path):
     nobody = pwd.getpwnam("nobody")
     user = RunAs(nobody.pw_name, nobody.pw_uid, nobody.pw_gid)
     words = ["/bin/sh", "-c", "echo $$; exec sleep 600"]
@@ -265,7 +265,7 @@ os.execvp(sys.argv[1], sys.argv[1:])
 @pytest.mark.parametrize("is_wrapped", [True, False])
 def test_the_variables_of_a_program_reach_no_program_that_is_ours(
     tmp_path: Path, is_wrapped: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     tree, box = tmp_path / "tree", tmp_path / "box"
     (tree / "tools").mkdir(parents=True)
     for name in ("box", "python", "sh", "env"):
@@ -290,7 +290,7 @@ def test_the_variables_of_a_program_reach_no_program_that_is_ours(
     assert not (tree / "evil").exists()
 
 
-def test_a_wrapper_runs_the_program_and_gets_the_places(tmp_path: Path) -> None:
+def test_a_wrapper_runs_the_program_and_gets_the_places(tmp_path: Path):
     code = 'echo "$1 $2 $(pwd)" > "$0"; shift 2; exec "$@"'
     wrapper = ("/bin/sh", "-c", code, "{data}/told", "--in={room}{environment}", "{folder}")
     job = Job(["/bin/sh", "-c", "pwd; cat"], tmp_path, {}, tmp_path / "out")
@@ -310,9 +310,7 @@ def test_a_wrapper_runs_the_program_and_gets_the_places(tmp_path: Path) -> None:
         ("exit 9", ""),
     ],
 )
-def test_a_wrapper_that_starts_nothing_ends_the_program(
-    tmp_path: Path, code: str, message: str
-) -> None:
+def test_a_wrapper_that_starts_nothing_ends_the_program(tmp_path: Path, code: str, message: str):
     wrapper = ("/bin/sh", "-c", code, "box")
     large = {f"A{number}": "x" * 100_000 for number in range(20)}  # more than a pipe takes
     job = Job(["/bin/true"], tmp_path, large, tmp_path / "out", wrapper=wrapper)
@@ -324,7 +322,7 @@ def test_a_wrapper_that_starts_nothing_ends_the_program(
 @pytest.mark.parametrize("wrapper", [(), ("/usr/bin/env",)])
 def test_signals_are_as_by_default_whatever_is_ignored_here(
     tmp_path: Path, wrapper: tuple[str, ...]
-) -> None:
+):
     words = ["/bin/grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status"]
     job = Job(words, tmp_path, {}, tmp_path / "out", wrapper=wrapper)
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -339,7 +337,7 @@ def test_signals_are_as_by_default_whatever_is_ignored_here(
     assert {line.split()[1] for line in (tmp_path / "out").read_text().splitlines()} == {"0" * 16}
 
 
-def test_a_program_that_writes_a_larger_file_is_ended_by_the_signal(tmp_path: Path) -> None:
+def test_a_program_that_writes_a_larger_file_is_ended_by_the_signal(tmp_path: Path):
     words = ["/bin/dd", "if=/dev/zero", "of=large", "bs=1000", "count=9"]
     job = Job(words, tmp_path, {}, tmp_path / "out", limits=JobLimits(file_bytes=2000))
     with LocalExecutor().start(job) as run:

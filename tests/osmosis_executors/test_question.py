@@ -23,7 +23,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
 
 
 @each_mode
-def test_the_question_comes_once_and_before_every_row(project: Project, workers: int) -> None:
+def test_the_question_comes_once_and_before_every_row(project: Project, workers: int):
     with project.endpoint as endpoint:
         session = project.run(*ASKS, api_key_env="OPENAI_API_KEY", workers=workers)
     assert session.outcomes == {"passed": 2}
@@ -34,7 +34,7 @@ def test_the_question_comes_once_and_before_every_row(project: Project, workers:
 @each_mode
 def test_a_model_that_does_not_answer_ends_the_session_before_any_row(
     project: Project, workers: int
-) -> None:
+):
     with project.endpoint as endpoint:
         endpoint.api_key = "another"
         session = project.run(*ASKS, api_key_env="OPENAI_API_KEY", workers=workers)
@@ -46,7 +46,7 @@ def test_a_model_that_does_not_answer_ends_the_session_before_any_row(
     assert not (project.path / "out.json").exists()
 
 
-def test_the_embedded_model_is_not_asked(project: Project) -> None:
+def test_the_embedded_model_is_not_asked(project: Project):
     session = project.run(*ASKS, model="embedded", base_url=None)
     assert sum(session.outcomes.values()) == 2
 
@@ -54,7 +54,7 @@ def test_the_embedded_model_is_not_asked(project: Project) -> None:
 @pytest.mark.slow
 def test_a_key_that_the_provider_refuses_is_reported_without_it(
     project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     with project.endpoint as endpoint:
         endpoint.api_key = "another"
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)

@@ -32,9 +32,7 @@ def copied(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("git", [False, True])
-def test_the_copy_of_a_project_has_no_file_of_secrets_and_what_is_needed(
-    tmp_path: Path, git: bool
-) -> None:
+def test_the_copy_of_a_project_has_no_file_of_secrets_and_what_is_needed(tmp_path: Path, git: bool):
     root, target = tmp_path / "project", tmp_path / "copy"
     target.mkdir()
     write(
@@ -60,7 +58,7 @@ def test_the_copy_of_a_project_has_no_file_of_secrets_and_what_is_needed(
 
 def test_a_project_that_is_too_large_is_refused_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     write(tmp_path / "project", "a.py", "b.py")
     monkeypatch.setattr(fleet, "MAX_FILES", 1)
     with pytest.raises(ConfigurationError, match=r"more than 1 files or 200 MiB; have Git ignore"):
@@ -69,7 +67,7 @@ def test_a_project_that_is_too_large_is_refused_in_a_sentence(
 
 def test_without_the_extra_one_sentence_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(cluster, "_NEEDED", ("a_ray_that_is_not_there",))
     told = "needs a_ray_that_is_not_there: pip install 'pytest-osmosis[ray]'"
     with pytest.raises(ConfigurationError) as refused:
@@ -93,7 +91,7 @@ except ConfigurationError as error:
 """
 
 
-def test_the_fleet_of_a_session_needs_nothing_of_the_extra_before_it_says_so() -> None:
+def test_the_fleet_of_a_session_needs_nothing_of_the_extra_before_it_says_so():
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_THE_EXTRA], capture_output=True, text=True, check=False
     )
@@ -109,7 +107,7 @@ def test_the_fleet_of_a_session_needs_nothing_of_the_extra_before_it_says_so() -
         ("a: [", "expected YAML or JSON"),
     ],
 )
-def test_a_wrong_runtime_environment_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_a_wrong_runtime_environment_is_refused(tmp_path: Path, text: str, message: str):
     path = tmp_path / "env.yaml"
     path.write_text(text)
     with pytest.raises(ConfigurationError) as refused:
@@ -118,7 +116,7 @@ def test_a_wrong_runtime_environment_is_refused(tmp_path: Path, text: str, messa
     assert "sk-1" not in str(refused.value)
 
 
-def test_a_runtime_environment_is_read(tmp_path: Path) -> None:
+def test_a_runtime_environment_is_read(tmp_path: Path):
     (tmp_path / "env.yaml").write_text("pip: [numpy]\n")
     assert cluster.read_runtime_env(tmp_path / "env.yaml") == {"pip": ["numpy"]}
     assert cluster.read_runtime_env(None) == {}
@@ -141,7 +139,7 @@ def test_a_session_uses_the_cluster_that_was_named_or_starts_one(
     address: str,
     of_environment: str | None,
     used: str,
-) -> None:
+):
     asked: list[dict[str, Any]] = []
     ray = SimpleNamespace(init=lambda **given: asked.append(given))
     monkeypatch.setitem(sys.modules, "ray", ray)  # type: ignore[arg-type]
@@ -159,7 +157,7 @@ def test_a_session_uses_the_cluster_that_was_named_or_starts_one(
 
 def test_a_submitted_evaluation_gets_the_cluster_and_the_names_of_its_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     started: list[Job] = []
     monkeypatch.setattr(LocalExecutor, "start", lambda self, job: started.append(job))
     words = ["python", "-m", "pytest", "--osmosis-batch-size=2"]
@@ -179,7 +177,7 @@ def test_a_submitted_evaluation_gets_the_cluster_and_the_names_of_its_variables(
     assert found.environment["RAY_AUTH_MODE"] == "token"
 
 
-def test_an_environment_is_known_by_its_own_file_alone(tmp_path: Path) -> None:
+def test_an_environment_is_known_by_its_own_file_alone(tmp_path: Path):
     assert mark_of(tmp_path) == 0
     (tmp_path / "pyvenv.cfg").write_text("")
     assert mark_of(tmp_path) > 0

@@ -93,7 +93,7 @@ def start(shard: int, invitation: str) -> tuple[str, dict[str, Any]]:
     return "start", given
 
 
-def test_each_task_is_started_once_and_its_end_is_reported(ray: FakeRay, tmp_path: Path) -> None:
+def test_each_task_is_started_once_and_its_end_is_reported(ray: FakeRay, tmp_path: Path):
     orders = [connect(tmp_path), start(0, "3"), start(1, "fails"), start(2, "goes on")]
     assert served(*orders, ("cancel", {"shard": 2})) == [
         ["connected", {"host": "10.0.0.7", "processors": 3.0, "folder": ray.folder}],
@@ -135,14 +135,14 @@ def listening(answer: bytes) -> Iterator[str]:
 )
 def test_an_address_where_something_else_listens_is_reported(
     ray: FakeRay, tmp_path: Path, answer: bytes, kind: str
-) -> None:
+):
     with listening(answer) as address:
         [[found, values]] = served(connect(tmp_path, address))
     assert found == kind
     assert kind == "connected" or "what listens there is no Ray" in values["why"]
 
 
-def test_an_address_without_a_cluster_is_reported(ray: FakeRay, tmp_path: Path) -> None:
+def test_an_address_without_a_cluster_is_reported(ray: FakeRay, tmp_path: Path):
     [[kind, values]] = served(connect(tmp_path, "wrong"))
     assert kind == "refused"
     assert values["why"].startswith("no cluster can be used: nothing is there; give the address")
@@ -155,7 +155,7 @@ LONGEST = "session_2026-11-23_14-24-53_565997_4194304/sockets/plasma_store"
 @pytest.mark.parametrize("length", [1, 100])
 def test_a_cluster_that_is_started_has_a_short_folder_of_its_own_until_its_end(
     ray: FakeRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
-) -> None:
+):
     place = tmp_path / ("x" * length)
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
@@ -170,7 +170,7 @@ def test_a_cluster_that_is_started_has_a_short_folder_of_its_own_until_its_end(
 
 def test_a_cluster_that_cannot_be_started_leaves_nothing_and_names_no_address(
     ray: FakeRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     ray.is_broken = True
     message = "no cluster can be started here: nothing is there"

@@ -22,7 +22,7 @@ LOOP = (
 )
 def test_a_file_is_served_by_what_its_agent_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, server: str
-) -> None:
+):
     file = f"served_by_{server.lower()}.py"
     (tmp_path / file).write_text(HEAD + text)
     monkeypatch.chdir(tmp_path)
@@ -31,7 +31,7 @@ def test_a_file_is_served_by_what_its_agent_is(
 
 def test_a_file_that_cannot_be_served_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     (tmp_path / "served_by_nothing.py").write_text(HEAD + WORKFLOW)
     monkeypatch.chdir(tmp_path)
     assert main("served_by_nothing.py") == 1

@@ -53,9 +53,7 @@ def hub(ears: Ears) -> Iterator[Hub]:
     made.close()
 
 
-def test_a_shard_with_a_ticket_gets_its_order_and_both_sides_are_heard(
-    hub: Hub, ears: Ears
-) -> None:
+def test_a_shard_with_a_ticket_gets_its_order_and_both_sides_are_heard(hub: Hub, ears: Ears):
     link = DriverLink(hub.invite(3))
     assert (link.order["words"], link.order["environment"]) == (["-q"], {"KEY": SECRET})
     heard: queue.Queue[tuple[str, Any]] = queue.Queue()
@@ -69,7 +67,7 @@ def test_a_shard_with_a_ticket_gets_its_order_and_both_sides_are_heard(
     assert ears.next() == (3, "gone", "done", False)
 
 
-def test_a_ticket_is_good_for_one_process(hub: Hub) -> None:
+def test_a_ticket_is_good_for_one_process(hub: Hub):
     invitation = hub.invite(0)
     link = DriverLink(invitation)
     with pytest.raises(NotInvited):
@@ -77,7 +75,7 @@ def test_a_ticket_is_good_for_one_process(hub: Hub) -> None:
     link.close()
 
 
-def test_an_earlier_ticket_of_the_same_shard_is_void(hub: Hub) -> None:
+def test_an_earlier_ticket_of_the_same_shard_is_void(hub: Hub):
     earlier, later = hub.invite(0), hub.invite(0)
     with pytest.raises(NotInvited):
         DriverLink(earlier)
@@ -85,18 +83,18 @@ def test_an_earlier_ticket_of_the_same_shard_is_void(hub: Hub) -> None:
 
 
 @pytest.mark.parametrize("ticket", ["", "wrong", "ä" * 50, "x" * 100_000])
-def test_a_wrong_ticket_gets_nothing(hub: Hub, ticket: str) -> None:
+def test_a_wrong_ticket_gets_nothing(hub: Hub, ticket: str):
     with pytest.raises(NotInvited):
         DriverLink(replace(hub.invite(0), ticket=ticket))
 
 
-def test_a_shard_speaks_to_the_owner_of_the_certificate_alone(hub: Hub) -> None:
+def test_a_shard_speaks_to_the_owner_of_the_certificate_alone(hub: Hub):
     _, certificate = server_context()
     with pytest.raises(NotInvited, match="certificate"):
         DriverLink(replace(hub.invite(0), certificate=certificate))
 
 
-def test_what_is_no_tls_or_no_message_is_shut_out_and_others_go_on(hub: Hub, ears: Ears) -> None:
+def test_what_is_no_tls_or_no_message_is_shut_out_and_others_go_on(hub: Hub, ears: Ears):
     with socket.create_connection(("127.0.0.1", hub.port)) as stranger:
         stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
         stranger.settimeout(PATIENCE_S)
@@ -108,7 +106,7 @@ def test_what_is_no_tls_or_no_message_is_shut_out_and_others_go_on(hub: Hub, ear
     link.close()
 
 
-def test_a_driver_that_is_gone_cancels_its_shards(hub: Hub) -> None:
+def test_a_driver_that_is_gone_cancels_its_shards(hub: Hub):
     link = DriverLink(hub.invite(0))
     heard: queue.Queue[tuple[str, Any]] = queue.Queue()
     link.listen(lambda kind, values: heard.put((kind, values)))
@@ -120,7 +118,7 @@ def test_a_driver_that_is_gone_cancels_its_shards(hub: Hub) -> None:
 
 def test_what_is_sent_to_a_process_that_has_left_is_dropped(
     hub: Hub, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     link = DriverLink(hub.invite(0))
     left = asyncio.run_coroutine_threadsafe(hub._connections[0].left.wait(), hub._loop)
     link.close()
@@ -131,7 +129,7 @@ def test_what_is_sent_to_a_process_that_has_left_is_dropped(
     assert caplog.records == []
 
 
-def test_what_a_process_sent_before_it_ended_is_heard_before_its_end(hub: Hub, ears: Ears) -> None:
+def test_what_a_process_sent_before_it_ended_is_heard_before_its_end(hub: Hub, ears: Ears):
     link = DriverLink(hub.invite(0))
     for number in range(300):
         link.send("finished", number, "x" * 10_000)
@@ -142,9 +140,7 @@ def test_what_a_process_sent_before_it_ended_is_heard_before_its_end(hub: Hub, e
     assert found[-1] == (0, "gone", "killed", True)
 
 
-def test_a_process_that_says_nothing_is_noticed(
-    ears: Ears, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_says_nothing_is_noticed(ears: Ears, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(hubs, "BEAT_S", 0.02)
     silent: queue.Queue[int] = queue.Queue()
     hub = Hub("127.0.0.1", replace(ORDER, silence_s=0.05), ears, on_silence=silent.put)
@@ -154,7 +150,7 @@ def test_a_process_that_says_nothing_is_noticed(
     hub.close()
 
 
-def test_no_repr_shows_a_ticket_or_a_secret(hub: Hub) -> None:
+def test_no_repr_shows_a_ticket_or_a_secret(hub: Hub):
     invitation = hub.invite(0)
     assert invitation.ticket not in repr(invitation)
     assert SECRET not in repr(ORDER)

@@ -19,12 +19,12 @@ from osmosis_platform.accounts.registry import CloneUrlError, check_clone_url
         "https://[::1]/x",
     ],
 )
-def test_https_and_ssh_are_taken(url: str) -> None:
+def test_https_and_ssh_are_taken(url: str):
     assert check_clone_url(url) == url
 
 
 @pytest.mark.parametrize("inside", [".git", "objects"], ids=["work tree", "bare"])
-def test_a_repository_in_a_folder_is_taken_as_its_path(tmp_path: Path, inside: str) -> None:
+def test_a_repository_in_a_folder_is_taken_as_its_path(tmp_path: Path, inside: str):
     (tmp_path / inside).mkdir()
     assert check_clone_url(str(tmp_path)) == str(tmp_path)
     assert check_clone_url(f"file://{tmp_path}") == str(tmp_path)
@@ -58,7 +58,7 @@ def test_a_repository_in_a_folder_is_taken_as_its_path(tmp_path: Path, inside: s
         "",
     ],
 )
-def test_what_git_would_run_or_leak_is_refused_and_not_repeated(url: str) -> None:
+def test_what_git_would_run_or_leak_is_refused_and_not_repeated(url: str):
     with pytest.raises(CloneUrlError) as told:
         check_clone_url(url)
     assert "hunter2" not in str(told.value)

@@ -57,7 +57,7 @@ def counted(folder: Path, content: bytes, name: str = "jsonl") -> int | None:
 
 def test_the_first_rows_are_checked_and_all_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(checks, "ROWS", 1)
     assert counted(tmp_path, ROW + b"not json\n") == 2
     assert counted(tmp_path, b"system_prompt,user_prompt\na,b\n,\n,\n", "csv") == 3
@@ -102,7 +102,7 @@ def test_what_the_limits_do_not_allow_to_check_is_taken_unchecked(
     limits: dict[str, int],
     rows: int,
     known: int | None,
-) -> None:
+):
     assert counted(tmp_path, content, name) == rows
     monkeypatch.setattr(checks, "LIMITS", replace(checks.LIMITS, **limits))
     assert counted(tmp_path, content, name) == known
@@ -110,7 +110,7 @@ def test_what_the_limits_do_not_allow_to_check_is_taken_unchecked(
 
 def test_a_check_that_takes_too_long_is_ended_and_one_that_breaks_is_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     monkeypatch.setattr(checks, "_PROGRAM", ("-c", "raise SystemExit('it broke')"))
     assert counted(tmp_path, ROW) is None
     assert "dataset dataset is not checked: exit status 1: it broke" in caplog.text
@@ -148,7 +148,7 @@ def test_others_upload_while_a_check_takes_long_and_its_own_workspace_waits(
     client: httpx.Client,
     owner: httpx.Client,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     _, folder, answer = begun
     monkeypatch.setattr(limited, "WAIT_S", 0.0)
     for asks, status in ((client, 503), (owner, 200)):
@@ -164,7 +164,7 @@ def test_a_check_ends_with_the_platform_and_is_done_when_asked_for_again(
     platform_server: PlatformServer,
     begun: Begun,
     client: httpx.Client,
-) -> None:
+):
     dataset, folder, answer = begun
     platform_server.checks.closing.set()
     try:
@@ -175,9 +175,7 @@ def test_a_check_ends_with_the_platform_and_is_done_when_asked_for_again(
     assert finish(client, dataset).json()["status"] == "ready"
 
 
-def test_an_upload_that_is_aborted_while_it_is_checked_is_gone(
-    begun: Begun, client: httpx.Client
-) -> None:
+def test_an_upload_that_is_aborted_while_it_is_checked_is_gone(begun: Begun, client: httpx.Client):
     dataset, folder, answer = begun
     assert client.post(f"{DATASETS}/{dataset['id']}/abort").status_code == 200
     assert answer.result().json()["code"] == "upload_ended"
@@ -187,7 +185,7 @@ def test_an_upload_that_is_aborted_while_it_is_checked_is_gone(
 @pytest.mark.slow
 def test_a_platform_ends_while_it_checks_a_small_file_that_makes_much_work(
     requests: ThreadPoolExecutor, tmp_path: Path
-) -> None:
+):
     content = parquet(100_000, numbers=200)
     data = tmp_path / "data"
     database = Database.in_folder(data)

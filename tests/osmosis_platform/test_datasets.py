@@ -89,7 +89,7 @@ def test_a_small_file_is_sent_in_one_piece_and_its_rows_are_counted(
     name: str,
     content: bytes,
     rows: int,
-) -> None:
+):
     dataset = create(client, content, name)
     assert dataset["upload"]["method"] == "simple"
     assert put(dataset["upload"]["presigned_url"], content).status_code == 200
@@ -108,7 +108,7 @@ def test_a_small_file_is_sent_in_one_piece_and_its_rows_are_counted(
 
 def test_a_large_file_is_sent_in_parts_and_goes_on_where_it_was_cut(
     client: httpx.Client, platform_server: PlatformServer
-) -> None:
+):
     content = ROW * 5
     dataset = create(client, content)
     first = send(dataset["upload"], content, skip=(2, 4))
@@ -134,7 +134,7 @@ def test_a_large_file_is_sent_in_parts_and_goes_on_where_it_was_cut(
 
 def test_an_upload_for_whose_whole_file_the_disk_has_no_room_is_completed_later(
     owner: httpx.Client, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     def full(source: BinaryIO, target: BinaryIO, length: int) -> None:
         target.write(source.read(10))
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -159,7 +159,7 @@ def test_an_upload_for_whose_whole_file_the_disk_has_no_room_is_completed_later(
 @pytest.mark.parametrize("content", [ROW[:-1], ROW + b"x", b""])
 def test_a_part_of_another_size_leaves_nothing(
     owner: httpx.Client, platform_server: PlatformServer, content: bytes
-) -> None:
+):
     dataset = create(owner, ROW)
     answer = put(dataset["upload"]["presigned_url"], content)
     assert answer.json()["code"] == "wrong_size"
@@ -172,7 +172,7 @@ def test_a_part_of_another_size_leaves_nothing(
 @pytest.mark.fault("one upload is sent over and over")
 def test_an_upload_keeps_the_last_of_each_part_however_often_it_is_sent(
     client: httpx.Client, platform_server: PlatformServer
-) -> None:
+):
     content = ROW * 3
     dataset = create(client, content)
     folder = platform_server.settings.data / "datasets" / dataset["id"]
@@ -190,7 +190,7 @@ def test_an_upload_keeps_the_last_of_each_part_however_often_it_is_sent(
 
 
 @pytest.mark.fault("one upload is sent over and over")
-def test_a_part_that_arrives_is_no_second_time_on_disk(tmp_path: Path) -> None:
+def test_a_part_that_arrives_is_no_second_time_on_disk(tmp_path: Path):
     found = files.DatasetFiles(tmp_path, "x", "jsonl")
     found.make()
     (found.folder / "incoming-00001").write_bytes(b"of a process that was killed")
@@ -209,7 +209,7 @@ def test_a_part_that_arrives_is_no_second_time_on_disk(tmp_path: Path) -> None:
 
 def test_a_url_serves_its_own_part_until_it_expires(
     owner: httpx.Client, platform_server: PlatformServer
-) -> None:
+):
     dataset, other = create(owner, ROW), create(owner, ROW)
     url = dataset["upload"]["presigned_url"]
     for changed in (
@@ -241,7 +241,7 @@ def test_a_url_serves_its_own_part_until_it_expires(
 )
 def test_what_is_no_dataset_is_refused_with_the_reason_and_without_a_path(
     owner: httpx.Client, platform_server: PlatformServer, content: bytes, reason: str
-) -> None:
+):
     dataset = create(owner, content)
     put(dataset["upload"]["presigned_url"], content)
     refused = finish(owner, dataset)
@@ -254,9 +254,7 @@ def test_what_is_no_dataset_is_refused_with_the_reason_and_without_a_path(
     assert stored(platform_server, dataset) == []
 
 
-def test_an_aborted_upload_leaves_nothing(
-    owner: httpx.Client, platform_server: PlatformServer
-) -> None:
+def test_an_aborted_upload_leaves_nothing(owner: httpx.Client, platform_server: PlatformServer):
     dataset = create(owner, ROW)
     put(dataset["upload"]["presigned_url"], ROW)
     assert owner.post(f"{DATASETS}/{dataset['id']}/abort").json()["status"] == "aborted"
@@ -281,7 +279,7 @@ def names(client: httpx.Client) -> list[str]:
 
 def test_a_dataset_is_deleted_with_its_file_and_its_name_is_free(
     client: httpx.Client, account: Account, platform_server: PlatformServer
-) -> None:
+):
     dataset = uploaded(client)
     assert client.delete(f"{DATASETS}/rows").json() == {
         "id": dataset["id"], "file_name": "rows.jsonl", "deleted": True
@@ -303,7 +301,7 @@ def test_a_dataset_is_deleted_with_its_file_and_its_name_is_free(
 
 def test_a_dataset_of_a_run_that_goes_on_stays_and_of_one_that_has_ended_goes(
     client: httpx.Client, account: Account, platform_server: PlatformServer
-) -> None:
+):
     dataset = uploaded(client)
     run = platform_server.add_run(account=account, name="a-run", dataset_id=dataset["id"])
     refused = client.delete(f"{DATASETS}/{dataset['id']}")
@@ -329,7 +327,7 @@ def test_what_a_deletion_has_left_is_removed_later_and_what_it_has_not_decided_s
     platform_server: PlatformServer,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     def refuse(folder: Path) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", str(folder))
 
@@ -384,7 +382,7 @@ def test_what_is_no_file_of_rows_is_refused(
     changes: dict[str, Any],
     status: int,
     field: str,
-) -> None:
+):
     body = {"file_name": "a.jsonl", "file_size": 10, "extension": ".jsonl", **changes}
     answer = owner.post(DATASETS, json=body)
     assert (answer.status_code, answer.json()["field"]) == (status, field)
@@ -392,7 +390,7 @@ def test_what_is_no_file_of_rows_is_refused(
 
 def test_a_workspace_has_room_for_so_many_datasets(
     client: httpx.Client, platform_server: PlatformServer, account: Account
-) -> None:
+):
     for _ in range(29):
         platform_server.add_dataset(account=account)
     answer = client.post(

@@ -82,7 +82,7 @@ def change_grant(platform_server: PlatformServer, grant: dict[str, Any], **value
 
 def test_a_device_gets_its_token_once_a_user_has_logged_in_and_confirmed(
     device: httpx.Client, browser: httpx.Client, person: Account, platform_server: PlatformServer
-) -> None:
+):
     grant = authorize(device, "<b>laptop</b>\x1b[31m")
     assert grant["verification_uri"] == f"{platform_server.url}/device"
     assert poll(device, grant).json()["error"] == "authorization_pending"
@@ -109,7 +109,7 @@ def test_a_device_gets_its_token_once_a_user_has_logged_in_and_confirmed(
 
 def test_a_device_that_is_refused_early_or_late_learns_why(
     device: httpx.Client, browser: httpx.Client, person: Account, platform_server: PlatformServer
-) -> None:
+):
     grant = authorize(device)
     assert browser.get("/").url.path == "/login"
     page = log_in(browser, browser.get("/login"))
@@ -135,7 +135,7 @@ def test_a_device_that_is_refused_early_or_late_learns_why(
 @pytest.mark.fault("another site sends a form, or reaches the platform under its own name")
 def test_a_form_without_its_token_or_from_another_site_changes_nothing(
     device: httpx.Client, browser: httpx.Client, person: Account
-) -> None:
+):
     grant = authorize(device)
     page = log_in(browser, browser.get(grant["verification_uri_complete"]))
     data = {**hidden(page), "workspace": person.workspace_id, "decision": "approve"}
@@ -158,7 +158,7 @@ def test_a_form_without_its_token_or_from_another_site_changes_nothing(
 
 def test_the_login_lets_nothing_in_and_answers_a_wrong_name_as_a_wrong_password(
     browser: httpx.Client, person: Account
-) -> None:
+):
     page = browser.get("/login", params={"code": '"><script>'})
     assert "<script>" not in page.text
     policy = page.headers["content-security-policy"]
@@ -201,7 +201,7 @@ def keys(platform_server: PlatformServer) -> set[str]:
 @pytest.mark.fault("passwords are guessed")
 def test_guesses_at_once_are_counted_before_they_are_checked_and_in_all_processes(
     platform_server: PlatformServer, guess: Callable[..., int]
-) -> None:
+):
     most = ServerLimits().failed_logins
     tried = [f"wrong {number}" for number in range(60)]
     with ThreadPoolExecutor(61) as threads:
@@ -222,7 +222,7 @@ def test_guesses_at_once_are_counted_before_they_are_checked_and_in_all_processe
 @pytest.mark.fault("passwords are guessed")
 def test_a_login_that_succeeds_counts_for_nothing_and_others_end_no_block(
     platform_server: PlatformServer, guess: Callable[..., int]
-) -> None:
+):
     most = ServerLimits().failed_logins
     for _ in range(most + 1):
         assert guess(PASSWORD) == 303
@@ -247,7 +247,7 @@ def test_a_login_that_succeeds_counts_for_nothing_and_others_end_no_block(
 
 def test_a_client_that_begins_too_many_logins_keeps_no_other_from_beginning_one(
     device: httpx.Client,
-) -> None:
+):
     def begin(address: str) -> httpx.Response:
         headers = {"X-Forwarded-For": address}  # as a proxy on this machine says it
         body = {"deviceName": "m"}

@@ -20,7 +20,7 @@ EVALS = "/api/cli/eval-runs"
 
 def test_a_submitted_evaluation_is_recorded_as_pending_and_shown_by_name_and_id(
     client: httpx.Client, account: Account
-) -> None:
+):
     body = submission(evaluation_config={"limit": 3, "pass_threshold": 1}, env_config={"A": "b"})
     body["experiment_config"] = {**body["experiment_config"], "branch": "a/b"}
     answer = client.post(EVALS, json=body)
@@ -40,7 +40,7 @@ def test_a_submitted_evaluation_is_recorded_as_pending_and_shown_by_name_and_id(
 
 def test_runs_are_listed_in_pages_the_newest_first_without_what_is_stored_behind_the_reports(
     client: httpx.Client, account: Account, platform_server: PlatformServer
-) -> None:
+):
     names = [client.post(EVALS, json=submission()).json()["name"] for _ in range(3)]
     first = client.get(EVALS, params={"limit": 2}).json()
     assert [run["name"] for run in first["eval_runs"]] == names[:0:-1]
@@ -57,7 +57,7 @@ def test_runs_are_listed_in_pages_the_newest_first_without_what_is_stored_behind
 
 def test_stopping_ends_a_run_can_be_repeated_and_is_refused_of_one_that_has_ended(
     client: httpx.Client, account: Account, platform_server: PlatformServer
-) -> None:
+):
     run = client.post(EVALS, json=submission()).json()
     for _ in range(2):
         stopped = client.post(f"{EVALS}/{run['name']}/stop", json={}).json()
@@ -70,7 +70,7 @@ def test_stopping_ends_a_run_can_be_repeated_and_is_refused_of_one_that_has_ende
 
 def test_a_run_is_deleted_with_its_log_and_files_once_nothing_of_it_goes_on(
     client: httpx.Client, account: Account, platform_server: PlatformServer
-) -> None:
+):
     dataset = platform_server.add_dataset("other", account=account)
     ours = {"account": account, "dataset_id": dataset}
     later = now() + timedelta(minutes=1)
@@ -106,7 +106,7 @@ def test_a_run_is_deleted_with_its_log_and_files_once_nothing_of_it_goes_on(
 
 def test_a_client_on_this_machine_is_sent_the_folder_that_is_cloned(
     client: httpx.Client, account: Account, platform_server: PlatformServer
-) -> None:
+):
     def told(**headers: str) -> dict[str, Any]:
         found: dict[str, Any] = client.get("/api/cli/verify", headers=headers).json()["workspace"]
         return found
@@ -120,7 +120,7 @@ def test_a_client_on_this_machine_is_sent_the_folder_that_is_cloned(
 
 def test_the_token_says_who_asks_and_ends_when_it_is_revoked(
     client: httpx.Client, account: Account
-) -> None:
+):
     found = client.get("/api/cli/verify").json()
     assert found["user"] == {
         "id": account.user_id,

@@ -53,7 +53,7 @@ def asked_with(
 )
 def test_whatever_is_wrong_with_a_token_gets_the_same_answer(
     connection: httpx.Client, platform_server: PlatformServer
-) -> None:
+):
     account, path = platform_server.account, "/api/cli/verify"
     valid = account.headers["Authorization"].encode()
     values = (
@@ -76,7 +76,7 @@ def test_whatever_is_wrong_with_a_token_gets_the_same_answer(
 
 def test_a_call_needs_a_client_that_is_new_enough_and_the_tokens_own_repository(
     connection: httpx.Client, platform_server: PlatformServer, account: Account
-) -> None:
+):
     own = platform_server.account.headers
 
     def asked(method: str, path: str, name: str, value: str | None) -> tuple[int, str]:
@@ -102,7 +102,7 @@ def test_a_call_needs_a_client_that_is_new_enough_and_the_tokens_own_repository(
 @pytest.mark.fault("a viewer changes something; a member has left the workspace")
 def test_a_member_who_left_is_logged_out_and_a_viewer_changes_nothing(
     connection: httpx.Client, platform_server: PlatformServer
-) -> None:
+):
     viewer = platform_server.add_workspace(role="viewer")
     platform_server.add_dataset(account=viewer)
     for endpoint in ENDPOINTS:
@@ -138,7 +138,7 @@ def test_a_member_who_left_is_logged_out_and_a_viewer_changes_nothing(
 )
 def test_a_body_that_is_no_good_is_refused_without_an_echo(
     connection: httpx.Client, body: bytes, status: int
-) -> None:
+):
     headers = {"X-Osmosis-CLI-Version": "0.1.0", "Content-Type": "application/json"}
     for content in (body, iter([body])):
         answer = connection.post("/api/cli/device/authorize", content=content, headers=headers)
@@ -162,7 +162,7 @@ _values = st.recursive(
 @given(data=st.data())
 def test_no_body_makes_the_platform_fail(
     data: st.DataObject, connection: httpx.Client, platform_server: PlatformServer
-) -> None:
+):
     endpoint = data.draw(st.sampled_from([each for each in CALLS if each.body is not None]))
     assert endpoint.body is not None
     fields = {name: data.draw(_values) for name in endpoint.body.model_fields}
@@ -190,7 +190,7 @@ def exchanged(url: str, head: str, body: bytes = b"") -> bytes:
 )
 def test_the_token_is_looked_at_before_a_body_is_read_and_a_body_that_never_comes_ends(
     tmp_path: Path,
-) -> None:
+):
     version = "Host: localhost\nX-Osmosis-CLI-Version: 0.1.0\nContent-Type: application/json\n"
     head = f"POST /api/cli/device/authorize HTTP/1.1\n{version}"
     with serving(tmp_path, limits=ServerLimits(body_timeout_s=0.01)) as server:
@@ -212,7 +212,7 @@ def test_the_token_is_looked_at_before_a_body_is_read_and_a_body_that_never_come
 @pytest.mark.fault("another site sends a form, or reaches the platform under its own name")
 def test_another_host_is_refused_and_another_origin_let_in_on_no_page(
     connection: httpx.Client, platform_server: PlatformServer
-) -> None:
+):
     own, paths = platform_server.account.headers, ("/api/cli/verify", "/login")
     for host in ("evil.example", "localhost.evil.example", "127.0.0.1@evil", ""):
         for path in (*paths, "/nothing"):
@@ -229,7 +229,7 @@ def test_another_host_is_refused_and_another_origin_let_in_on_no_page(
 
 def test_an_unknown_path_method_or_query_is_an_error_like_any_other(
     connection: httpx.Client, platform_server: PlatformServer
-) -> None:
+):
     def asked(method: str, path: str) -> tuple[int, str]:
         answer = connection.request(method, path, headers=platform_server.account.headers)
         return answer.status_code, answer.json()["code"]
@@ -246,7 +246,7 @@ def test_a_failure_of_ours_is_500_and_says_nothing_of_the_request(
     platform_server: PlatformServer,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     from osmosis_platform.app import create_app
     from osmosis_platform.execution import admission
 
@@ -285,7 +285,7 @@ def test_a_database_that_cannot_be_written_is_no_failure_and_the_log_says_why(
     cause: str,
     answered: tuple[int, str],
     later: str | None,
-) -> None:
+):
     def locked(*args: Any) -> None:
         raise OperationalError(f"INSERT {SECRET}", {}, sqlite3.OperationalError(cause))
 
@@ -299,7 +299,7 @@ def test_a_database_that_cannot_be_written_is_no_failure_and_the_log_says_why(
 
 def test_a_rollout_server_registers_once_and_its_key_is_kept_encrypted(
     connection: httpx.Client, platform_server: PlatformServer
-) -> None:
+):
     def register(**changes: Any) -> httpx.Response:
         body = {"host": "10.0.0.1", "port": 9000, "agent_loop_name": "a", "api_key": SECRET}
         return connection.post(

@@ -167,7 +167,7 @@ def test_what_asks_for_no_login_is_listed_and_the_rest_refuses_a_request_without
     objects: dict[str, str],
     connection: httpx.Client,
     platform_server: PlatformServer,
-) -> None:
+):
     assert set(FOR_EVERYBODY) <= set(map(str, routes))
     account = platform_server.account
     revoked = platform_server.add_token(account)
@@ -205,7 +205,7 @@ def test_what_is_another_workspaces_is_404_and_stays_as_it_is(
     stranger: Stranger,
     connection: httpx.Client,
     platform_server: PlatformServer,
-) -> None:
+):
     own = stranger.account.workspace
     connection.get("/api/cli/verify", headers=stranger.account.headers)  # notes that it is used
     before = everything(platform_server)
@@ -242,7 +242,7 @@ def test_no_list_of_a_second_workspace_names_anything_of_the_first(
     stranger: Stranger,
     connection: httpx.Client,
     platform_server: PlatformServer,
-) -> None:
+):
     account = platform_server.account
     own = {**objects, "workspace": stranger.account.workspace}
     names = [account.user_id, account.workspace_id, account.repository, "THE_FIRST"]
@@ -262,7 +262,7 @@ def test_a_forged_host_is_refused_whatever_the_login(
     stranger: Stranger,
     connection: httpx.Client,
     platform_server: PlatformServer,
-) -> None:
+):
     for asked in routes:
         login = {**platform_server.account.headers, **stranger.headers(asked)}
         headers = {**login, "Host": "localhost.evil.example"}
@@ -298,7 +298,7 @@ def test_a_body_that_is_too_long_or_never_comes_is_answered_and_makes_nothing_fa
     platform_server: PlatformServer,
     length: str,
     body: bytes,
-) -> None:
+):
     own = {**objects, "workspace": stranger.account.workspace}
     kinds = {True: "application/x-www-form-urlencoded", False: "application/json"}
     for asked in routes:
@@ -324,7 +324,7 @@ def test_a_nul_in_a_path_or_a_name_is_refused_and_no_failure(
     objects: dict[str, str],
     stranger: Stranger,
     connection: httpx.Client,
-) -> None:
+):
     for asked in routes:
         if "{" not in asked.path:
             continue

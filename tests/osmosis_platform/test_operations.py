@@ -48,7 +48,7 @@ def lines() -> Iterator[list[str]]:
     logger.setLevel(before)
 
 
-def test_health_needs_no_token_and_says_nothing_more(connection: httpx.Client) -> None:
+def test_health_needs_no_token_and_says_nothing_more(connection: httpx.Client):
     assert connection.get("/health").json() == {"status": "ok"}
     ready = connection.get("/health/ready")
     assert (ready.status_code, ready.json()) == (
@@ -66,7 +66,7 @@ def said_of_the_database(connection: httpx.Client) -> tuple[int, str]:
 
 def test_a_platform_whose_tables_are_others_or_whose_disk_is_full_lives_and_is_not_ready(
     connection: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     newest = app.NEWEST
     monkeypatch.setattr(app, "NEWEST", "0000")
     monkeypatch.setattr(app.shutil, "disk_usage", lambda data: SimpleNamespace(free=4096))
@@ -90,7 +90,7 @@ def test_a_platform_whose_tables_are_others_or_whose_disk_is_full_lives_and_is_n
 )
 def test_a_platform_whose_database_cannot_be_used_says_why(
     connection: httpx.Client, monkeypatch: pytest.MonkeyPatch, cause: Exception, message: str
-) -> None:
+):
     def refuse(*args: object) -> None:
         raise OperationalError(SECRET, {}, cause)
 
@@ -104,7 +104,7 @@ def test_a_database_that_another_writes_for_long_is_said_to_be_locked(
     platform_server: PlatformServer,
     monkeypatch: pytest.MonkeyPatch,
     lines: list[str],
-) -> None:
+):
     if not platform_server.database.is_sqlite:
         pytest.skip("PostgreSQL locks rows, not databases")
     monkeypatch.setattr(app, "_WAIT_MS", 1)
@@ -118,7 +118,7 @@ def test_a_database_that_another_writes_for_long_is_said_to_be_locked(
 
 def test_a_scheduler_says_whether_it_takes_runs(
     platform_server: PlatformServer,
-) -> None:
+):
     database, data = platform_server.database, platform_server.settings.data
     services = Services(
         data, Claims(database, "x"), platform_server.vault, LocalExecutor(), threading.Event()
@@ -133,7 +133,7 @@ def test_a_scheduler_says_whether_it_takes_runs(
 
 def test_a_request_is_one_line_with_its_route_and_nothing_that_was_sent(
     connection: httpx.Client, platform_server: PlatformServer, lines: list[str]
-) -> None:
+):
     account = platform_server.account
     body = {"name": "A_KEY", "value": SECRET, "scope": "user"}
     answer = connection.post(
@@ -161,7 +161,7 @@ def test_a_request_is_one_line_with_its_route_and_nothing_that_was_sent(
 
 
 @pytest.mark.parametrize("formatter", [log.JsonLines(), log.Text()])
-def test_of_an_exception_the_log_has_the_place_and_not_the_text(formatter) -> None:
+def test_of_an_exception_the_log_has_the_place_and_not_the_text(formatter):
     try:
         raise ValueError(SECRET)
     except ValueError:
@@ -172,7 +172,7 @@ def test_of_an_exception_the_log_has_the_place_and_not_the_text(formatter) -> No
     assert f"{__name__.rpartition('.')[2]}.py:" in text
 
 
-def test_a_line_has_a_time_a_level_and_what_happened() -> None:
+def test_a_line_has_a_time_a_level_and_what_happened():
     record = logging.LogRecord("x", logging.WARNING, "", 1, "so many: %d", (3,), None)
     record.created, record.msecs = 0.0, 5.0
     assert log.Text().format(record) == "1970-01-01T00:00:00.005Z WARNING so many: 3"
@@ -181,7 +181,7 @@ def test_a_line_has_a_time_a_level_and_what_happened() -> None:
 @pytest.mark.parametrize("path", ["/api/cli/device/authorize", "/login"])
 def test_a_client_that_leaves_before_its_body_is_whole_is_no_failure(
     platform_server: PlatformServer, caplog: pytest.LogCaptureFixture, path: str
-) -> None:
+):
     caplog.set_level(logging.INFO)
     arriving = [{"type": "http.request", "body": b"{", "more_body": True}]
     answered: list[Message] = []

@@ -27,7 +27,7 @@ def names(client: httpx.Client, scope: str = "all") -> list[tuple[str, str]]:
 
 def test_secrets_are_listed_by_scope_and_another_user_sees_only_the_workspaces(
     client: httpx.Client, platform_server: PlatformServer, account: Account
-) -> None:
+):
     for scope in ("user", "workspace"):
         body = {"name": "API_KEY", "value": VALUE, "scope": scope}
         first = client.post(SECRETS, json=body)
@@ -59,7 +59,7 @@ def test_secrets_are_listed_by_scope_and_another_user_sees_only_the_workspaces(
 )
 def test_a_wrong_secret_is_refused_without_its_value(
     owner: httpx.Client, changes: dict[str, Any], field: str
-) -> None:
+):
     body = {"name": "A", "value": VALUE, "scope": "user", **changes}
     answer = owner.post(SECRETS, json=body)
     assert (answer.status_code, answer.json()["field"]) == (422, field)
@@ -68,7 +68,7 @@ def test_a_wrong_secret_is_refused_without_its_value(
 
 def test_a_value_is_stored_encrypted_until_it_is_deleted(
     client: httpx.Client, platform_server: PlatformServer, account: Account
-) -> None:
+):
     client.post(SECRETS, json={"name": "A", "value": VALUE, "scope": "user"})
     with platform_server.database.reading() as session:
         owned = StoredSecret.workspace_id == account.workspace_id
@@ -84,7 +84,7 @@ def test_a_value_is_stored_encrypted_until_it_is_deleted(
 
 
 @pytest.mark.fault("the key of the stored secrets is another one, or others can read its file")
-def test_the_key_file_is_the_owners_alone_under_any_umask_and_is_kept(tmp_path: Path) -> None:
+def test_the_key_file_is_the_owners_alone_under_any_umask_and_is_kept(tmp_path: Path):
     before = os.umask(0)
     try:
         stored = open_vault(tmp_path / "data", None).encrypt("x")
@@ -102,7 +102,7 @@ def test_the_key_file_is_the_owners_alone_under_any_umask_and_is_kept(tmp_path: 
 @pytest.mark.fault("the key of the stored secrets is another one, or others can read its file")
 def test_a_key_that_is_none_or_another_one_is_refused_without_showing_it(
     platform_server: PlatformServer, tmp_path: Path
-) -> None:
+):
     with pytest.raises(KeyProblem, match="not one of Fernet") as told:
         Vault("no-key-at-all")
     assert "no-key-at-all" not in str(told.value)

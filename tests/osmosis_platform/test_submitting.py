@@ -84,7 +84,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
 @pytest.mark.parametrize(("body", "field", "rule"), WRONG)
 def test_a_wrong_submission_is_refused_with_its_field_and_the_rule_and_no_value(
     owner: httpx.Client, body: dict[str, Any], field: str, rule: str
-) -> None:
+):
     answer = owner.post(EVALS, json=body)
     document = answer.json()
     assert (answer.status_code, document["field"]) == (422, field)
@@ -95,7 +95,7 @@ def test_a_wrong_submission_is_refused_with_its_field_and_the_rule_and_no_value(
 
 def test_a_training_run_takes_its_own_sections_and_has_the_same_calls(
     client: httpx.Client,
-) -> None:
+):
     body = submission(
         training_config={"lr": 1e-6},
         sampling_config={"rollout_top_p": 1},
@@ -120,7 +120,7 @@ def test_a_training_run_takes_its_own_sections_and_has_the_same_calls(
 )
 def test_secrets_that_neither_the_user_nor_the_workspace_has_are_named(
     client: httpx.Client, platform_server: PlatformServer, account: Account
-) -> None:
+):
     other = platform_server.add_user(f"{account.user}-other", workspace=account.workspace)
     platform_server.add_secret("MINE", account=account)
     platform_server.add_secret("OURS", scope="workspace", account=other)
@@ -138,7 +138,7 @@ def test_secrets_that_neither_the_user_nor_the_workspace_has_are_named(
 
 def test_an_evaluation_of_more_runs_than_a_process_can_hold_is_refused(
     client: httpx.Client, platform_server: PlatformServer, account: Account
-) -> None:
+):
     platform_server.add_dataset("large", account=account, row_count=1_010_000)
 
     def submitted(**evaluation: int) -> httpx.Response:
@@ -155,7 +155,7 @@ def test_an_evaluation_of_more_runs_than_a_process_can_hold_is_refused(
     assert submitted(n=10_000, limit=100).status_code == 201
 
 
-def test_the_same_idempotency_key_submits_once_and_no_other_body(client: httpx.Client) -> None:
+def test_the_same_idempotency_key_submits_once_and_no_other_body(client: httpx.Client):
     def submit(**sections: Any) -> httpx.Response:
         return client.post(
             EVALS, json=submission(**sections), headers={"Idempotency-Key": "one-of-a-kind"}
@@ -170,7 +170,7 @@ def test_the_same_idempotency_key_submits_once_and_no_other_body(client: httpx.C
     assert client.get(EVALS).json()["total_count"] == 1
 
 
-def test_all_that_is_wrong_or_missing_is_reported_together(owner: httpx.Client) -> None:
+def test_all_that_is_wrong_or_missing_is_reported_together(owner: httpx.Client):
     body = submission(evaluation_config={"n": 0, "limit": 0})
     details = owner.post(EVALS, json=body).json()["details"]
     fields = [problem["field"] for problem in details["problems"]]
@@ -185,7 +185,7 @@ def test_all_that_is_wrong_or_missing_is_reported_together(owner: httpx.Client) 
 
 def test_a_dataset_is_found_by_id_file_name_and_stem_when_it_is_ready(
     client: httpx.Client, platform_server: PlatformServer, account: Account
-) -> None:
+):
     platform_server.add_dataset("unready", account=account, status="uploading")
     newest = platform_server.add_dataset("my-dataset", account=account)
     for name in (newest, "my-dataset.jsonl", "my-dataset"):
@@ -200,7 +200,7 @@ def test_a_dataset_is_found_by_id_file_name_and_stem_when_it_is_ready(
 
 def test_a_log_is_read_in_pages_forward_and_backward_and_goes_on_later(
     client: httpx.Client, platform_server: PlatformServer, account: Account
-) -> None:
+):
     run_id = platform_server.add_run(account=account)
     for number in range(5):
         platform_server.add_log(run_id, f"line {number}", step="x", details={"n": number})
@@ -224,7 +224,7 @@ def test_a_log_is_read_in_pages_forward_and_backward_and_goes_on_later(
 
 def test_metrics_and_the_report_are_what_the_run_has(
     client: httpx.Client, platform_server: PlatformServer, account: Account
-) -> None:
+):
     run_id = platform_server.add_run(account=account)
     assert client.get(f"{EVALS}/{run_id}/metrics").json() == {
         "eval_run_id": run_id,
@@ -258,7 +258,7 @@ def test_metrics_and_the_report_are_what_the_run_has(
 )
 def test_a_platform_refuses_training_without_a_trainer_and_a_run_too_many(
     tmp_path: Path,
-) -> None:
+):
     with serving(tmp_path, has_trainer=False, limits=ServerLimits(runs=1)) as platform:
         platform.add_dataset()
         headers = platform.account.headers

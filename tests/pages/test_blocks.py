@@ -37,7 +37,7 @@ def name_of(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_a_block_is_in_a_language_that_a_test_knows(page: Path) -> None:
+def test_a_block_is_in_a_language_that_a_test_knows(page: Path):
     for block in blocks(page):
         assert block.language in (*CODE, "text"), block.place
         if block.says.startswith("run by: "):
@@ -80,7 +80,7 @@ def check_ini_names(read: dict[str, dict[str, dict[str, object]]]) -> None:
 
 
 @pytest.mark.parametrize("page", OTHERS, ids=name_of)
-def test_the_python_of_a_page_runs(page: Path, pytester: pytest.Pytester) -> None:
+def test_the_python_of_a_page_runs(page: Path, pytester: pytest.Pytester):
     for block in blocks(page):
         run_python(block)
 
@@ -95,7 +95,7 @@ def test_the_python_of_a_page_runs(page: Path, pytester: pytest.Pytester) -> Non
     ],
     ids=name_of,
 )
-def test_the_commands_of_a_page_run(page: Path, pytester: pytest.Pytester, shell: Shell) -> None:
+def test_the_commands_of_a_page_run(page: Path, pytester: pytest.Pytester, shell: Shell):
     for block in blocks(page):
         if block.excuse:
             continue
@@ -135,7 +135,7 @@ def check_output(block: Block, printed: str) -> None:
         assert rest, f"{block.place}: nothing like this line was printed: {wanted}\n{printed}"
 
 
-def test_the_links_of_the_readme_are_absolute_and_lead_to_files_of_the_repository() -> None:
+def test_the_links_of_the_readme_are_absolute_and_lead_to_files_of_the_repository():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     repository = project["urls"]["Repository"]
     raw = repository.replace("github.com", "raw.githubusercontent.com")

@@ -53,7 +53,7 @@ def complete(shell: Shell, pytester: pytest.Pytester) -> None:
     assert [gate["outcome"] for gate in report["gates"]] == ["passed", "passed"]
 
 
-def test_a_pull_request_is_evaluated_on_github(suite: Shell, pytester: pytest.Pytester) -> None:
+def test_a_pull_request_is_evaluated_on_github(suite: Shell, pytester: pytest.Pytester):
     run(suite, [*steps(".github/workflows/evaluate.yml", "evaluate")])
     complete(suite, pytester)
     assert "2 of 2 gates passed" in (pytester.path / "comment.md").read_text()
@@ -74,7 +74,7 @@ OF_GITLAB = yaml.safe_load(FILES[".gitlab/evaluate-against-main.yml"])
 )
 def test_a_worse_agent_fails_a_pull_request_and_the_same_agent_does_not(
     suite: Shell, pytester: pytest.Pytester, of_main: list[str], of_pull_request: list[str]
-) -> None:
+):
     def last_status(script: list[str], model: str) -> int:
         config = FILES["pyproject.toml"].replace("embedded/perfect", model)
         (pytester.path / "pyproject.toml").write_text(config)
@@ -93,7 +93,7 @@ def test_a_worse_agent_fails_a_pull_request_and_the_same_agent_does_not(
 @pytest.mark.slow
 def test_shards_of_a_matrix_on_github_are_merged(
     suite: Shell, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     file = ".github/workflows/evaluate-in-shards.yml"
     for shard in yaml.safe_load(FILES[file])["jobs"]["shard"]["strategy"]["matrix"]["shard"]:
         monkeypatch.setenv("SHARD", str(shard))
@@ -105,7 +105,7 @@ def test_shards_of_a_matrix_on_github_are_merged(
 @pytest.mark.slow
 def test_shards_of_a_pipeline_on_gitlab_are_merged(
     suite: Shell, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     pipeline = yaml.safe_load(FILES[".gitlab-ci.yml"])
     monkeypatch.setenv("CI_NODE_TOTAL", str(pipeline["evaluate"]["parallel"]))
     for shard in range(1, pipeline["evaluate"]["parallel"] + 1):
@@ -115,7 +115,7 @@ def test_shards_of_a_pipeline_on_gitlab_are_merged(
     complete(suite, pytester)
 
 
-def test_a_build_of_jenkins_evaluates(suite: Shell, pytester: pytest.Pytester) -> None:
+def test_a_build_of_jenkins_evaluates(suite: Shell, pytester: pytest.Pytester):
     [script] = LINES_OF_JENKINS
     run(suite, lines(script))
     complete(suite, pytester)

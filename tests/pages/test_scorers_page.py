@@ -43,7 +43,7 @@ SAMPLES = [
 )
 def test_a_recipe_scores_as_the_page_says(
     file: str, name: str, answer: Any, truth: str | None, row: dict[str, Any], score: float
-) -> None:
+):
     verdict = function(file, name)(answer, truth, row)
     assert verdict["score"] == pytest.approx(score)
     assert verdict["reason"]
@@ -56,7 +56,7 @@ def function(file: str, name: str) -> Any:
 
 
 @pytest.mark.slow
-def test_code_of_an_answer_is_run_in_a_process_of_its_own() -> None:
+def test_code_of_an_answer_is_run_in_a_process_of_its_own():
     judge = function("programs.py", "passes_tests")
     answer = "```python\ndef double(x):\n    return 2 * x\n```"
     assert judge(answer, None, {"tests": "assert double(2) == 4"})["score"] == 1
@@ -67,6 +67,6 @@ def test_code_of_an_answer_is_run_in_a_process_of_its_own() -> None:
     assert (ended["score"], ended["reason"]) == (0, "it ended before its tests did")
 
 
-def test_every_recipe_is_held_by_a_sample_or_needs_what_a_test_has_not() -> None:
+def test_every_recipe_is_held_by_a_sample_or_needs_what_a_test_has_not():
     sampled = {sample[0] for sample in SAMPLES}
     assert sorted({*CODE} - sampled) == ["lookup.py", "programs.py", "rewards.py"]

@@ -27,7 +27,7 @@ def test_it(prepared):
 @pytest.mark.parametrize("name", [*IMPORTED, *compat.ATTRIBUTES])
 def test_an_evaluation_ends_right_without_a_private_name(
     project: Project, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+):
     project.rows("a", {"user_prompt": "b", "ground_truth": "x"}, "c")
     project.write("test_before.py", TEST)
     found = compat._attribute

@@ -16,7 +16,7 @@ ANY = st.text(st.characters(exclude_categories=()) | st.characters(categories=["
 
 @given(ANY)
 @example("\\ud83d \\\ud83d \ud83d\ude00 \ude00\ud83d")
-def test_any_text_is_one_that_every_file_can_hold(text: str) -> None:
+def test_any_text_is_one_that_every_file_can_hold(text: str):
     whole = encodable(text)
     whole.encode("utf-8")
     assert json.loads(encodable_json(json.dumps({text: [text]}))) == {whole: [whole]}
@@ -34,5 +34,5 @@ def test_an_amount_that_is_not_0_does_not_look_like_0(amount: float, text: str):
     ("number", "text"),
     [(0.9099999999999999, "0.91"), (1.0, "1.0"), (1 / 3, "0.3333333333333333"), (0.5, "0.5")],
 )
-def test_all_digits_are_written_but_those_of_rounding(number: float, text: str) -> None:
+def test_all_digits_are_written_but_those_of_rounding(number: float, text: str):
     assert exact_text(number) == text

@@ -30,15 +30,13 @@ RUN = RunResult("data.jsonl", 0, 0, success=True, scores={"f": 0.0})
         ({"error_type": "eval_fn", "error_kind": SKIPPED}, "not run"),
     ],
 )
-def test_a_run_has_one_outcome_also_after_it_was_kept(
-    fields: dict[str, Any], outcome: Outcome
-) -> None:
+def test_a_run_has_one_outcome_also_after_it_was_kept(fields: dict[str, Any], outcome: Outcome):
     run = replace(RUN, **fields)
     assert run.outcome == outcome
     assert RunResult.from_json(run.to_json()).outcome == outcome
 
 
-def test_every_outcome_has_a_sign_and_a_colour_of_its_own_on_pages_too() -> None:
+def test_every_outcome_has_a_sign_and_a_colour_of_its_own_on_pages_too():
     assert tuple(OUTCOMES) == get_args(Outcome)
     assert len({each.sign for each in OUTCOMES.values()}) == len(OUTCOMES)
     assert len({each.color for each in OUTCOMES.values()}) == len(OUTCOMES)

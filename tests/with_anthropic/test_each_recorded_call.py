@@ -208,5 +208,5 @@ ROWS = [
 
 @pytest.mark.parametrize("kind", [anthropic.Anthropic, anthropic.AsyncAnthropic])
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_a_recorded_client_does_what_the_client_alone_does(row: Row, kind: Any) -> None:
+def test_a_recorded_client_does_what_the_client_alone_does(row: Row, kind: Any):
     compare(row, kind, at="root")

@@ -54,7 +54,7 @@ def history(question: str, answer: Any) -> list[Any]:
     ]
 
 
-def test_messages_and_tool_calls_are_recorded(where: dict[str, str]) -> None:
+def test_messages_and_tool_calls_are_recorded(where: dict[str, str]):
     client = record(anthropic.Anthropic(**where))
     given: Any = {"model": "m", "max_tokens": 50, "system": "Be brief.", "tools": [TOOL]}
 
@@ -67,7 +67,7 @@ def test_messages_and_tool_calls_are_recorded(where: dict[str, str]) -> None:
     check(ran(agent))
 
 
-def test_streams_of_the_async_client_are_recorded(where: dict[str, str]) -> None:
+def test_streams_of_the_async_client_are_recorded(where: dict[str, str]):
     client = record(anthropic.AsyncAnthropic(**where))
     given: Any = {"model": "m", "max_tokens": 50, "system": "Be brief.", "tools": [TOOL]}
 

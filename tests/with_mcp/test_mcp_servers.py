@@ -77,7 +77,7 @@ def osmosis(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_tools_of_a_server_are_called(project: Path) -> None:
+def test_the_tools_of_a_server_are_called(project: Path):
     done = osmosis(
         project, "test", "--mcp", "./mcp", "-d", "data.jsonl", "--model", "embedded/perfect",
         "-o", "results.json",
@@ -92,7 +92,7 @@ def test_the_tools_of_a_server_are_called(project: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_an_evaluation_scores_what_they_lead_to(project: Path, workers: str) -> None:
+def test_an_evaluation_scores_what_they_lead_to(project: Path, workers: str):
     done = osmosis(
         project, "eval", "--mcp", "mcp", "-d", "data.jsonl", "--model", "embedded/perfect",
         "--eval-fn", "rewards:right", "--n", "2", "--batch-size", "4", "--fresh",
@@ -103,13 +103,13 @@ def test_an_evaluation_scores_what_they_lead_to(project: Path, workers: str) -> 
     assert report["summary"]["eval_fns"]["rewards:right"]["mean"] == 1.0
 
 
-def test_the_tools_are_shown(project: Path) -> None:
+def test_the_tools_are_shown(project: Path):
     done = osmosis(project, "validate", "--mcp", "mcp", "--verbose")
     assert done.returncode == 0, done.stderr
     assert "  add(a, b)  Add two numbers." in done.stdout
 
 
-def test_a_failing_tool_is_shown_to_the_model(project: Path) -> None:
+def test_a_failing_tool_is_shown_to_the_model(project: Path):
     folder = project / "failing"
     folder.mkdir()
     text = SERVER + TOOLS.replace("from server import mcp", "").replace("a / b", "a / 0")

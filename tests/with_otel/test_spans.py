@@ -176,7 +176,7 @@ def project(
 @each_mode
 def test_a_rollout_is_a_trace_of_its_calls_tools_and_scores(
     project: Project, collector: Collector, workers: int
-) -> None:
+):
     session = project.run("--osmosis-otel", "--n=2", "--batch-size=2", workers=workers)
     assert session.outcomes == {"passed": 2, "failed": 2} and "not sent" not in session.out
     assert collector.services == {"pytest-osmosis"} and len(collector.spans) == 4 * 5
@@ -211,7 +211,7 @@ def test_a_rollout_is_a_trace_of_its_calls_tools_and_scores(
 
 def test_contents_go_along_only_where_they_are_wanted_and_without_keys(
     project: Project, collector: Collector, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv(CAPTURE, "true")
     project.run("--osmosis-otel", "--osmosis-rows=0")
     first, last = sorted(collector.named("chat"), key=lambda span: len(span[INPUT]))
@@ -238,7 +238,7 @@ INPUT = "gen_ai.input.messages"
 
 def test_calls_at_the_bridge_belong_to_their_rollout(
     project: Project, collector: Collector, endpoint: Endpoint
-) -> None:
+):
     endpoint.answers = None
     project.write("flow.py", FLOW)
     session = project.run("--osmosis-otel", "--batch-size=2", "-n0", agent="flow:Flow")
@@ -250,7 +250,7 @@ def test_calls_at_the_bridge_belong_to_their_rollout(
 
 def test_what_failed_is_an_error_with_its_kind(
     project: Project, collector: Collector, endpoint: Endpoint
-) -> None:
+):
     endpoint.answers = lambda ask: b"HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n"
     project.run("--osmosis-otel", "--osmosis-rows=0")
     [chat], [rollout] = collector.named("chat"), collector.named("invoke_agent")
@@ -263,7 +263,7 @@ def test_what_failed_is_an_error_with_its_kind(
 @pytest.mark.parametrize("kind", ["away", "refuses"])
 def test_a_collector_that_takes_nothing_costs_spans_alone(
     project: Project, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+):
     refusing = Collector(status=400)
     refusing.close() if kind == "away" else None
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", refusing.url)

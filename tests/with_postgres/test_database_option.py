@@ -24,7 +24,7 @@ ADD = ("platform", "user", "add", "--no-password", "ann")
 
 def test_accounts_are_kept_in_postgresql_and_no_sqlite_is_made(
     osmosis: Command, access: Access, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     place = ("--data", str(tmp_path), "--database", access.url)
     assert osmosis(*ADD, *place)[0] == 0
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE", access.with_password)
@@ -37,7 +37,7 @@ def test_accounts_are_kept_in_postgresql_and_no_sqlite_is_made(
 
 def test_a_database_of_another_version_is_refused_until_it_is_upgraded(
     osmosis: Command, access: Access, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     database = connected(access.url)
     upgrade(database)
     older = begin_next_version(monkeypatch, tmp_path)
@@ -65,7 +65,7 @@ def test_a_database_of_another_version_is_refused_until_it_is_upgraded(
 )
 def test_a_database_that_cannot_be_reached_is_one_sentence(
     osmosis: Command, access: Access, tmp_path: Path, change: tuple[str, str], message: str
-) -> None:
+):
     url = access.url.replace(*change)
     status, out, err = osmosis(*ADD, "--data", str(tmp_path), "--database", url)
     assert (status, out, len(err.strip().splitlines())) == (1, "", 1)
@@ -74,7 +74,7 @@ def test_a_database_that_cannot_be_reached_is_one_sentence(
 
 def test_a_served_platform_shows_the_password_in_no_argument_and_no_output(
     access: Access, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("OSMOSIS_PLATFORM_DATABASE", access.with_password)
     words = ["platform", "serve", "--port", "0", "--data", str(tmp_path), "--json"]
     command = [sys.executable, "-m", "osmosis_cli", *words]
@@ -89,7 +89,7 @@ def test_a_served_platform_shows_the_password_in_no_argument_and_no_output(
     assert PASSWORD.encode() not in first + rest + errors + arguments
 
 
-def test_a_server_that_was_started_anew_is_connected_to_again() -> None:
+def test_a_server_that_was_started_anew_is_connected_to_again():
     database = connected(server().create())
     with database.reading() as session:
         (pid,) = session.connection().exec_driver_sql("SELECT pg_backend_pid()").one()

@@ -30,7 +30,7 @@ def platform(tmp_path: Path) -> Iterator[PlatformServer]:
     database.close()
 
 
-def test_a_scheduler_passes_over_a_run_that_another_is_taking(platform: PlatformServer) -> None:
+def test_a_scheduler_passes_over_a_run_that_another_is_taking(platform: PlatformServer):
     first, second = platform.add_run(), platform.add_run()
     claims = Claims(platform.database, "one")
     with platform.database.writing() as session:
@@ -40,7 +40,7 @@ def test_a_scheduler_passes_over_a_run_that_another_is_taking(platform: Platform
     assert claims.take() == held
 
 
-def test_a_run_that_ends_while_it_is_stopped_is_one_of_the_two(platform: PlatformServer) -> None:
+def test_a_run_that_ends_while_it_is_stopped_is_one_of_the_two(platform: PlatformServer):
     run_id = platform.add_run()
     claims = Claims(platform.database, "one")
     assert claims.take() == run_id
@@ -59,7 +59,7 @@ def test_a_run_that_ends_while_it_is_stopped_is_one_of_the_two(platform: Platfor
 @pytest.mark.parametrize("ahead", [timedelta(hours=1), timedelta(hours=-1)])
 def test_a_machine_whose_clock_is_wrong_takes_no_run_of_another_and_loses_none(
     platform: PlatformServer, monkeypatch: pytest.MonkeyPatch, ahead: timedelta
-) -> None:
+):
     first, second = (Claims(platform.database, name) for name in ("first", "second"))
     runs = [platform.add_run(), platform.add_run()]
     assert first.take() in runs

@@ -24,7 +24,7 @@ class Clock:
 
 def test_a_connection_on_which_nothing_comes_is_given_up_and_the_next_one_serves(
     access: Access, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     clock = Clock()
     monkeypatch.setattr(connection, "time", clock)
     url = access.with_password.replace("postgresql:", "postgresql+psycopg:")

@@ -141,7 +141,7 @@ def nothing_left() -> Iterator[None]:
 
 def test_a_cluster_gives_what_this_machine_gives_and_keeps_no_secret(
     project: Folder, cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     project.write(".env", f"ANOTHER_TOKEN={KEY}")
     project.rows(*(f"row {number}" for number in range(8)), "raise", "give up")
     here = evaluate(project, "--n", "2", "-q")
@@ -175,7 +175,7 @@ def secrets_below(folder: Path) -> Iterator[Path]:
 
 def test_one_ctrl_c_ends_all_shards_and_the_same_command_goes_on(
     project: Folder, cluster: RayCluster
-) -> None:
+):
     project.rows(*(f"row {number}" for number in range(ROWS)))
     gate = Gate(project)
     session = started(project, *on(cluster))
@@ -194,9 +194,7 @@ def test_one_ctrl_c_ends_all_shards_and_the_same_command_goes_on(
     assert len(runs(project)) == ROWS
 
 
-def test_a_killed_worker_of_ray_costs_only_what_was_in_flight(
-    project: Folder, cluster: RayCluster
-) -> None:
+def test_a_killed_worker_of_ray_costs_only_what_was_in_flight(project: Folder, cluster: RayCluster):
     project.rows(*(f"row {number}" for number in range(ROWS)))
     gate = Gate(project)
     session = started(project, *on(cluster))
@@ -214,7 +212,7 @@ def test_a_killed_worker_of_ray_costs_only_what_was_in_flight(
 
 def test_a_run_that_kills_its_process_is_the_only_one_that_fails(
     project: Folder, cluster: RayCluster
-) -> None:
+):
     project.write(
         "deadly.py",
         "import os\nfrom agent import Agent\n\nclass Deadly(Agent):\n"
@@ -235,7 +233,7 @@ def test_a_run_that_kills_its_process_is_the_only_one_that_fails(
 
 def test_a_killed_driver_takes_its_shards_with_it_and_loses_nothing_that_was_finished(
     project: Folder, cluster: RayCluster
-) -> None:
+):
     project.rows(*(f"row {number}" for number in range(ROWS)))
     gate = Gate(project)
     session = started(project, *on(cluster))
@@ -252,7 +250,7 @@ def test_a_killed_driver_takes_its_shards_with_it_and_loses_nothing_that_was_fin
 
 def test_calls_are_recorded_and_replayed_as_on_this_machine_also_after_a_killed_driver(
     project: Folder, cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     project.rows(*(f"row {number}" for number in range(ROWS)))
     gate = Gate(project)
@@ -277,7 +275,7 @@ def test_calls_are_recorded_and_replayed_as_on_this_machine_also_after_a_killed_
     assert not list(secrets_below(cluster.folder)) and KEY.encode() not in recorded
 
 
-def test_a_spent_budget_stops_all_shards(project: Folder, cluster: RayCluster) -> None:
+def test_a_spent_budget_stops_all_shards(project: Folder, cluster: RayCluster):
     project.rows(*(f"row {number}" for number in range(ROWS)))
     project.endpoint.latency_s = 0.1
     done = evaluate(project, *on(cluster), "--max-total-tokens", "30")
@@ -288,7 +286,7 @@ def test_a_spent_budget_stops_all_shards(project: Folder, cluster: RayCluster) -
 
 def test_the_end_of_a_cluster_of_ones_own_is_said_and_loses_nothing_that_was_finished(
     project: Folder, cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("RAY_gcs_rpc_server_reconnect_timeout_s", "2")
     monkeypatch.setenv("TMPDIR", str(project.path))  # too long for Ray's sockets
     project.rows(*(f"row {number}" for number in range(ROWS)))
@@ -329,9 +327,7 @@ def folders_of(head: int) -> set[Path]:
     return {Path(found) for found in re.findall(r"/tmp/osmosis-ray-\w+", line)}
 
 
-def test_what_is_missing_on_the_cluster_is_said_in_a_sentence(
-    project: Folder, cluster: RayCluster
-) -> None:
+def test_what_is_missing_on_the_cluster_is_said_in_a_sentence(project: Folder, cluster: RayCluster):
     project.rows("one")
     refused = evaluate(project, "--ray=127.0.0.1:1", "--shards=1")
     assert refused.returncode == 4

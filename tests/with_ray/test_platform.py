@@ -57,7 +57,7 @@ test_a_submitted_evaluation_on_a_cluster_has_the_figures_of_a_local_one = (
 
 def test_stopping_ends_the_shards_too(
     osmosis: Callable[..., str], platform: PlatformServer, tmp_path: Path
-) -> None:
+):
     told = json.loads(osmosis("eval", "submit", "configs/eval/answers.toml", "--yes", "--json"))
     run_id = told["eval_run"]["id"]
 
@@ -75,7 +75,7 @@ def test_stopping_ends_the_shards_too(
 
 def test_without_an_address_each_evaluation_starts_a_cluster_of_its_own(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     (tmp_path / "gate").touch()
     with serving(tmp_path / "data") as server:

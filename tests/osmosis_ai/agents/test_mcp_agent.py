@@ -71,7 +71,7 @@ def told(*turns: Any, version: int = 2, max_turns: int = 10) -> tuple[Any, list[
     return result, [message["content"] for message in messages if message["role"] == "tool"]
 
 
-def test_the_tools_are_offered_as_the_server_describes_them() -> None:
+def test_the_tools_are_offered_as_the_server_describes_them():
     for version in (1, 2):
         double, fail = McpAgent(Server(version=version).connect).get_tools(Any)  # type: ignore[arg-type]
         function = {"name": "double", "description": "Double a.", "parameters": NUMBERS}
@@ -79,7 +79,7 @@ def test_the_tools_are_offered_as_the_server_describes_them() -> None:
         assert fail["function"]["parameters"] == {"type": "object", "properties": {}}
 
 
-def test_tools_are_called_until_the_model_answers() -> None:
+def test_tools_are_called_until_the_model_answers():
     for version in (1, 2):
         result, results = told(call("double", a=4), "It is 8.", version=version)
         assert (result.status, results) == ("COMPLETED", ["8"])
@@ -87,17 +87,17 @@ def test_tools_are_called_until_the_model_answers() -> None:
         assert result.metrics.num_tool_calls == 1
 
 
-def test_what_a_tool_says_of_its_failure_goes_to_the_model() -> None:
+def test_what_a_tool_says_of_its_failure_goes_to_the_model():
     for version in (1, 2):
         _, results = told(call("fail"), "Sorry.", version=version)
         assert results == ["Error: it failed"]
 
 
-def test_results_without_a_text_are_reported_too() -> None:
+def test_results_without_a_text_are_reported_too():
     _, results = told(call("picture"), call("structured"), "Seen.")
     assert results == ["[image]", '{"a": 1}']
 
 
-def test_a_model_that_goes_on_calling_ends_with_its_turns() -> None:
+def test_a_model_that_goes_on_calling_ends_with_its_turns():
     result, results = told(*[call("double", a=1)] * 3, max_turns=3)
     assert (result.status, result.finish_reason, len(results)) == ("COMPLETED", "max_turns", 3)

@@ -206,7 +206,7 @@ AI_CONVERSATION = [
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_messages_of_libraries_are_reported_by_their_shape(returned: Any, messages: Any) -> None:
+def test_messages_of_libraries_are_reported_by_their_shape(returned: Any, messages: Any):
     assert messages_of(returned) == messages
 
 
@@ -242,7 +242,7 @@ class Point:
     ],
     ids=lambda each: str(each)[:30],
 )
-def test_any_other_value_of_json_is_its_json(returned: Any, value: Any) -> None:
+def test_any_other_value_of_json_is_its_json(returned: Any, value: Any):
     assert messages_of(returned) is None
     assert json.loads(json_text(returned, "agent")) == value
 
@@ -266,9 +266,7 @@ def test_any_other_value_of_json_is_its_json(returned: Any, value: Any) -> None:
     ],
     ids=[f"value{at}" for at in range(13)],
 )
-def test_a_type_that_no_agent_can_return_is_distinguished_from_a_value(
-    returned: Any, came: str
-) -> None:
+def test_a_type_that_no_agent_can_return_is_distinguished_from_a_value(returned: Any, came: str):
     assert messages_of(returned) is None
     with pytest.raises(UnusableReturn) as raised:
         json_text(returned, "agent")
@@ -284,11 +282,11 @@ def itself() -> list[Any]:
 
 
 @pytest.mark.parametrize("returned", [None, float("nan"), {"a": float("inf")}, itself()])
-def test_a_value_that_json_has_not_is_the_error_of_one_run(returned: Any) -> None:
+def test_a_value_that_json_has_not_is_the_error_of_one_run(returned: Any):
     with pytest.raises(OsmosisValidationError, match="expected text") as raised:
         json_text(returned, "agent")
     assert not isinstance(raised.value, UnusableReturn)
 
 
-def test_an_object_that_has_every_attribute_is_none_of_them() -> None:
+def test_an_object_that_has_every_attribute_is_none_of_them():
     assert messages_of(MagicMock()) is None

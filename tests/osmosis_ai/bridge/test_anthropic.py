@@ -25,7 +25,7 @@ def posted(account: Account, body: Any, *, path: str = "/messages") -> httpx.Res
     return HTTP.post(account.url + path, json=body, headers={"x-api-key": account.key.reveal()})
 
 
-def test_a_message_is_answered_by_the_evaluated_model(endpoint: Endpoint, account: Account) -> None:
+def test_a_message_is_answered_by_the_evaluated_model(endpoint: Endpoint, account: Account):
     for path in ("/messages", "/v1/messages"):
         found = posted(account, ASKED, path=path).json()
         assert found["content"] == [{"type": "text", "text": "42"}]
@@ -47,9 +47,7 @@ def test_a_message_is_answered_by_the_evaluated_model(endpoint: Endpoint, accoun
     assert account.llm.total_tokens == 30
 
 
-def test_tools_are_called_and_their_results_handed_back(
-    endpoint: Endpoint, account: Account
-) -> None:
+def test_tools_are_called_and_their_results_handed_back(endpoint: Endpoint, account: Account):
     endpoint.answers = completion(tool_call("add", '{"a": 1}'), finish_reason="tool_calls")
     tool = {"name": "add", "description": "adds", "input_schema": {"type": "object"}}
     asked = {**ASKED, "tools": [tool], "tool_choice": {"type": "any"}, "stop_sequences": ["END"]}
@@ -81,7 +79,7 @@ def test_tools_are_called_and_their_results_handed_back(
 
 def test_pictures_are_handed_on_and_arguments_that_are_no_object_are_still_one(
     endpoint: Endpoint, account: Account
-) -> None:
+):
     endpoint.answers = completion(tool_call("add", "{broken"), finish_reason="tool_calls")
     source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
     content = [{"type": "image", "source": source}, {"type": "text", "text": "what is it?"}]
@@ -94,7 +92,7 @@ def test_pictures_are_handed_on_and_arguments_that_are_no_object_are_still_one(
     ]
 
 
-def test_a_stream_has_every_event_of_its_kind(endpoint: Endpoint, account: Account) -> None:
+def test_a_stream_has_every_event_of_its_kind(endpoint: Endpoint, account: Account):
     both = {**tool_call("add", '{"a": 1}'), "content": "let me see"}
     endpoint.answers = completion(both, finish_reason="tool_calls")
     reply = posted(account, {**ASKED, "stream": True})
@@ -129,9 +127,7 @@ def test_a_stream_has_every_event_of_its_kind(endpoint: Endpoint, account: Accou
         ({**ASKED, "tool_choice": {"type": "x"}}, "'tool_choice' must be of type"),
     ],
 )
-def test_a_request_that_is_none_is_refused_with_the_reason(
-    account: Account, body: Any, said: str
-) -> None:
+def test_a_request_that_is_none_is_refused_with_the_reason(account: Account, body: Any, said: str):
     reply = posted(account, body)
     assert reply.status_code == 400
     assert reply.json()["type"] == "error"
@@ -139,7 +135,7 @@ def test_a_request_that_is_none_is_refused_with_the_reason(
     assert said in reply.json()["error"]["message"]
 
 
-def test_refusals_have_the_clients_own_shape(endpoint: Endpoint, account: Account) -> None:
+def test_refusals_have_the_clients_own_shape(endpoint: Endpoint, account: Account):
     other = HTTP.post(f"{account.url}/messages", json=ASKED, headers={"x-api-key": "guess"})
     assert (other.status_code, other.json()["error"]["type"]) == (401, "authentication_error")
     endpoint.answers = lambda ask: [error_reply(429, "slow down")]

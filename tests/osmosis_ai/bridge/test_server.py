@@ -47,7 +47,7 @@ def posted(account: Account, body: Any, *, path: str = "/chat/completions") -> h
 @pytest.mark.slow
 def test_an_openai_client_is_answered_by_the_evaluated_model(
     endpoint: Endpoint, account: Account, client: openai.OpenAI
-) -> None:
+):
     found = client.chat.completions.create(
         model="whatever-the-agent-says", messages=[USER], temperature=0.5
     )
@@ -63,7 +63,7 @@ def test_an_openai_client_is_answered_by_the_evaluated_model(
 
 def test_a_request_may_go_to_the_bare_url_and_have_its_key_in_another_header(
     account: Account,
-) -> None:
+):
     for path in ("", "/", "/chat/completions", "/chat/completions/"):
         reply = posted(account, {"messages": [USER]}, path=path)
         assert reply.json()["choices"][0]["message"] == {"role": "assistant", "content": "42"}
@@ -76,7 +76,7 @@ def test_a_request_may_go_to_the_bare_url_and_have_its_key_in_another_header(
 @pytest.mark.parametrize("stream", [False, True])
 def test_cached_and_reasoning_tokens_are_handed_on_and_unknown_ones_are_unknown(
     endpoint: Endpoint, account: Account, stream: bool
-) -> None:
+):
     usage = {
         "prompt_tokens": 10,
         "completion_tokens": 5,
@@ -98,7 +98,7 @@ def test_cached_and_reasoning_tokens_are_handed_on_and_unknown_ones_are_unknown(
     assert (known, account.llm.total_tokens) == (15, None)  # unknown, where it is not told
 
 
-def test_a_stream_is_the_whole_answer_in_one_chunk(client: openai.OpenAI) -> None:
+def test_a_stream_is_the_whole_answer_in_one_chunk(client: openai.OpenAI):
     async def blocking() -> list[Any]:
         stream = client.chat.completions.create(
             model="m", messages=[USER], stream=True, stream_options={"include_usage": True}
@@ -112,9 +112,7 @@ def test_a_stream_is_the_whole_answer_in_one_chunk(client: openai.OpenAI) -> Non
     assert [model.id for model in client.models.list()] == ["evaluated"]
 
 
-def test_tool_calls_are_streamed_with_their_places(
-    endpoint: Endpoint, client: openai.OpenAI
-) -> None:
+def test_tool_calls_are_streamed_with_their_places(endpoint: Endpoint, client: openai.OpenAI):
     endpoint.answers = completion(tool_call("add", '{"a": 1}'), finish_reason="tool_calls")
     [chunk] = client.chat.completions.create(model="m", messages=[USER], stream=True)
     [call] = chunk.choices[0].delta.tool_calls or []
@@ -123,7 +121,7 @@ def test_tool_calls_are_streamed_with_their_places(
     assert chunk.choices[0].finish_reason == "tool_calls"
 
 
-def test_a_stream_is_not_asked_of_the_model(endpoint: Endpoint, account: Account) -> None:
+def test_a_stream_is_not_asked_of_the_model(endpoint: Endpoint, account: Account):
     reply = posted(account, {"messages": [USER], "stream": True, "stream_options": None})
     assert reply.headers["content-type"].startswith("text/event-stream")
     lines = [line for line in reply.text.split("\n\n") if line]
@@ -145,7 +143,7 @@ def test_a_stream_is_not_asked_of_the_model(endpoint: Endpoint, account: Account
 )
 def test_another_key_is_refused_before_anything_else(
     endpoint: Endpoint, bridge: Bridge, account: Account, headers: dict[str, str]
-) -> None:
+):
     for method, path in (("POST", "/chat/completions"), ("GET", "/models"), ("GET", "/nowhere")):
         reply = HTTP.request(method, bridge.url + path, headers=headers, content=b"{")
         assert reply.status_code == 401
@@ -154,7 +152,7 @@ def test_another_key_is_refused_before_anything_else(
 
 
 @pytest.mark.parametrize("body", ["Content-Length: 60000000", "Transfer-Encoding: chunked"])
-def test_a_key_is_checked_before_a_body_is_read(bridge: Bridge, body: str) -> None:
+def test_a_key_is_checked_before_a_body_is_read(bridge: Bridge, body: str):
     request = "POST /v1/chat/completions HTTP/1.1\r\nHost: bridge"
     head = f"{request}\r\nAuthorization: Bearer guess\r\n{body}\r\n\r\n"
     parts = urlsplit(bridge.url)
@@ -166,7 +164,7 @@ def test_a_key_is_checked_before_a_body_is_read(bridge: Bridge, body: str) -> No
     assert b"invalid_api_key" in answer
 
 
-def test_a_key_ends_with_its_rollout(bridge: Bridge, endpoint: Endpoint) -> None:
+def test_a_key_ends_with_its_rollout(bridge: Bridge, endpoint: Endpoint):
     ended, going_on = bridge.open_account(), bridge.open_account()
     assert posted(ended, {"messages": [USER]}).status_code == 200
     ended.close()
@@ -177,7 +175,7 @@ def test_a_key_ends_with_its_rollout(bridge: Bridge, endpoint: Endpoint) -> None
     assert ended.llm.num_llm_calls == 1
 
 
-def test_it_listens_on_loopback_alone_and_shows_no_key(bridge: Bridge, account: Account) -> None:
+def test_it_listens_on_loopback_alone_and_shows_no_key(bridge: Bridge, account: Account):
     assert urlsplit(bridge.url).hostname == "127.0.0.1"
     address = bridge._server._socket.getsockname()
     assert address[0] == "127.0.0.1"
@@ -200,16 +198,14 @@ def test_it_listens_on_loopback_alone_and_shows_no_key(bridge: Bridge, account: 
         ({"messages": [USER], "self": 1}, "'self'"),
     ],
 )
-def test_a_request_that_is_none_is_refused_with_the_reason(
-    account: Account, body: Any, said: str
-) -> None:
+def test_a_request_that_is_none_is_refused_with_the_reason(account: Account, body: Any, said: str):
     reply = posted(account, body)
     assert reply.status_code == 400
     assert said in reply.json()["error"]["message"]
     assert account.llm.num_llm_calls == 0
 
 
-def test_other_routes_and_methods_are_distinguished(account: Account) -> None:
+def test_other_routes_and_methods_are_distinguished(account: Account):
     headers = {"Authorization": f"Bearer {account.key.reveal()}"}
     missing = HTTP.post(f"{account.url}/responses", headers=headers, json={})
     assert missing.status_code == 404
@@ -219,7 +215,7 @@ def test_other_routes_and_methods_are_distinguished(account: Account) -> None:
 
 def test_the_providers_refusal_reaches_the_client_once(
     endpoint: Endpoint, account: Account, client: openai.OpenAI
-) -> None:
+):
     endpoint.answers = lambda ask: [error_reply(503, f"busy; your key is {PROVIDER_KEY}")]
     from openai import InternalServerError
 
@@ -244,7 +240,7 @@ def test_the_providers_refusal_reaches_the_client_once(
 )
 def test_a_failure_inside_a_200_reaches_the_client_as_a_status(
     endpoint: Endpoint, account: Account, told: Any, status: int, path: str
-) -> None:
+):
     broken = completion("partial 4")
     broken["choices"][0].update(told)
     endpoint.answers = broken
@@ -253,7 +249,7 @@ def test_a_failure_inside_a_200_reaches_the_client_as_a_status(
     assert account.llm.last_error is not None and account.llm.num_llm_calls == 0
 
 
-def test_an_endpoint_that_is_gone_is_a_bad_gateway() -> None:
+def test_an_endpoint_that_is_gone_is_a_bad_gateway():
     with Endpoint() as endpoint:
         bridge = bridge_to(endpoint)
     reply = posted(bridge.open_account(), {"messages": [USER]})
@@ -266,7 +262,7 @@ def test_an_endpoint_that_is_gone_is_a_bad_gateway() -> None:
 @pytest.mark.parametrize("gone", ["the rollout", "the client"])
 def test_a_rollout_that_ends_and_a_client_that_hangs_up_take_their_call_with_them(
     endpoint: Endpoint, account: Account, gone: str
-) -> None:
+):
     endpoint.answers = lambda ask: ["hang"]
     url = urlsplit(account.url)
     body = json.dumps({"messages": [USER]}).encode()
@@ -281,7 +277,7 @@ def test_a_rollout_that_ends_and_a_client_that_hangs_up_take_their_call_with_the
     assert endpoint.wait_until(lambda found: found.hung_up == 1)
 
 
-def test_a_body_may_come_in_chunks(account: Account) -> None:
+def test_a_body_may_come_in_chunks(account: Account):
     def pieces() -> Iterator[bytes]:
         body = json.dumps({"messages": [USER]}).encode()
         yield body[:5]
@@ -295,7 +291,7 @@ def test_a_body_may_come_in_chunks(account: Account) -> None:
 
 def test_the_accounts_params_go_with_every_call_that_says_nothing_else(
     endpoint: Endpoint, bridge: Bridge
-) -> None:
+):
     account = bridge.open_account(params={"temperature": 0.2, "seed": 7})
     posted(account, {"messages": [USER]})
     posted(account, {"messages": [USER], "temperature": 1.0, "seed": None})
@@ -304,7 +300,7 @@ def test_the_accounts_params_go_with_every_call_that_says_nothing_else(
 
 
 @pytest.mark.slow
-def test_every_account_counts_its_own_calls_and_the_sums_are_the_endpoints() -> None:
+def test_every_account_counts_its_own_calls_and_the_sums_are_the_endpoints():
     def used(ask: Ask) -> dict[str, Any]:
         number = int(ask.row)
         usage = {"prompt_tokens": number, "completion_tokens": 1, "total_tokens": number + 1}
@@ -340,7 +336,7 @@ def test_every_account_counts_its_own_calls_and_the_sums_are_the_endpoints() -> 
     assert sum(account.llm.total_tokens or 0 for account in accounts) == counted
 
 
-def test_closing_ends_everything_and_twice_is_once(endpoint: Endpoint) -> None:
+def test_closing_ends_everything_and_twice_is_once(endpoint: Endpoint):
     bridge = bridge_to(endpoint)
     account = bridge.open_account()
     posted(account, {"messages": [USER]})
@@ -353,7 +349,7 @@ def test_closing_ends_everything_and_twice_is_once(endpoint: Endpoint) -> None:
         posted(account, {"messages": [USER]})
 
 
-def test_a_model_that_cannot_be_opened_is_the_callers_error() -> None:
+def test_a_model_that_cannot_be_opened_is_the_callers_error():
     def broken() -> ChatModel:
         raise ValueError("no such model")
 
@@ -365,7 +361,7 @@ def said(role: str, content: str) -> dict[str, Any]:
     return {"role": role, "content": content}
 
 
-def test_a_conversation_that_goes_on_is_one_and_others_are_distinguished() -> None:
+def test_a_conversation_that_goes_on_is_one_and_others_are_distinguished():
     trajectory = Trajectory()
     assert not trajectory and trajectory.last() == []
     first = [said("user", "a")]
@@ -378,7 +374,7 @@ def test_a_conversation_that_goes_on_is_one_and_others_are_distinguished() -> No
     assert trajectory.all() == [*helper, said("assistant", "help"), *trajectory.last()]
 
 
-def test_asking_the_same_again_keeps_both_answers() -> None:
+def test_asking_the_same_again_keeps_both_answers():
     trajectory = Trajectory()
     for answer in ("b", "c"):
         trajectory.note([said("user", "a")], said("assistant", answer))

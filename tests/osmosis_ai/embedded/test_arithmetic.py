@@ -43,16 +43,16 @@ def solution(problem: Problem | None) -> Fraction | None:
         ("What is 17 minus 5? Use the tools add, subtract, multiply and divide.", 12),
     ],
 )
-def test_arithmetic_in_prose_is_understood(text: str, value: int | None) -> None:
+def test_arithmetic_in_prose_is_understood(text: str, value: int | None):
     assert solution(read_problem(text)) == value
 
 
 @pytest.mark.parametrize("text", ["", "Plan a trip for 2 people.", "(" * 500, "+ - * /", "a/b"])
-def test_text_without_arithmetic_holds_no_problem(text: str) -> None:
+def test_text_without_arithmetic_holds_no_problem(text: str):
     assert read_problem(text) is None
 
 
-def test_squaring_again_and_again_ends() -> None:
+def test_squaring_again_and_again_ends():
     assert solution(read_problem("2 * 2. " + "Multiply it by it. " * 80)) is None
 
 
@@ -69,5 +69,5 @@ def test_squaring_again_and_again_ends() -> None:
         ("true", None),
     ],
 )
-def test_a_tool_result_is_read_as_the_number_it_means(content: str, number: int | None) -> None:
+def test_a_tool_result_is_read_as_the_number_it_means(content: str, number: int | None):
     assert read_number(content) == number

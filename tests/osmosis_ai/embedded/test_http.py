@@ -49,7 +49,7 @@ def raw_chat() -> bytes:
     )
 
 
-def test_requests_sent_ahead_are_answered_one_after_the_other() -> None:
+def test_requests_sent_ahead_are_answered_one_after_the_other():
     for persona in ("perfect", "slow"):
         with start_embedded(persona) as endpoint:
             ahead = raw_chat() * 2 + b"GET /none HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -60,7 +60,7 @@ def test_requests_sent_ahead_are_answered_one_after_the_other() -> None:
 
 def test_an_offer_of_an_upgrade_is_answered_in_http_1_and_what_is_no_http_refused(
     perfect: EmbeddedEndpoint,
-) -> None:
+):
     offer = b"HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
     raw = raw_chat().replace(b"HTTP/1.1\r\n", offer)
     assert exchange(perfect, raw).startswith(b"HTTP/1.1 200 OK")
@@ -68,7 +68,7 @@ def test_an_offer_of_an_upgrade_is_answered_in_http_1_and_what_is_no_http_refuse
 
 
 @pytest.mark.slow
-def test_a_hundred_clients_at_once_are_served() -> None:
+def test_a_hundred_clients_at_once_are_served():
     async def all_at_once(endpoint: EmbeddedEndpoint) -> list[int]:
         limits = httpx.Limits(max_connections=100)
         async with httpx.AsyncClient(base_url=endpoint.base_url, limits=limits) as client:
@@ -80,7 +80,7 @@ def test_a_hundred_clients_at_once_are_served() -> None:
         assert asyncio.run(all_at_once(endpoint)) == [200] * 100
 
 
-def test_a_closed_endpoint_refuses_connections_and_closes_twice() -> None:
+def test_a_closed_endpoint_refuses_connections_and_closes_twice():
     endpoint = start_embedded()
     url = httpx.URL(endpoint.base_url)
     connection = http.client.HTTPConnection(url.host, url.port)
@@ -96,7 +96,7 @@ def test_a_closed_endpoint_refuses_connections_and_closes_twice() -> None:
     connection.close()
 
 
-def test_closing_drops_clients_that_wait_for_a_slow_answer() -> None:
+def test_closing_drops_clients_that_wait_for_a_slow_answer():
     slow = replace(PERSONAS["slow"], latency_s=3600.0)
     endpoint = EmbeddedEndpoint(slow, seed=0, host="127.0.0.1")
     url = httpx.URL(endpoint.base_url)
@@ -110,7 +110,7 @@ def test_closing_drops_clients_that_wait_for_a_slow_answer() -> None:
     assert received == b""
 
 
-def test_closing_drops_clients_that_have_only_just_connected() -> None:
+def test_closing_drops_clients_that_have_only_just_connected():
     for _ in range(30):
         endpoint = start_embedded()
         url = httpx.URL(endpoint.base_url)
@@ -120,7 +120,7 @@ def test_closing_drops_clients_that_have_only_just_connected() -> None:
                 assert connection.recv(1) == b""
 
 
-def test_a_host_that_is_not_ours_is_an_error_for_the_caller() -> None:
+def test_a_host_that_is_not_ours_is_an_error_for_the_caller():
     with pytest.raises(OSError):
         start_embedded(host="192.0.2.1")
 
@@ -131,7 +131,7 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("end", ["endpoint.close()", "pass"])
-def test_a_process_ends_quietly_with_and_without_closing_the_endpoint(end: str) -> None:
+def test_a_process_ends_quietly_with_and_without_closing_the_endpoint(end: str):
     done = python(
         "import logging\n"
         "slow = lambda record: 'Executing %s took' not in str(record.msg)  # of a busy machine\n"
@@ -147,7 +147,7 @@ def test_a_process_ends_quietly_with_and_without_closing_the_endpoint(end: str) 
     assert (done.returncode, done.stdout, done.stderr) == (0, "404\n", "")
 
 
-def test_importing_the_package_loads_no_event_loop() -> None:
+def test_importing_the_package_loads_no_event_loop():
     done = python(
         "import sys\n"
         "from osmosis_ai.embedded import persona_name, find_persona\n"

@@ -38,5 +38,5 @@ CALL = {"id": "1", "type": "function", "function": {"name": "now", "arguments": 
 )
 def test_an_answer_that_is_no_usual_one_has_a_word(
     message: dict[str, Any], reason: str | None, kind: str | None
-) -> None:
+):
     assert kind_of_answer(message, reason) == kind

@@ -167,7 +167,7 @@ OF_THE_AGENT: dict[str, Callable[[], BaseException]] = {
 
 
 @pytest.mark.parametrize("what", FAILURES)
-def test_a_clients_exception_tells_the_endpoints_failure(what: str) -> None:
+def test_a_clients_exception_tells_the_endpoints_failure(what: str):
     error, kind, code, said = FAILURES[what]
     found = provider_error_of(error())
     assert found is not None
@@ -177,11 +177,11 @@ def test_a_clients_exception_tells_the_endpoints_failure(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", OF_THE_AGENT)
-def test_other_exceptions_tell_of_no_endpoint(what: str) -> None:
+def test_other_exceptions_tell_of_no_endpoint(what: str):
     assert provider_error_of(OF_THE_AGENT[what]()) is None
 
 
-def test_what_was_being_handled_is_looked_at_unless_it_is_hidden() -> None:
+def test_what_was_being_handled_is_looked_at_unless_it_is_hidden():
     handled, hidden = ValueError("a"), ValueError("b")
     handled.__context__ = hidden.__context__ = status(500)
     hidden.__suppress_context__ = True
@@ -190,13 +190,13 @@ def test_what_was_being_handled_is_looked_at_unless_it_is_hidden() -> None:
     assert provider_error_of(hidden) is None
 
 
-def test_a_chain_that_ends_in_itself_ends() -> None:
+def test_a_chain_that_ends_in_itself_ends():
     first, second = ValueError("a"), ValueError("b")
     first.__cause__, second.__context__ = second, first
     assert provider_error_of(first) is None
 
 
-def test_a_deadline_that_the_agent_has_set_is_its_own() -> None:
+def test_a_deadline_that_the_agent_has_set_is_its_own():
     frames: dict[str, Any] = {"__name__": "openai._base_client", "asyncio": asyncio}
     exec("async def send():\n    await asyncio.sleep(60)", frames)
 
@@ -209,7 +209,7 @@ def test_a_deadline_that_the_agent_has_set_is_its_own() -> None:
 
 
 @pytest.mark.parametrize("tool", [True, False])
-def test_a_networks_exception_is_a_clients_where_it_came_through_it(tool: bool) -> None:
+def test_a_networks_exception_is_a_clients_where_it_came_through_it(tool: bool):
     """google.genai lets exceptions of its HTTP client pass; so does one that runs a tool."""
     refused = made("httpx.ConnectError")
     frames: dict[str, Any] = {"__name__": "google.genai.models", "refused": refused}

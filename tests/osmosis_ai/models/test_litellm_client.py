@@ -75,7 +75,7 @@ SESSION = """
 
 
 @pytest.mark.slow
-def test_nothing_but_the_users_own_words_reaches_the_terminal(tmp_path: Path) -> None:
+def test_nothing_but_the_users_own_words_reaches_the_terminal(tmp_path: Path):
     """Of a process that asks well and badly through the door, then uses LiteLLM on its own."""
     (tmp_path / ".env").write_text("FROM_DOTENV=1\n")
     (tmp_path / "session.py").write_text(textwrap.dedent(SESSION))
@@ -99,7 +99,7 @@ def test_nothing_but_the_users_own_words_reaches_the_terminal(tmp_path: Path) ->
     assert theirs, "what others log through LiteLLM is left alone"
 
 
-def test_records_logged_outside_the_door_pass_its_filter() -> None:
+def test_records_logged_outside_the_door_pass_its_filter():
     record = logging.LogRecord("LiteLLM", logging.WARNING, __file__, 1, "x", None, None)
     assert library._LogFilter().filter(record)
     with library._set(library._inside, True):
@@ -127,7 +127,7 @@ def refused(endpoint: Endpoint) -> ProviderError:
 
 def test_nothing_is_sent_where_no_name_can_be_replaced_by_our_transport(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     library.load()
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
@@ -143,7 +143,7 @@ def test_nothing_is_sent_where_no_name_can_be_replaced_by_our_transport(
 
 def test_certificates_that_cannot_be_loaded_are_an_error_of_the_call(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     @cache
     def imported() -> None:
         raise ssl.SSLError("no certificate or crl found")
@@ -157,7 +157,7 @@ def test_certificates_that_cannot_be_loaded_are_an_error_of_the_call(
 
 def test_an_answer_from_elsewhere_fails_and_fallbacks_of_the_whole_process_are_refused(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     litellm = library.load()
 
     async def elsewhere(**arguments: Any) -> Any:

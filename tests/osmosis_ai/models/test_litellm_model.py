@@ -203,7 +203,7 @@ NAMES = [shape[0].partition("/")[0] for shape in SHAPES]
 @pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
 def test_each_provider_is_asked_and_read_in_its_own_way_tool_calls_too(
     shape: Shape, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     model, path, (answer, call, parts), wanted, header = shape
     monkeypatch.setenv("AZURE_API_VERSION", "2024-10-21")
     with Provider(answer) as provider:
@@ -234,7 +234,7 @@ def test_each_provider_is_asked_and_read_in_its_own_way_tool_calls_too(
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
-def test_what_an_agent_sends_is_for_the_model_and_not_for_litellm(shape: Shape) -> None:
+def test_what_an_agent_sends_is_for_the_model_and_not_for_litellm(shape: Shape):
     model, path, (answer, *_), _, header = shape
     with Endpoint("fake") as elsewhere, Provider(answer) as provider:
         other = {
@@ -281,7 +281,7 @@ def with_image(url: str) -> list[dict[str, Any]]:
 
 def test_an_image_that_litellm_fetches_or_not_is_no_answer_of_the_provider(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(load(), "user_url_allowed_hosts", ["localhost", "127.0.0.1"])
     with WithImage(GEMINI_REPLY) as provider, refusing_address() as netloc:
         model, base = "gemini/gemini-2.5-flash", provider.base_url[:-3]
@@ -300,7 +300,7 @@ def test_an_image_that_litellm_fetches_or_not_is_no_answer_of_the_provider(
 
 def test_a_bare_name_is_a_model_of_openai_and_the_key_comes_from_the_providers_variable(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     opened = LiteLLMModel(model="gpt-x", api_base=endpoint.base_url)
     assert (opened.name, opened.endpoint) == ("openai/gpt-x", endpoint.netloc)
     assert complete("gpt-x", endpoint.base_url).message["content"] == "42"
@@ -317,7 +317,7 @@ def test_a_bare_name_is_a_model_of_openai_and_the_key_comes_from_the_providers_v
 
 def test_no_answer_comes_from_a_cache_that_the_users_code_gives_litellm(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     from litellm.caching.caching import Cache
 
     for name in ("input_callback", "success_callback", "_async_success_callback"):
@@ -332,7 +332,7 @@ def test_no_answer_comes_from_a_cache_that_the_users_code_gives_litellm(
 # Prices.
 
 
-def test_a_known_price_is_given_and_an_unknown_one_is_not_zero(endpoint: Endpoint) -> None:
+def test_a_known_price_is_given_and_an_unknown_one_is_not_zero(endpoint: Endpoint):
     known = complete("openai/gpt-4o-mini", endpoint.base_url).cost_usd
     assert known == pytest.approx(10 * 0.15e-6 + 5 * 0.60e-6)
     assert complete("openai/my-own", endpoint.base_url).cost_usd is None
@@ -351,7 +351,7 @@ def test_a_known_price_is_given_and_an_unknown_one_is_not_zero(endpoint: Endpoin
 
 def test_cached_tokens_are_read_in_every_providers_way_and_unknown_usage_has_no_price(
     endpoint: Endpoint,
-) -> None:
+):
     usage = {"input_tokens": 2, "cache_read_input_tokens": 8, "output_tokens": 5}
     with Provider({**CLAUDE_REPLY, "usage": usage}) as provider:
         found = complete("anthropic/claude-sonnet-4-5", provider.base_url[:-3])
@@ -380,7 +380,7 @@ def test_cached_tokens_are_read_in_every_providers_way_and_unknown_usage_has_no_
 )
 def test_what_passes_is_tried_again(
     endpoint: Endpoint, model: str, retries: int, content: str | None
-) -> None:
+):
     found = complete(f"openai/{model}", endpoint.base_url)
     assert found.retries == retries
     assert endpoint.requests == retries + 1
@@ -405,7 +405,7 @@ def test_what_passes_is_tried_again(
 )
 def test_what_does_not_pass_is_one_error_of_ours(
     endpoint: Endpoint, model: str, kind: str, tries: int, said: str
-) -> None:
+):
     patience_s = 0.3 if kind == "timeout" else 10.0
     error = failure(f"openai/{model}", endpoint.base_url, request_timeout_s=patience_s)
     assert (error.kind, error.tries) == (kind, tries)
@@ -417,7 +417,7 @@ def test_what_does_not_pass_is_one_error_of_ours(
 
 def test_keys_that_the_provider_quotes_are_masked_also_those_that_litellm_finds_by_itself(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     def quoting(ask: Ask) -> list[Step]:
         return [reply(403, {"error": {"message": f"no: {ask.headers['authorization']}"}})]
 
@@ -446,7 +446,7 @@ class Cloud(Provider):
 
 def test_the_giver_of_tokens_is_distinguished_from_the_model(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     def failed(cloud: str) -> ProviderError:
         """The key is another one for each, or LiteLLM keeps the token of the one before."""
         monkeypatch.setenv("WATSONX_API_KEY", f"{KEY}-{cloud}")
@@ -479,7 +479,7 @@ def test_the_giver_of_tokens_is_distinguished_from_the_model(
 )
 def test_what_google_says_of_credentials_is_no_answer_of_the_model(
     monkeypatch: pytest.MonkeyPatch, name: str, retryable: bool, kind: str
-) -> None:
+):
     members = {"__module__": "google.auth.exceptions", "retryable": retryable}
     cause = type(name, (Exception,), members)("no credentials")
 
@@ -492,7 +492,7 @@ def test_what_google_says_of_credentials_is_no_answer_of_the_model(
     assert (error.kind, error.status) == (kind, None)
 
 
-def test_a_redirect_of_another_api_never_takes_the_key_along() -> None:
+def test_a_redirect_of_another_api_never_takes_the_key_along():
     class Moved(Provider):
         def steps(self, ask: Ask) -> Iterable[Step]:
             return [reply(307, {}, headers={"Location": other.base_url})]
@@ -502,7 +502,7 @@ def test_a_redirect_of_another_api_never_takes_the_key_along() -> None:
         assert (error.kind, other.requests) == ("redirect", 0)
 
 
-def test_nobody_there_is_reported_with_the_address() -> None:
+def test_nobody_there_is_reported_with_the_address():
     with refusing_address() as netloc:
         error = failure("openai/m", f"http://{netloc}/v1")
     assert (error.kind, error.tries) == ("unreachable", 3)
@@ -510,12 +510,12 @@ def test_nobody_there_is_reported_with_the_address() -> None:
     assert "connection refused" in str(error)
 
 
-def test_the_total_deadline_ends_tries_and_pauses(endpoint: Endpoint) -> None:
+def test_the_total_deadline_ends_tries_and_pauses(endpoint: Endpoint):
     error = failure("openai/fault-429-retry-after-5", endpoint.base_url, total_timeout_s=1.0)
     assert (error.kind, endpoint.requests) == ("rate_limited", 1)
 
 
-def test_what_litellm_itself_refuses_stops_every_row(endpoint: Endpoint) -> None:
+def test_what_litellm_itself_refuses_stops_every_row(endpoint: Endpoint):
     unknown = failure("opnai/gpt-5", endpoint.base_url)
     assert "did you mean 'openai'?" in str(unknown)
     unsupported = failure("anthropic/claude-x", endpoint.base_url, params={"seed": 1})
@@ -538,7 +538,7 @@ def test_what_litellm_itself_refuses_stops_every_row(endpoint: Endpoint) -> None
 )
 def test_a_provider_without_its_credentials_stops_every_row_and_names_what_is_missing(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, model: str, said: str
-) -> None:
+):
     for name in [*os.environ]:
         if name.startswith(("AZURE_", "CLOUDFLARE_")):
             monkeypatch.delenv(name)
@@ -547,7 +547,7 @@ def test_a_provider_without_its_credentials_stops_every_row_and_names_what_is_mi
     assert said in str(refused)
 
 
-def test_an_address_with_a_password_is_refused_and_not_repeated(endpoint: Endpoint) -> None:
+def test_an_address_with_a_password_is_refused_and_not_repeated(endpoint: Endpoint):
     refused = failure("openai/m", endpoint.base_url.replace("://", "://me:hidden-word@"))
     assert "leave out everything up to '@'" in str(refused) and "hidden" not in str(refused)
     assert (refused.fatal, endpoint.requests) == (True, 0)
@@ -556,7 +556,7 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(endpoint: Endpoi
 @pytest.mark.parametrize("provider", ["litellm_proxy", "hosted_vllm", "lm_studio"])
 def test_a_server_of_ones_own_without_an_address_is_asked_nothing(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, provider: str
-) -> None:
+):
     """LiteLLM would send its key and the prompt to where OpenAI's models are."""
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
     monkeypatch.setenv("OPENAI_API_BASE", endpoint.base_url)
@@ -568,7 +568,7 @@ def test_a_server_of_ones_own_without_an_address_is_asked_nothing(
     assert complete(f"{provider}/m", None).message["content"] == "42"
 
 
-def test_a_cancelled_call_hangs_up(endpoint: Endpoint) -> None:
+def test_a_cancelled_call_hangs_up(endpoint: Endpoint):
     async def cancelled() -> None:
         load()  # takes seconds, which do not belong to the wait
         call = asyncio.ensure_future(acomplete("openai/fault-silent", endpoint.base_url))
@@ -600,7 +600,7 @@ class Preparation:
 @pytest.mark.slow
 def test_what_litellm_imports_first_is_not_the_providers_time(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     held = Preparation(monkeypatch)
 
     async def slowly_prepared() -> ChatCompletion:
@@ -617,7 +617,7 @@ def test_what_litellm_imports_first_is_not_the_providers_time(
 
 def test_a_call_that_is_cancelled_before_its_request_sends_none_and_says_nothing(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
-) -> None:
+):
     held = Preparation(monkeypatch)
 
     async def cancelled() -> None:
@@ -634,7 +634,7 @@ def test_a_call_that_is_cancelled_before_its_request_sends_none_and_says_nothing
     assert endpoint.requests == 0
 
 
-def test_many_calls_share_the_model_at_once(endpoint: Endpoint) -> None:
+def test_many_calls_share_the_model_at_once(endpoint: Endpoint):
     async def several() -> list[ChatCompletion]:
         opened = LiteLLMModel(model="openai/echo", api_base=endpoint.base_url, api_key=Secret(KEY))
         try:
@@ -649,6 +649,6 @@ def test_many_calls_share_the_model_at_once(endpoint: Endpoint) -> None:
     assert endpoint.max_in_flight >= 6
 
 
-def test_every_provider_that_is_known_by_name_is_one_of_its() -> None:
+def test_every_provider_that_is_known_by_name_is_one_of_its():
     its = {str(getattr(each, "value", each)) for each in load().provider_list}
     assert its >= {*providers._HOSTED, *providers._OWN_CREDENTIALS, *providers._KEY_VARIABLES}

@@ -71,7 +71,7 @@ def error(endpoint: Endpoint, model: str, row: str = "", **options: Any) -> Prov
 # An endpoint that behaves.
 
 
-def test_an_answer_carries_message_usage_and_latency() -> None:
+def test_an_answer_carries_message_usage_and_latency():
     with Endpoint("six times seven is 42") as endpoint:
         answer = ask(endpoint, "some/model:7b", "What is 6 x 7?", params={"temperature": 0.5})
         (seen,) = endpoint.seen
@@ -92,7 +92,7 @@ def test_an_answer_carries_message_usage_and_latency() -> None:
     }
 
 
-def test_tools_are_sent_and_an_empty_list_of_them_is_not() -> None:
+def test_tools_are_sent_and_an_empty_list_of_them_is_not():
     tool = {"type": "function", "function": {"name": "add", "parameters": {}}}
 
     async def main(endpoint: Endpoint) -> None:
@@ -108,13 +108,13 @@ def test_tools_are_sent_and_an_empty_list_of_them_is_not() -> None:
     assert "tools" not in second.body
 
 
-def test_text_beyond_ascii_and_lone_surrogates_can_be_sent_without_a_key(shared: Endpoint) -> None:
+def test_text_beyond_ascii_and_lone_surrogates_can_be_sent_without_a_key(shared: Endpoint):
     ask(shared, "m", "Grüße 😀 \ud800", api_key=None)
     assert "authorization" not in shared.last_headers
     assert "Grüße 😀 ?" in shared.by_row
 
 
-def test_what_is_no_json_is_the_callers_mistake(shared: Endpoint) -> None:
+def test_what_is_no_json_is_the_callers_mistake(shared: Endpoint):
     with pytest.raises(TypeError, match="request to m is not JSON"):
         ask(shared, "m", params={"temperature": float("nan")})
     with pytest.raises(TypeError, match="request to m is not JSON"):
@@ -123,7 +123,7 @@ def test_what_is_no_json_is_the_callers_mistake(shared: Endpoint) -> None:
         ask(shared, "m", params={"stream": True})
 
 
-def test_connections_are_kept_and_never_more_than_the_pool_holds() -> None:
+def test_connections_are_kept_and_never_more_than_the_pool_holds():
     async def main(endpoint: Endpoint) -> None:
         chat = opened(endpoint, "m", pool_size=3)
         questions = [[{"role": "user", "content": str(n)}] for n in range(30)]
@@ -139,7 +139,7 @@ def test_connections_are_kept_and_never_more_than_the_pool_holds() -> None:
     assert endpoint.connections == 3
 
 
-def test_a_cancelled_call_closes_its_connection_and_frees_its_place() -> None:
+def test_a_cancelled_call_closes_its_connection_and_frees_its_place():
     async def main(endpoint: Endpoint) -> str:
         chat = opened(endpoint, "fault-silent", pool_size=1)
         hanging = asyncio.create_task(chat.complete([{"role": "user", "content": "a"}]))
@@ -161,7 +161,7 @@ def test_a_cancelled_call_closes_its_connection_and_frees_its_place() -> None:
         assert endpoint.by_row == {"a": 1, "": 1}
 
 
-def test_a_closed_model_ends_its_calls_and_takes_no_more() -> None:
+def test_a_closed_model_ends_its_calls_and_takes_no_more():
     async def main(endpoint: Endpoint) -> None:
         chat = opened(endpoint, "fault-silent")
         hanging = asyncio.create_task(chat.complete([]))
@@ -177,7 +177,7 @@ def test_a_closed_model_ends_its_calls_and_takes_no_more() -> None:
     assert endpoint.requests == 1
 
 
-def test_a_place_is_handed_on_when_the_one_who_waited_for_it_is_gone() -> None:
+def test_a_place_is_handed_on_when_the_one_who_waited_for_it_is_gone():
     async def main(endpoint: Endpoint) -> int:
         chat = opened(endpoint, "m", pool_size=1)
         calls = [asyncio.create_task(chat.complete([])) for _ in range(6)]
@@ -196,7 +196,7 @@ def test_a_place_is_handed_on_when_the_one_who_waited_for_it_is_gone() -> None:
 # Connections.
 
 
-def test_a_refused_connection_is_unreachable_after_three_tries() -> None:
+def test_a_refused_connection_is_unreachable_after_three_tries():
     endpoint = Endpoint("42").start()
     endpoint.close()
     failure = error(endpoint, "m")
@@ -207,7 +207,7 @@ def test_a_refused_connection_is_unreachable_after_three_tries() -> None:
 
 
 @pytest.mark.fault("the port is closed, or the name does not resolve")
-def test_a_name_that_does_not_resolve_is_unreachable() -> None:
+def test_a_name_that_does_not_resolve_is_unreachable():
     async def main() -> None:
         chat = OpenAIModel(
             model="m",
@@ -229,7 +229,7 @@ BROKEN = ["before", "headers", "body", "chunk"]
 
 
 @pytest.mark.parametrize("where", BROKEN)
-def test_connections_that_always_break_end_as_such(shared: Endpoint, where: str) -> None:
+def test_connections_that_always_break_end_as_such(shared: Endpoint, where: str):
     failure = error(shared, f"fault-reset-{where}", "always")
     assert (failure.kind, failure.tries) == ("connection", FAST.max_tries)
     assert f"no answer from {shared.netloc} after 8 tries" in str(failure)
@@ -255,7 +255,7 @@ def dropping(endpoint: Endpoint, after_s: float, **options: Any) -> list[int]:
 
 @pytest.mark.fault("it drops a connection that was kept")
 @pytest.mark.parametrize("max_tries", [1, 8])
-def test_a_kept_connection_that_the_server_dropped_is_replaced_and_counted(max_tries: int) -> None:
+def test_a_kept_connection_that_the_server_dropped_is_replaced_and_counted(max_tries: int):
     slow = RetryPolicy(max_tries=max_tries, base_s=60.0)
     with Endpoint("42") as endpoint:
         assert dropping(endpoint, 0.0, retry=slow) == [0, 1]
@@ -265,7 +265,7 @@ def test_a_kept_connection_that_the_server_dropped_is_replaced_and_counted(max_t
 
 def test_a_kept_connection_that_ends_later_is_a_failed_try_like_any_other(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr("osmosis_ai.models.transport.client.STALE_WITHIN_S", 0.05)
     with Endpoint("42") as endpoint:
         with pytest.raises(ProviderError, match="the connection was closed before the answer"):
@@ -284,7 +284,7 @@ GHOST = reply(200, completion("a ghost"))
 
 
 @pytest.mark.parametrize("cut", [10, 60, len(GHOST)])
-def test_bytes_behind_a_reply_never_answer_the_next_call(cut: int) -> None:
+def test_bytes_behind_a_reply_never_answer_the_next_call(cut: int):
     def answers(ask: Ask) -> list[Any]:
         good = reply(200, completion(ask.row))
         return [good + GHOST[:cut]] if ask.attempt == 1 else [GHOST[cut:] + good]
@@ -307,7 +307,7 @@ def test_bytes_behind_a_reply_never_answer_the_next_call(cut: int) -> None:
     assert said == ["a", "b", "a", "b"] or said[-1].startswith("not an HTTP reply from")
 
 
-def test_an_idle_connection_that_was_closed_is_not_used_again() -> None:
+def test_an_idle_connection_that_was_closed_is_not_used_again():
     async def main(endpoint: Endpoint) -> None:
         chat = opened(endpoint, "fault-stale")
         for _ in range(3):
@@ -323,7 +323,7 @@ def test_an_idle_connection_that_was_closed_is_not_used_again() -> None:
 # Statuses.
 
 
-def test_a_key_that_is_wrong_or_missing_is_fatal_and_named(shared: Endpoint) -> None:
+def test_a_key_that_is_wrong_or_missing_is_fatal_and_named(shared: Endpoint):
     with Endpoint("42", api_key="another") as endpoint:
         failure = error(endpoint, "m")
     assert (failure.kind, failure.status, failure.tries, failure.fatal) == ("auth", 401, 1, True)
@@ -348,7 +348,7 @@ def test_a_key_that_is_wrong_or_missing_is_fatal_and_named(shared: Endpoint) -> 
 )
 def test_a_500_about_a_key_five_times_in_a_row_is_a_refused_key(
     shared: Endpoint, model: str, key: Secret | None, said: str
-) -> None:
+):
     failure = error(shared, model, api_key=key)
     assert (failure.kind, failure.status, failure.tries, failure.fatal) == ("auth", 500, 5, True)
     assert str(failure).startswith(f"500 from {shared.netloc}: {said}")
@@ -357,7 +357,7 @@ def test_a_500_about_a_key_five_times_in_a_row_is_a_refused_key(
 @pytest.mark.fault(
     "a gateway answers 500 and speaks of the key, or says nothing where none was sent"
 )
-def test_a_500_is_otherwise_one_that_may_pass(shared: Endpoint) -> None:
+def test_a_500_is_otherwise_one_that_may_pass(shared: Endpoint):
     failure = error(shared, "fault-litellm-no-key")  # with a key
     assert (failure.kind, failure.tries, failure.fatal) == ("overloaded", 8, False)
 
@@ -376,7 +376,7 @@ def test_a_500_is_otherwise_one_that_may_pass(shared: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("code", ["403", "no-route"])
-def test_a_refusal_after_good_answers_concerns_its_row_alone(code: str) -> None:
+def test_a_refusal_after_good_answers_concerns_its_row_alone(code: str):
     async def main(endpoint: Endpoint) -> ProviderError:
         chat = opened(endpoint, f"fault-{code}")
         endpoint.answers = "42"
@@ -397,15 +397,13 @@ def test_a_refusal_after_good_answers_concerns_its_row_alone(code: str) -> None:
         ("Qwen/Qwen3-8B", ""),
     ],
 )
-def test_an_unknown_model_by_its_litellm_name_is_answered_with_the_plain_one(
-    model: str, hint: str
-) -> None:
+def test_an_unknown_model_by_its_litellm_name_is_answered_with_the_plain_one(model: str, hint: str):
     with Endpoint("42", models=["paris"]) as endpoint:
         failure = error(endpoint, model)
         assert f"at {endpoint.base_url} (404){hint} (" in str(failure)
 
 
-def test_a_path_that_serves_nothing_is_fatal_and_hints_at_v1(shared: Endpoint) -> None:
+def test_a_path_that_serves_nothing_is_fatal_and_hints_at_v1(shared: Endpoint):
     failure = error(shared, "fault-no-route", base_url=f"http://{shared.netloc}")
     assert (failure.kind, failure.status, failure.fatal) == ("model_not_found", 404, True)
     assert f"nothing is served at http://{shared.netloc}/chat/completions" in str(failure)
@@ -425,7 +423,7 @@ class NotedReplies(RateLimiter):
 
 
 @pytest.mark.parametrize("form", ["429-retry-after-0.2", "503-retry-after-ms-200"])
-def test_no_request_is_sent_before_its_retry_after(form: str) -> None:
+def test_no_request_is_sent_before_its_retry_after(form: str):
     question = [{"role": "user", "content": "42?"}]
 
     async def main(endpoint: Endpoint) -> None:
@@ -443,7 +441,7 @@ def test_no_request_is_sent_before_its_retry_after(form: str) -> None:
     assert min(others) >= first + 0.2
 
 
-def test_a_retry_after_that_is_a_date_is_waited_for() -> None:
+def test_a_retry_after_that_is_a_date_is_waited_for():
     with Endpoint("42") as endpoint:
         assert ask(endpoint, "fault-429-retry-after-date-1-once").retries == 1
     assert (endpoint.requests, endpoint.early) == (2, 0)
@@ -453,7 +451,7 @@ def test_a_retry_after_that_is_a_date_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("model", ["silent", "trickle", "trickle-head"])
-def test_the_deadline_of_a_try_is_total_and_leaves_nothing_open(model: str) -> None:
+def test_the_deadline_of_a_try_is_total_and_leaves_nothing_open(model: str):
     with Endpoint("42") as endpoint:
         failure = error(endpoint, f"fault-{model}", request_timeout_s=0.1)
         assert endpoint.wait_until(lambda e: e.hung_up == e.requests and e.open_connections == 0)
@@ -463,14 +461,14 @@ def test_the_deadline_of_a_try_is_total_and_leaves_nothing_open(model: str) -> N
 
 def test_a_try_that_was_too_slow_is_repeated_and_all_tries_together_have_a_deadline(
     shared: Endpoint,
-) -> None:
+):
     assert ask(shared, "fault-silent-once", request_timeout_s=0.5).retries == 1
     slow = RetryPolicy(base_s=60.0, cap_s=60.0)
     failure = error(shared, "fault-503", "hurry", retry=slow, total_timeout_s=1.0)
     assert failure.tries == 1
 
 
-def test_the_wait_for_a_connection_counts_towards_the_deadline() -> None:
+def test_the_wait_for_a_connection_counts_towards_the_deadline():
     async def main(endpoint: Endpoint) -> ProviderError:
         chat = opened(
             endpoint,
@@ -512,7 +510,7 @@ NO_JSON = {
     "an answer has no choices or no message",
 )
 @pytest.mark.parametrize("model", NO_JSON)
-def test_a_200_that_is_no_answer_is_tried_once_more(shared: Endpoint, model: str) -> None:
+def test_a_200_that_is_no_answer_is_tried_once_more(shared: Endpoint, model: str):
     failure = error(shared, f"fault-{model}", "always")
     assert (failure.kind, failure.tries, failure.fatal) == ("protocol", 2, False)
     assert str(failure).startswith(f"{NO_JSON[model]}")
@@ -547,7 +545,7 @@ ANSWERS = [
 @pytest.mark.parametrize(("model", "content", "retries"), ANSWERS)
 def test_an_unusual_answer_is_read_and_what_passes_is_tried_again(
     shared: Endpoint, model: str, content: str | None, retries: int
-) -> None:
+):
     answer = ask(shared, f"fault-{model}")
     assert (answer.message["content"], answer.retries) == (content, retries)
 
@@ -610,7 +608,7 @@ FAILURES = [
 @pytest.mark.parametrize(("model", "kind", "tries", "said"), FAILURES)
 def test_what_does_not_pass_is_reported_and_ends_the_session_where_no_row_can_succeed(
     shared: Endpoint, model: str, kind: str, tries: int, said: str
-) -> None:
+):
     failure = error(shared, f"fault-{model}")
     assert (failure.kind, failure.tries) == (kind, tries)
     assert failure.fatal == (kind in ("auth", "quota", "model_not_found"))
@@ -621,7 +619,7 @@ def test_what_does_not_pass_is_reported_and_ends_the_session_where_no_row_can_su
 # Unusual answers.
 
 
-def test_a_refusal_the_finish_reason_and_control_characters_are_kept(shared: Endpoint) -> None:
+def test_a_refusal_the_finish_reason_and_control_characters_are_kept(shared: Endpoint):
     assert "\x1b[31m" in ask(shared, "fault-control").message["content"]
     refusal = ask(shared, "fault-refusal")
     assert refusal.message["refusal"] == "I cannot help with that"
@@ -633,7 +631,7 @@ def test_a_refusal_the_finish_reason_and_control_characters_are_kept(shared: End
 
 @pytest.mark.fault("usage is absent, or nonsense")
 @pytest.mark.parametrize("kind", ["absent", "null", "strings", "nan", "negative"])
-def test_unknown_usage_is_unknown_and_never_zero(shared: Endpoint, kind: str) -> None:
+def test_unknown_usage_is_unknown_and_never_zero(shared: Endpoint, kind: str):
     answer = ask(shared, f"fault-usage-{kind}")
     assert answer.message["content"] == "42"
     usage = answer.usage
@@ -644,7 +642,7 @@ def test_unknown_usage_is_unknown_and_never_zero(shared: Endpoint, kind: str) ->
 
 
 @pytest.mark.parametrize("model", ["huge-3", "huge-length", "gzip-bomb"])
-def test_a_body_is_cut_off_at_the_cap_on_decoded_bytes(shared: Endpoint, model: str) -> None:
+def test_a_body_is_cut_off_at_the_cap_on_decoded_bytes(shared: Endpoint, model: str):
     failure = error(shared, f"fault-{model}", max_body_bytes=2**21)
     assert (failure.kind, failure.tries) == ("too_large", 1)
     assert f"too large an answer from {shared.netloc}" in str(failure)
@@ -656,7 +654,7 @@ def test_a_body_is_cut_off_at_the_cap_on_decoded_bytes(shared: Endpoint, model: 
 
 @pytest.mark.fault("it redirects")
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-def test_redirects_are_not_followed(code: int) -> None:
+def test_redirects_are_not_followed(code: int):
     with Endpoint("42") as endpoint:
         failure = error(endpoint, f"fault-redirect-{code}")
     assert (failure.kind, failure.status, failure.tries) == ("redirect", code, 1)
@@ -666,7 +664,7 @@ def test_redirects_are_not_followed(code: int) -> None:
 
 
 @pytest.mark.fault("the key is in the base URL")
-def test_where_a_redirect_points_is_printed_without_credentials(shared: Endpoint) -> None:
+def test_where_a_redirect_points_is_printed_without_credentials(shared: Endpoint):
     message = str(error(shared, "fault-redirect-other"))
     assert "http://127.0.0.2:9/v1/chat/completions" in message
     assert "pass" not in message
@@ -677,7 +675,7 @@ def test_where_a_redirect_points_is_printed_without_credentials(shared: Endpoint
 # What an answer may hold.
 
 
-def test_neither_error_nor_model_nor_traceback_shows_the_key(shared: Endpoint) -> None:
+def test_neither_error_nor_model_nor_traceback_shows_the_key(shared: Endpoint):
     failure = error(shared, "fault-error-key")
     for shown in (str(failure), failure.detail, repr(failure)):
         assert KEY not in shown
@@ -697,7 +695,7 @@ def test_neither_error_nor_model_nor_traceback_shows_the_key(shared: Endpoint) -
 
 
 @pytest.mark.fault("three of ten calls fail")
-def test_with_three_of_ten_tries_failing_every_row_ends_alike_twice() -> None:
+def test_with_three_of_ten_tries_failing_every_row_ends_alike_twice():
     def session() -> dict[str, int]:
         async def main() -> None:
             chat = opened(endpoint, "fault-flaky-30", pool_size=8)
@@ -733,7 +731,7 @@ class CountingGate:
         self.notes.append((outcome, retry_after_s))
 
 
-def test_a_gate_is_passed_before_each_try_and_learns_how_it_ended(shared: Endpoint) -> None:
+def test_a_gate_is_passed_before_each_try_and_learns_how_it_ended(shared: Endpoint):
     gate = CountingGate()
     ask(shared, "fault-429-retry-after-0.05-twice", "gate", rate_limit=gate)
     error(shared, "fault-400", "gate", rate_limit=gate)
@@ -742,7 +740,7 @@ def test_a_gate_is_passed_before_each_try_and_learns_how_it_ended(shared: Endpoi
     assert gate.notes == [limited, limited, ("ok", 0.0), ("failed", 0.0)]
 
 
-def test_a_call_that_is_cancelled_leaves_the_gate(shared: Endpoint) -> None:
+def test_a_call_that_is_cancelled_leaves_the_gate(shared: Endpoint):
     gate = CountingGate()
 
     async def main() -> None:
@@ -755,7 +753,7 @@ def test_a_call_that_is_cancelled_leaves_the_gate(shared: Endpoint) -> None:
     assert gate.notes == [("failed", 0.0)]
 
 
-def test_an_answer_with_token_ids_logprobs_and_cost_keeps_them(shared: Endpoint) -> None:
+def test_an_answer_with_token_ids_logprobs_and_cost_keeps_them(shared: Endpoint):
     body = completion("42", usage={"prompt_tokens": 1, "completion_tokens": 2.0, "cost": 0.01})
     body["choices"][0].update(token_ids=[1, 2], logprobs={"content": []})
     with Endpoint(body) as endpoint:
@@ -766,7 +764,7 @@ def test_an_answer_with_token_ids_logprobs_and_cost_keeps_them(shared: Endpoint)
     assert answer.usage.total_tokens == 3
 
 
-def test_waiting_for_the_endpoint_takes_no_processor_time(shared: Endpoint) -> None:
+def test_waiting_for_the_endpoint_takes_no_processor_time(shared: Endpoint):
     before = time.thread_time()
     ask(shared, "fault-slow-0.3")
     assert time.thread_time() - before < 0.2

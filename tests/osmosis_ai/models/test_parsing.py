@@ -46,9 +46,7 @@ FIELDS = (
 
 
 @given(field=st.sampled_from(FIELDS), value=JSON)
-def test_anything_anywhere_is_a_completion_or_a_fault(
-    field: tuple[str | int, ...], value: Any
-) -> None:
+def test_anything_anywhere_is_a_completion_or_a_fault(field: tuple[str | int, ...], value: Any):
     body = completion("42", usage={"prompt_tokens": 1, "completion_tokens": 2})
     place: Any = body
     for step in field[:-1]:
@@ -65,14 +63,14 @@ def test_anything_anywhere_is_a_completion_or_a_fault(
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_a_completion_or_a_fault(body: bytes) -> None:
+def test_any_bytes_are_a_completion_or_a_fault(body: bytes):
     try:
         parse(body)
     except CallFault as fault:
         assert fault.kind == "protocol"
 
 
-def test_parts_without_text_are_left_out() -> None:
+def test_parts_without_text_are_left_out():
     parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "4"}, "2", 7, None]
     assert parse(json.dumps(completion({"content": parts})).encode()).message == {
         "role": "assistant",
@@ -80,12 +78,12 @@ def test_parts_without_text_are_left_out() -> None:
     }
 
 
-def test_a_pair_of_surrogates_is_one_character() -> None:
+def test_a_pair_of_surrogates_is_one_character():
     body = json.dumps(completion("a")).replace('"a"', r'"\ud83d\ude00 \uD83D \\ud83d"')
     assert parse(body.encode()).message["content"] == "\U0001f600 \ufffd \\ud83d"
 
 
-def test_numbers_that_are_no_numbers_become_null() -> None:
+def test_numbers_that_are_no_numbers_become_null():
     body = completion("42")
     body["choices"][0]["logprobs"] = {"content": [{"logprob": float("-inf")}]}
     assert parse(json.dumps(body).encode()).logprobs == {"content": [{"logprob": None}]}
@@ -126,7 +124,7 @@ def test_every_token_is_counted_once_and_kinds_are_kept(
     completion: int | None,
     cached: int | None,
     reasoning: int | None,
-) -> None:
+):
     found, _ = read_usage(usage)
     assert (found.prompt_tokens, found.completion_tokens) == (prompt, completion)
     assert (found.cached_tokens, found.reasoning_tokens) == (cached, reasoning)
@@ -146,7 +144,7 @@ def test_every_token_is_counted_once_and_kinds_are_kept(
 )
 def test_all_tokens_are_billed_and_cached_ones_at_their_price(
     usage: dict[str, Any], prices: tuple[float, ...], dollars: float | None
-) -> None:
+):
     answer = ChatCompletion(message={}, usage=read_usage(usage)[0])
     price(answer, prices)
     assert answer.cost_usd == (None if dollars is None else pytest.approx(dollars))

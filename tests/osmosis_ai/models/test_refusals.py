@@ -224,7 +224,7 @@ def fault(status: int, body: Any) -> Any:
     REFUSALS,
     ids=[f"{status}-{words_of(json.dumps(body)).message[:50]}" for status, body, _ in REFUSALS],
 )
-def test_status_and_words_decide_what_a_refusal_concerns(status: int, body: Any, kind: str) -> None:
+def test_status_and_words_decide_what_a_refusal_concerns(status: int, body: Any, kind: str):
     found = fault(status, body)
     assert found.kind == kind
     if kind == REQUEST:
@@ -252,7 +252,7 @@ def test_status_and_words_decide_what_a_refusal_concerns(status: int, body: Any,
         (of_openai("no"), None),
     ],
 )  # fmt: skip
-def test_a_refused_field_is_named(body: Any, param: str | None) -> None:
+def test_a_refused_field_is_named(body: Any, param: str | None):
     assert fault(400, body).param == param
 
 
@@ -282,7 +282,7 @@ NEW = "max_completion_tokens"
         (of_openai("This model does not support streaming tool calls"), None),
     ],
 )  # fmt: skip
-def test_what_the_endpoint_wants_in_place_of_a_field_is_read(body: Any, instead: Any) -> None:
+def test_what_the_endpoint_wants_in_place_of_a_field_is_read(body: Any, instead: Any):
     assert fault(400, body).instead == instead
 
 
@@ -324,7 +324,7 @@ ERROR = {"code": 502, "message": "upstream failed"}
         ({"choices": [], "error": {"code": 429, "message": "slow down"}}, "rate_limited"),
     ],
 )  # fmt: skip
-def test_a_failure_may_stand_anywhere_in_a_200(data: Any, kind: str) -> None:
+def test_a_failure_may_stand_anywhere_in_a_200(data: Any, kind: str):
     found = failure_in(data, model="m")
     assert found is not None
     assert found.kind == kind
@@ -336,7 +336,7 @@ def test_a_failure_may_stand_anywhere_in_a_200(data: Any, kind: str) -> None:
                "end_turn", "completed", "MALFORMED_FUNCTION_CALL", None, 7],
 )  # fmt: skip
 @pytest.mark.parametrize("error", [None, {}, "", {"code": None, "message": None}])
-def test_an_unknown_finish_reason_without_an_error_is_an_answer(reason: Any, error: Any) -> None:
+def test_an_unknown_finish_reason_without_an_error_is_an_answer(reason: Any, error: Any):
     data = {"choices": [{**CHOICE, "finish_reason": reason, "error": error}], "error": error}
     assert failure_in(data) is None
 
@@ -362,9 +362,7 @@ def test_an_unknown_finish_reason_without_an_error_is_an_answer(reason: Any, err
          'specified model ID.")'),
     ],
 )  # fmt: skip
-def test_the_sentence_claims_no_more_than_the_endpoint_said(
-    status: int, body: Any, sentence: str
-) -> None:
+def test_the_sentence_claims_no_more_than_the_endpoint_said(status: int, body: Any, sentence: str):
     address = normalise_base_url("http://h/v1")
     wording = Wording(where="h", origin="http://h", address=address, model="m", key_name="MY_KEY",
                       timeout_s=1.0)  # fmt: skip

@@ -21,14 +21,12 @@ NOW = 1_800_000_000.0
         ([200, 301, 400, 401, 403, 404, 422, 501, 505], False),
     ],
 )
-def test_passing_statuses_are_retried_and_lasting_ones_not(
-    statuses: list[int], are_retried: bool
-) -> None:
+def test_passing_statuses_are_retried_and_lasting_ones_not(statuses: list[int], are_retried: bool):
     for status in statuses:
         assert RetryPolicy().retries_status(status, {}) is are_retried, status
 
 
-def test_the_endpoints_advice_wins_over_the_status() -> None:
+def test_the_endpoints_advice_wins_over_the_status():
     policy = RetryPolicy()
     assert not policy.retries_status(503, {"x-should-retry": " False "})
     assert policy.retries_status(400, {"x-should-retry": "true"})
@@ -53,7 +51,7 @@ def test_the_endpoints_advice_wins_over_the_status() -> None:
         ({"retry-after": "Fri Jan 15 08:00:30 2027"}, 30.0),
     ],
 )
-def test_every_form_of_retry_after_is_read(headers: dict[str, str], seconds: float | None) -> None:
+def test_every_form_of_retry_after_is_read(headers: dict[str, str], seconds: float | None):
     assert parse_retry_after(headers, now=NOW) == seconds
 
 
@@ -78,13 +76,13 @@ def test_every_form_of_retry_after_is_read(headers: dict[str, str], seconds: flo
         "1 2 3 4 5 6",
     ],
 )
-def test_nonsense_says_nothing(text: str) -> None:
+def test_nonsense_says_nothing(text: str):
     assert parse_retry_after({"retry-after": text}, now=NOW) is None
     assert parse_retry_after({"retry-after-ms": text}, now=NOW) is None
 
 
 @pytest.mark.fault("the clock jumps")
-def test_a_date_counts_from_the_replys_own_date_whatever_our_clock_says() -> None:
+def test_a_date_counts_from_the_replys_own_date_whatever_our_clock_says():
     headers = {
         "retry-after": formatdate(NOW + 300, usegmt=True),
         "date": formatdate(NOW, usegmt=True),
@@ -93,7 +91,7 @@ def test_a_date_counts_from_the_replys_own_date_whatever_our_clock_says() -> Non
 
 
 @given(st.text(max_size=40))
-def test_any_text_is_a_wait_or_none(text: str) -> None:
+def test_any_text_is_a_wait_or_none(text: str):
     seconds = parse_retry_after({"retry-after": text}, now=NOW)
     assert seconds is None or seconds >= 0.0
 
@@ -101,7 +99,7 @@ def test_any_text_is_a_wait_or_none(text: str) -> None:
 @given(tries=st.integers(1, 2000), asked=st.none() | st.floats(0, 120), seed=st.integers())
 def test_a_pause_is_bounded_and_never_shorter_than_asked(
     tries: int, asked: float | None, seed: int
-) -> None:
+):
     policy = RetryPolicy(base_s=0.5, cap_s=8.0)
     pause = policy.pause_s(tries, asked, Random(seed))
     assert pause >= (asked or 0.0)
@@ -109,7 +107,7 @@ def test_a_pause_is_bounded_and_never_shorter_than_asked(
     assert pause > 0.0
 
 
-def test_pauses_grow_and_are_spread() -> None:
+def test_pauses_grow_and_are_spread():
     policy = RetryPolicy(base_s=1.0, cap_s=8.0)
     random = Random(0)
     longest = [max(policy.pause_s(n, None, random) for _ in range(200)) for n in range(1, 6)]
@@ -118,7 +116,7 @@ def test_pauses_grow_and_are_spread() -> None:
     assert all(0.45 < low / high < 0.55 for low, high in zip(shortest, longest, strict=True))
 
 
-def test_tries_are_counted_in_all_and_by_reason() -> None:
+def test_tries_are_counted_in_all_and_by_reason():
     policy = RetryPolicy(max_tries=5)
     assert policy.tries_left("overloaded", 4)
     assert not policy.tries_left("overloaded", 5)
@@ -139,5 +137,5 @@ def test_tries_are_counted_in_all_and_by_reason() -> None:
         (10**6, "11 days"),
     ],
 )
-def test_long_waits_are_said_in_words(seconds: float, words: str) -> None:
+def test_long_waits_are_said_in_words(seconds: float, words: str):
     assert in_words(seconds) == words

@@ -23,33 +23,33 @@ def key_of(settings: JudgeSettings) -> str:
     return settings.api_key.reveal()
 
 
-def test_the_defaults_are_bounds_of_0_and_1_and_a_minute() -> None:
+def test_the_defaults_are_bounds_of_0_and_1_and_a_minute():
     found = settings_of()
     assert (found.score_min, found.score_max, found.timeout_s) == (0.0, 1.0, 60.0)
     assert str(found.name) == "openai/gpt-5"
     assert found.params == {}
 
 
-def test_arguments_of_the_call_win_over_model_info() -> None:
+def test_arguments_of_the_call_win_over_model_info():
     arguments = {"original_input": "given", "score_min": -1, "score_max": 1, "timeout": 5}
     found = settings_of(arguments, original_input="info", score_min=2, score_max=3, timeout=7)
     assert (found.original_input, found.score_min, found.score_max) == ("given", -1.0, 1.0)
     assert found.timeout_s == 5.0
 
 
-def test_sampling_parameters_are_handed_on() -> None:
+def test_sampling_parameters_are_handed_on():
     found = settings_of(temperature=0.2, seed=3, max_tokens=None, colour="red")
     assert found.params == {"temperature": 0.2, "seed": 3}
 
 
-def test_a_model_that_repeats_its_provider_is_not_doubled() -> None:
+def test_a_model_that_repeats_its_provider_is_not_doubled():
     assert str(settings_of(model="openai/gpt-5").name) == "openai/gpt-5"
     name = settings_of(provider="openrouter", model="openai/gpt-5").name
     assert str(name) == "openrouter/openai/gpt-5"
 
 
 @pytest.mark.parametrize("named", [("embedded", "perfect"), ("openai", "embedded")])
-def test_the_embedded_model_is_refused_as_a_judge(named: tuple[str, str]) -> None:
+def test_the_embedded_model_is_refused_as_a_judge(named: tuple[str, str]):
     provider, model = named
     with pytest.raises(ValueError, match="the embedded model cannot judge"):
         settings_of(provider=provider, model=model, api_key=None)
@@ -57,7 +57,7 @@ def test_the_embedded_model_is_refused_as_a_judge(named: tuple[str, str]) -> Non
     assert own.name.model == model
 
 
-def test_what_a_rubric_function_overrides_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_rubric_function_overrides_wins(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("JUDGE_API_KEY", "sk-variable-0123456789")
     found = settings_of(model_info_overrides={"model": "gpt-6", "api_key_env": "JUDGE_API_KEY"})
     assert (str(found.name), key_of(found)) == ("openai/gpt-6", "sk-variable-0123456789")
@@ -83,23 +83,23 @@ def test_what_a_rubric_function_overrides_wins(monkeypatch: pytest.MonkeyPatch) 
         ({"api_key": 12345678}, TypeError, "api_key"),
     ],
 )
-def test_wrong_values_are_named(info: dict[str, Any], error: type[Exception], said: str) -> None:
+def test_wrong_values_are_named(info: dict[str, Any], error: type[Exception], said: str):
     with pytest.raises(error, match=said):
         settings_of(**info)
 
 
-def test_model_info_must_be_a_mapping() -> None:
+def test_model_info_must_be_a_mapping():
     with pytest.raises(TypeError, match="mapping, not str"):
         judge_settings("openai/gpt-5")  # type: ignore[arg-type]
 
 
-def test_a_judges_key_is_masked_wherever_it_stands() -> None:
+def test_a_judges_key_is_masked_wherever_it_stands():
     redact = Redactor()
     settings_of(api_key="sk-in-a-line-of-code-83jd9Q")
     assert redact('{"api_key": "sk-in-a-line-of-code-83jd9Q"}') == '{"api_key": "***"}'
 
 
-def test_an_inline_key_wins_over_any_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inline_key_wins_over_any_variable(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-usual-0123456789")
     monkeypatch.setenv("JUDGE_KEY", "sk-named-0123456789")
     assert key_of(settings_of(api_key_env="JUDGE_KEY")) == KEY
@@ -109,7 +109,7 @@ def test_an_inline_key_wins_over_any_variable(monkeypatch: pytest.MonkeyPatch) -
 
 def test_over_plain_http_a_key_goes_to_another_machine_only_when_its_variable_is_named(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://judge.example/v1")
     with pytest.raises(MissingAPIKeyError) as caught:
@@ -127,7 +127,7 @@ def test_over_plain_http_a_key_goes_to_another_machine_only_when_its_variable_is
 
 def test_a_named_variable_that_is_not_set_is_never_replaced_by_the_usual_one(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-usual-0123456789")
     with pytest.raises(MissingAPIKeyError, match="JUDGE_KEY is not set"):
         settings_of(api_key=None, api_key_env="JUDGE_KEY")
@@ -138,15 +138,15 @@ def test_a_named_variable_that_is_not_set_is_never_replaced_by_the_usual_one(
 
 
 @pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY} x", f"{KEY}–x"])
-def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(key: str) -> None:
+def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(key: str):
     with pytest.raises(MissingAPIKeyError) as caught:
         settings_of(api_key=key)
     assert KEY not in str(caught.value)
 
 
-def test_a_local_server_needs_no_key() -> None:
+def test_a_local_server_needs_no_key():
     assert settings_of(provider="ollama", model="llama3", api_key=None).api_key is None
 
 
-def test_the_settings_never_show_the_key() -> None:
+def test_the_settings_never_show_the_key():
     assert KEY not in repr(settings_of())

@@ -36,7 +36,7 @@ async def thread_of(main_loop: RunInMainLoop) -> threading.Thread:
     return threading.current_thread()
 
 
-def test_calls_share_a_thread_which_is_not_the_servers() -> None:
+def test_calls_share_a_thread_which_is_not_the_servers():
     async def main(agents: AgentThread) -> set[threading.Thread]:
         return {await agents.apart(section(), thread_of) for _ in range(2)}
 
@@ -44,7 +44,7 @@ def test_calls_share_a_thread_which_is_not_the_servers() -> None:
     assert thread is not threading.main_thread()
 
 
-def test_what_waits_behind_code_that_blocks_runs_in_another_thread() -> None:
+def test_what_waits_behind_code_that_blocks_runs_in_another_thread():
     begun, ready, blocks, released = (threading.Event() for _ in range(4))
     threads: list[threading.Thread] = []
 
@@ -77,7 +77,7 @@ def test_what_waits_behind_code_that_blocks_runs_in_another_thread() -> None:
     assert threads[0] not in threads[1:]
 
 
-def test_once_the_thread_is_free_again_it_has_the_next_call() -> None:
+def test_once_the_thread_is_free_again_it_has_the_next_call():
     begun, released = threading.Event(), threading.Event()
 
     async def blocking(main_loop: RunInMainLoop) -> threading.Thread:
@@ -98,7 +98,7 @@ def test_once_the_thread_is_free_again_it_has_the_next_call() -> None:
     assert run(main)
 
 
-def test_code_that_spins_beyond_its_time_is_interrupted() -> None:
+def test_code_that_spins_beyond_its_time_is_interrupted():
     ended = threading.Event()
 
     async def spin(main_loop: RunInMainLoop) -> None:
@@ -119,7 +119,7 @@ def test_code_that_spins_beyond_its_time_is_interrupted() -> None:
 
 def test_code_that_is_left_behind_is_not_resumed_and_the_log_says_where(
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     swallowed: list[type[BaseException]] = []
 
     async def stubborn(main_loop: RunInMainLoop) -> None:
@@ -145,7 +145,7 @@ def test_code_that_is_left_behind_is_not_resumed_and_the_log_says_where(
     assert place in caplog.text
 
 
-def test_a_context_manager_is_entered_and_left_in_one_task_where_agents_run() -> None:
+def test_a_context_manager_is_entered_and_left_in_one_task_where_agents_run():
     seen: list[tuple[str, Any]] = []
 
     @asynccontextmanager
@@ -165,7 +165,7 @@ def test_a_context_manager_is_entered_and_left_in_one_task_where_agents_run() ->
     assert task is other
 
 
-def test_a_context_manager_that_cannot_be_entered_says_why() -> None:
+def test_a_context_manager_that_cannot_be_entered_says_why():
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
         raise LookupError("no database")
@@ -181,7 +181,7 @@ def test_a_context_manager_that_cannot_be_entered_says_why() -> None:
 
 def test_code_that_is_thrown_away_with_its_thread_is_not_reported(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     async def hang(main_loop: RunInMainLoop) -> None:
         await asyncio.sleep(3600)
 

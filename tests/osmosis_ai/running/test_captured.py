@@ -15,7 +15,7 @@ def sections(captured: Captured) -> dict[str, str]:
     return dict(captured.sections())
 
 
-def test_tasks_and_threads_write_to_the_rollout_that_started_them() -> None:
+def test_tasks_and_threads_write_to_the_rollout_that_started_them():
     def write(text: str) -> None:
         captured = current_rollout()
         assert captured is not None
@@ -36,7 +36,7 @@ def test_tasks_and_threads_write_to_the_rollout_that_started_them() -> None:
     assert current_rollout() is None
 
 
-def test_a_short_text_is_kept_whole_and_by_kind() -> None:
+def test_a_short_text_is_kept_whole_and_by_kind():
     captured = Captured()
     for text in ("one ", "two"):
         captured.write("stdout", text)
@@ -47,13 +47,13 @@ def test_a_short_text_is_kept_whole_and_by_kind() -> None:
     ]
 
 
-def test_half_a_character_is_escaped() -> None:
+def test_half_a_character_is_escaped():
     captured = Captured()
     captured.write("stdout", "caf\udce9 \N{GRINNING FACE}")
     assert sections(captured) == {"Captured stdout rollout": "caf\\udce9 \N{GRINNING FACE}"}
 
 
-def test_of_a_long_text_head_and_tail_are_kept_and_the_gap_is_named() -> None:
+def test_of_a_long_text_head_and_tail_are_kept_and_the_gap_is_named():
     captured = Captured()
     for number in range(100_000):
         captured.write("stdout", f"{number}\n")
@@ -65,7 +65,7 @@ def test_of_a_long_text_head_and_tail_are_kept_and_the_gap_is_named() -> None:
     assert len(text) < MAX_STREAM_CHARS + 100
 
 
-def test_a_key_that_the_gap_cuts_in_two_shows_no_piece() -> None:
+def test_a_key_that_the_gap_cuts_in_two_shows_no_piece():
     key, half = "sk-0123456789abcdefghijklmnop", MAX_STREAM_CHARS // 2
     captured = Captured()
     captured.write("stdout", "p" * (half - 20) + key + "q" * MAX_STREAM_CHARS)

@@ -9,7 +9,7 @@ import weakref
 from osmosis_ai.running.section import Deadline, excuse
 
 
-def test_time_in_which_the_loop_was_blocked_does_not_count() -> None:
+def test_time_in_which_the_loop_was_blocked_does_not_count():
     async def main() -> float:
         loop, expired = asyncio.get_running_loop(), asyncio.Event()
         began = loop.time()
@@ -21,7 +21,7 @@ def test_time_in_which_the_loop_was_blocked_does_not_count() -> None:
     assert asyncio.run(main()) >= 0.05
 
 
-def test_a_deadline_that_is_cancelled_does_not_expire() -> None:
+def test_a_deadline_that_is_cancelled_does_not_expire():
     async def main() -> bool:
         loop, expired, later = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
         Deadline(loop, 0.01, expired.set).cancel()
@@ -32,7 +32,7 @@ def test_a_deadline_that_is_cancelled_does_not_expire() -> None:
     assert not asyncio.run(main())
 
 
-def test_no_deadline_keeps_its_loop_alive() -> None:
+def test_no_deadline_keeps_its_loop_alive():
     loop = asyncio.new_event_loop()
     excuse(loop, 1.0)
     Deadline(loop, 600.0, lambda: None)

@@ -95,7 +95,7 @@ Start = Callable[..., Engine[Hashable, str]]
 
 def test_jobs_start_in_the_order_in_which_they_were_offered_within_the_window(
     jobs: Jobs, start: Start
-) -> None:
+):
     engine = start(window=3)
     engine.offer("abcdef")
     jobs.wait_for(jobs.started, 3)
@@ -108,7 +108,7 @@ def test_jobs_start_in_the_order_in_which_they_were_offered_within_the_window(
     assert jobs.most == 3
 
 
-def test_results_come_in_the_order_in_which_they_are_asked_for(jobs: Jobs, start: Start) -> None:
+def test_results_come_in_the_order_in_which_they_are_asked_for(jobs: Jobs, start: Start):
     engine = start(window=3)
     engine.offer("abc")
     jobs.wait_for(jobs.started, 3)
@@ -116,7 +116,7 @@ def test_results_come_in_the_order_in_which_they_are_asked_for(jobs: Jobs, start
     assert [engine.wait(key) for key in "abc"] == ["result a", "result b", "result c"]
 
 
-def test_offers_are_consumed_one_after_the_other_as_jobs_start(jobs: Jobs, start: Start) -> None:
+def test_offers_are_consumed_one_after_the_other_as_jobs_start(jobs: Jobs, start: Start):
     engine = start(window=2)
     engine.offer(itertools.count())
     engine.offer("never")
@@ -125,9 +125,7 @@ def test_offers_are_consumed_one_after_the_other_as_jobs_start(jobs: Jobs, start
     assert jobs.started == [0, 1]
 
 
-def test_a_larger_window_takes_effect_at_once_a_smaller_one_as_jobs_end(
-    jobs: Jobs, start: Start
-) -> None:
+def test_a_larger_window_takes_effect_at_once_a_smaller_one_as_jobs_end(jobs: Jobs, start: Start):
     engine = start(window=1)
     engine.offer("abcdef")
     jobs.wait_for(jobs.started, 1)
@@ -142,7 +140,7 @@ def test_a_larger_window_takes_effect_at_once_a_smaller_one_as_jobs_end(
     jobs.wait_for(jobs.started, 4)
 
 
-def test_results_that_were_not_fetched_are_bounded(jobs: Jobs, start: Start) -> None:
+def test_results_that_were_not_fetched_are_bounded(jobs: Jobs, start: Start):
     jobs.actions.update(dict.fromkeys(range(10), lambda: None))
     engine = start(window=1, run_ahead=3)
     engine.offer(range(10))
@@ -152,9 +150,7 @@ def test_results_that_were_not_fetched_are_bounded(jobs: Jobs, start: Start) -> 
     assert [engine.wait(key) for key in range(10)] == [f"result {key}" for key in range(10)]
 
 
-def test_a_job_that_is_waited_for_starts_before_its_turn_and_only_once(
-    jobs: Jobs, start: Start
-) -> None:
+def test_a_job_that_is_waited_for_starts_before_its_turn_and_only_once(jobs: Jobs, start: Start):
     engine = start(window=1)
     engine.offer("abc")
     jobs.wait_for(jobs.started, 1)
@@ -170,7 +166,7 @@ def test_a_job_that_is_waited_for_starts_before_its_turn_and_only_once(
 @pytest.mark.parametrize("error", [KeyError("x"), asyncio.InvalidStateError()])
 def test_what_a_job_raises_is_raised_where_it_is_waited_for(
     jobs: Jobs, start: Start, error: Exception
-) -> None:
+):
     def raises() -> None:
         raise error
 
@@ -183,7 +179,7 @@ def test_what_a_job_raises_is_raised_where_it_is_waited_for(
     assert engine.wait("b") == "result b"
 
 
-def test_a_job_that_blocks_the_loop_is_not_started_twice(jobs: Jobs, start: Start) -> None:
+def test_a_job_that_blocks_the_loop_is_not_started_twice(jobs: Jobs, start: Start):
     blocked, release = threading.Event(), threading.Event()
 
     def blocks() -> None:
@@ -199,7 +195,7 @@ def test_a_job_that_blocks_the_loop_is_not_started_twice(jobs: Jobs, start: Star
     assert jobs.started == ["a", "b"]
 
 
-def test_after_a_halt_jobs_in_flight_go_on_and_no_other_starts(jobs: Jobs, start: Start) -> None:
+def test_after_a_halt_jobs_in_flight_go_on_and_no_other_starts(jobs: Jobs, start: Start):
     engine = start(window=1)
     engine.offer("ab")
     jobs.wait_for(jobs.started, 1)
@@ -211,7 +207,7 @@ def test_after_a_halt_jobs_in_flight_go_on_and_no_other_starts(jobs: Jobs, start
     assert jobs.started == ["a"]
 
 
-def test_a_cancelled_engine_cancels_what_is_in_flight(jobs: Jobs, start: Start) -> None:
+def test_a_cancelled_engine_cancels_what_is_in_flight(jobs: Jobs, start: Start):
     engine = start(window=2)
     engine.offer("abc")
     jobs.wait_for(jobs.started, 2)
@@ -222,7 +218,7 @@ def test_a_cancelled_engine_cancels_what_is_in_flight(jobs: Jobs, start: Start) 
     assert sorted(map(str, jobs.cancelled)) == ["a", "b"]
 
 
-def test_a_job_that_ignores_its_cancellation_is_given_up(start: Start) -> None:
+def test_a_job_that_ignores_its_cancellation_is_given_up(start: Start):
     started, over = threading.Event(), threading.Event()
 
     async def stubborn(key: Hashable) -> str:
@@ -244,7 +240,7 @@ def test_a_job_that_ignores_its_cancellation_is_given_up(start: Start) -> None:
     assert engine.close()
 
 
-def test_a_job_that_is_left_has_the_result_that_it_was_left_with(jobs: Jobs, start: Start) -> None:
+def test_a_job_that_is_left_has_the_result_that_it_was_left_with(jobs: Jobs, start: Start):
     engine = start(window=1)
     engine.offer("ab")
     jobs.wait_for(jobs.started, 1)
@@ -256,7 +252,7 @@ def test_a_job_that_is_left_has_the_result_that_it_was_left_with(jobs: Jobs, sta
 
 
 @pytest.mark.parametrize("window", [1, 2])
-def test_what_a_job_sets_in_its_context_no_other_sees(window: int) -> None:
+def test_what_a_job_sets_in_its_context_no_other_sees(window: int):
     seen: ContextVar[int] = ContextVar("seen", default=0)
 
     async def counts(key: Hashable) -> int:
@@ -273,7 +269,7 @@ def test_what_a_job_sets_in_its_context_no_other_sees(window: int) -> None:
         engine.close()
 
 
-def test_a_job_that_stops_the_loop_does_not_end_it() -> None:
+def test_a_job_that_stops_the_loop_does_not_end_it():
     async def stops(key: Hashable) -> Hashable:
         asyncio.get_running_loop().stop()
         await asyncio.sleep(0)
@@ -288,7 +284,7 @@ def test_a_job_that_stops_the_loop_does_not_end_it() -> None:
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
-def test_a_task_that_a_job_has_started_cannot_end_the_loop(error: type[BaseException]) -> None:
+def test_a_task_that_a_job_has_started_cannot_end_the_loop(error: type[BaseException]):
     async def leave() -> None:
         raise error
 
@@ -305,9 +301,7 @@ def test_a_task_that_a_job_has_started_cannot_end_the_loop(error: type[BaseExcep
         assert engine.close()
 
 
-def test_closing_cancels_what_is_in_flight_then_closes_what_was_opened(
-    jobs: Jobs, start: Start
-) -> None:
+def test_closing_cancels_what_is_in_flight_then_closes_what_was_opened(jobs: Jobs, start: Start):
     closed: list[list[Hashable]] = []
 
     async def close() -> None:
@@ -324,7 +318,7 @@ def test_closing_cancels_what_is_in_flight_then_closes_what_was_opened(
     assert jobs.started == ["a"]
 
 
-def test_an_engine_whose_loop_is_lost_gives_its_last_results(jobs: Jobs, start: Start) -> None:
+def test_an_engine_whose_loop_is_lost_gives_its_last_results(jobs: Jobs, start: Start):
     blocked, release = threading.Event(), threading.Event()
 
     def blocks() -> None:
@@ -345,9 +339,7 @@ def test_an_engine_whose_loop_is_lost_gives_its_last_results(jobs: Jobs, start: 
 
 
 @pytest.mark.fault("Ctrl-C")
-def test_an_interrupt_that_does_not_wake_the_waiting_thread_ends_the_wait(
-    jobs: Jobs, start: Start
-) -> None:
+def test_an_interrupt_that_does_not_wake_the_waiting_thread_ends_the_wait(jobs: Jobs, start: Start):
     engine = start()
     engine.offer("a")
 

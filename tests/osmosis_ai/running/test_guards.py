@@ -39,12 +39,12 @@ async def stubborn(over: asyncio.Event) -> str:
 
 @both
 @pytest.mark.parametrize("seconds", [30.0, 0.0])  # and as the time is up
-def test_code_that_is_done_in_time_gives_its_result(way: str, seconds: float) -> None:
+def test_code_that_is_done_in_time_gives_its_result(way: str, seconds: float):
     assert asyncio.run(within(way, seconds, quick)) == "done"
 
 
 @both
-def test_what_the_code_raises_is_raised(way: str) -> None:
+def test_what_the_code_raises_is_raised(way: str):
     async def broken() -> None:
         raise KeyError("x")
 
@@ -64,7 +64,7 @@ def test_what_the_code_raises_is_raised(way: str) -> None:
 )
 def test_what_would_end_more_than_the_code_is_an_exception(
     way: str, error: BaseException, said: str
-) -> None:
+):
     async def leave() -> None:
         raise error
 
@@ -75,7 +75,7 @@ def test_what_would_end_more_than_the_code_is_an_exception(
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="no task tells its cancellations")
 @both
-def test_code_that_cancels_its_own_task_has_ended_in_that(way: str) -> None:
+def test_code_that_cancels_its_own_task_has_ended_in_that(way: str):
     async def cancel() -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -91,7 +91,7 @@ def test_code_that_cancels_its_own_task_has_ended_in_that(way: str) -> None:
 
 
 @both
-def test_code_beyond_its_time_is_cancelled(way: str) -> None:
+def test_code_beyond_its_time_is_cancelled(way: str):
     ended: list[str] = []
 
     async def slow() -> None:
@@ -107,7 +107,7 @@ def test_code_beyond_its_time_is_cancelled(way: str) -> None:
 
 
 @both
-def test_a_task_goes_on_after_a_deadline_as_if_it_had_not_been_cancelled(way: str) -> None:
+def test_a_task_goes_on_after_a_deadline_as_if_it_had_not_been_cancelled(way: str):
     async def main() -> str:
         with pytest.raises(DeadlineExceeded):
             await within(way, 0.01, lambda: asyncio.sleep(600))
@@ -117,13 +117,13 @@ def test_a_task_goes_on_after_a_deadline_as_if_it_had_not_been_cancelled(way: st
     assert asyncio.run(main()) == "done"
 
 
-def test_time_that_has_passed_already_counts() -> None:
+def test_time_that_has_passed_already_counts():
     with pytest.raises(DeadlineExceeded, match="timed out after 30 s"):
         asyncio.run(within("run", 30.0, lambda: asyncio.sleep(600), took_s=40.0))
 
 
 @both
-def test_code_is_cancelled_with_its_caller_once_all_is(way: str) -> None:
+def test_code_is_cancelled_with_its_caller_once_all_is(way: str):
     async def main() -> None:
         guards = Guards()
         section = Section("owner", "agent", 30.0)
@@ -140,7 +140,7 @@ def test_code_is_cancelled_with_its_caller_once_all_is(way: str) -> None:
     asyncio.run(main())
 
 
-def test_code_that_is_cancelled_with_its_caller_may_clean_up() -> None:
+def test_code_that_is_cancelled_with_its_caller_may_clean_up():
     cleaned: list[str] = []
 
     async def tidy() -> None:
@@ -162,7 +162,7 @@ def test_code_that_is_cancelled_with_its_caller_may_clean_up() -> None:
     assert cleaned == ["up"]
 
 
-def test_code_that_ignores_its_cancellation_is_left_behind() -> None:
+def test_code_that_ignores_its_cancellation_is_left_behind():
     async def main() -> list[str]:
         over, told = asyncio.Event(), []
 
@@ -177,7 +177,7 @@ def test_code_that_ignores_its_cancellation_is_left_behind() -> None:
     assert asyncio.run(main()) == ["left", "ended"]
 
 
-def test_the_caller_goes_on_without_code_that_is_left_behind_apart() -> None:
+def test_the_caller_goes_on_without_code_that_is_left_behind_apart():
     async def main() -> bool:
         over = asyncio.Event()
         section = Section("owner", "agent", 0.01, clean_up_s=0.01)

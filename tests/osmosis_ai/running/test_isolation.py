@@ -55,7 +55,7 @@ async def thread_of(main_loop: RunInMainLoop) -> threading.Thread:
     return threading.current_thread()
 
 
-def test_code_that_blocks_runs_in_threads_from_then_on_and_is_named() -> None:
+def test_code_that_blocks_runs_in_threads_from_then_on_and_is_named():
     told = Told()
     [thread] = run_blocked(told, thread_of)
     assert thread is not threading.main_thread() and thread.daemon
@@ -65,7 +65,7 @@ def test_code_that_blocks_runs_in_threads_from_then_on_and_is_named() -> None:
     assert "`blocks` (test_isolation.py:" in str(blocked)
 
 
-def test_other_code_stays_in_the_loop() -> None:
+def test_other_code_stays_in_the_loop():
     told = Told()
 
     async def main() -> threading.Thread:
@@ -80,7 +80,7 @@ def test_other_code_stays_in_the_loop() -> None:
     assert told.all == []
 
 
-def test_short_waits_count_once_they_are_a_habit() -> None:
+def test_short_waits_count_once_they_are_a_habit():
     told = Told()
 
     async def blocks(main_loop: RunInMainLoop) -> threading.Thread:
@@ -101,7 +101,7 @@ def test_short_waits_count_once_they_are_a_habit() -> None:
     assert len(told.all) == 1
 
 
-def test_what_code_of_this_project_waits_for_is_no_habit_of_the_agents() -> None:
+def test_what_code_of_this_project_waits_for_is_no_habit_of_the_agents():
     told = Told()
     ours = os.path.join(os.path.dirname(osmosis_ai.__file__), "running", "thread_calls.py")
     text = "import time\nasync def waits(main_loop): time.sleep(0.15)\n"
@@ -118,7 +118,7 @@ def test_what_code_of_this_project_waits_for_is_no_habit_of_the_agents() -> None
     assert told.all == []
 
 
-def test_an_import_is_no_habit(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_is_no_habit(tmp_path: Any, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "takes_its_time.py").write_text("import time\ntime.sleep(0.3)\n")
     monkeypatch.syspath_prepend(tmp_path)
     told = Told()
@@ -135,7 +135,7 @@ def test_an_import_is_no_habit(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -
     assert told.all == []
 
 
-def test_calls_of_the_main_loop_are_made_there_and_see_the_context() -> None:
+def test_calls_of_the_main_loop_are_made_there_and_see_the_context():
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
     variable.set("set before")
 
@@ -150,7 +150,7 @@ def test_calls_of_the_main_loop_are_made_there_and_see_the_context() -> None:
     assert inside == own == "set before"
 
 
-def test_what_a_section_raises_comes_back() -> None:
+def test_what_a_section_raises_comes_back():
     error = KeyError("x")
 
     async def raises(main_loop: RunInMainLoop) -> None:
@@ -161,7 +161,7 @@ def test_what_a_section_raises_comes_back() -> None:
     assert caught.value is error
 
 
-def test_an_exit_in_a_thread_ends_its_section_alone() -> None:
+def test_an_exit_in_a_thread_ends_its_section_alone():
     async def leaves(main_loop: RunInMainLoop) -> None:
         raise SystemExit(3)
 
@@ -169,7 +169,7 @@ def test_an_exit_in_a_thread_ends_its_section_alone() -> None:
         run_blocked(Told(), leaves)
 
 
-def test_code_that_awaits_stays_in_its_loop_and_is_named_once() -> None:
+def test_code_that_awaits_stays_in_its_loop_and_is_named_once():
     told = Told()
 
     async def blocks(main_loop: RunInMainLoop) -> threading.Thread:
@@ -193,7 +193,7 @@ def test_code_that_awaits_stays_in_its_loop_and_is_named_once() -> None:
     assert "every other rollout of its process waits meanwhile" in str(blocked)
 
 
-def test_code_that_blocks_before_it_awaits_for_the_first_time_is_not_moved() -> None:
+def test_code_that_blocks_before_it_awaits_for_the_first_time_is_not_moved():
     told = Told()
 
     async def section(main_loop: RunInMainLoop) -> threading.Thread:
@@ -212,7 +212,7 @@ def test_code_that_blocks_before_it_awaits_for_the_first_time_is_not_moved() -> 
     assert asyncio.run(main()) == [threading.main_thread()] * 3
 
 
-def test_code_that_was_moved_and_awaits_after_all_is_back_in_the_loop() -> None:
+def test_code_that_was_moved_and_awaits_after_all_is_back_in_the_loop():
     async def awaits(main_loop: RunInMainLoop) -> threading.Thread:
         await asyncio.sleep(0)
         return threading.current_thread()
@@ -222,7 +222,7 @@ def test_code_that_was_moved_and_awaits_after_all_is_back_in_the_loop() -> None:
     assert third is threading.main_thread()
 
 
-def test_a_cancelled_section_may_clean_up() -> None:
+def test_a_cancelled_section_may_clean_up():
     events: list[str] = []
     started = threading.Event()
 
@@ -256,7 +256,7 @@ def test_a_cancelled_section_may_clean_up() -> None:
     assert events == ["cleaned up"]
 
 
-def test_what_a_section_leaves_behind_is_cancelled() -> None:
+def test_what_a_section_leaves_behind_is_cancelled():
     ended = threading.Event()
 
     async def lingers() -> None:

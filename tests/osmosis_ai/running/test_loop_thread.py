@@ -9,7 +9,7 @@ import threading
 from osmosis_ai.running.loop_thread import frame_of
 
 
-def test_the_frame_is_that_of_the_thread() -> None:
+def test_the_frame_is_that_of_the_thread():
     assert frame_of(-1) is None
     seen = frame_of(threading.get_ident())
     assert seen is not None
@@ -18,7 +18,7 @@ def test_the_frame_is_that_of_the_thread() -> None:
     assert seen is sys._getframe()
 
 
-def test_collection_goes_on_as_before() -> None:
+def test_collection_goes_on_as_before():
     was_enabled = gc.isenabled()
     try:
         for enabled in (True, False):

@@ -24,7 +24,7 @@ async def gather(*waited: Awaitable[object]) -> list[object]:
     return list(await asyncio.gather(*waited))
 
 
-def test_results_and_errors_come_back_to_the_caller(threads: CallThreads) -> None:
+def test_results_and_errors_come_back_to_the_caller(threads: CallThreads):
     def raises() -> None:
         raise KeyError("x")
 
@@ -38,14 +38,14 @@ def test_results_and_errors_come_back_to_the_caller(threads: CallThreads) -> Non
     assert thread is not threading.main_thread() and thread.daemon
 
 
-def test_calls_after_each_other_share_one_thread(threads: CallThreads) -> None:
+def test_calls_after_each_other_share_one_thread(threads: CallThreads):
     async def main() -> set[object]:
         return {await threads.run(threading.get_ident) for _ in range(100)}
 
     assert len(asyncio.run(main())) == 1
 
 
-def test_a_call_that_raises_stop_iteration_ends_in_a_runtime_error(threads: CallThreads) -> None:
+def test_a_call_that_raises_stop_iteration_ends_in_a_runtime_error(threads: CallThreads):
     async def main() -> None:
         await threads.run(lambda: next(iter(())))
 
@@ -53,7 +53,7 @@ def test_a_call_that_raises_stop_iteration_ends_in_a_runtime_error(threads: Call
         asyncio.run(main())
 
 
-def test_a_call_beyond_its_time_is_given_up(threads: CallThreads) -> None:
+def test_a_call_beyond_its_time_is_given_up(threads: CallThreads):
     stuck = threading.Event()
 
     async def main() -> str:
@@ -67,7 +67,7 @@ def test_a_call_beyond_its_time_is_given_up(threads: CallThreads) -> None:
         stuck.set()
 
 
-def test_calls_that_wait_for_each_other_are_all_under_way_at_once(threads: CallThreads) -> None:
+def test_calls_that_wait_for_each_other_are_all_under_way_at_once(threads: CallThreads):
     barrier = threading.Barrier(16)
 
     async def main() -> list[object]:
@@ -76,7 +76,7 @@ def test_calls_that_wait_for_each_other_are_all_under_way_at_once(threads: CallT
     assert set(asyncio.run(main())) == set(range(16))
 
 
-def test_a_call_that_never_comes_back_costs_itself_alone(threads: CallThreads) -> None:
+def test_a_call_that_never_comes_back_costs_itself_alone(threads: CallThreads):
     stuck = threading.Event()
 
     async def main() -> list[object]:
@@ -90,7 +90,7 @@ def test_a_call_that_never_comes_back_costs_itself_alone(threads: CallThreads) -
         stuck.set()
 
 
-def test_a_result_is_not_held_back_by_a_slow_call_behind_it(threads: CallThreads) -> None:
+def test_a_result_is_not_held_back_by_a_slow_call_behind_it(threads: CallThreads):
     stuck = threading.Event()
 
     async def main() -> object:
@@ -104,7 +104,7 @@ def test_a_result_is_not_held_back_by_a_slow_call_behind_it(threads: CallThreads
         stuck.set()
 
 
-def test_a_call_sees_the_context_of_its_caller(threads: CallThreads) -> None:
+def test_a_call_sees_the_context_of_its_caller(threads: CallThreads):
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="outside")
 
     async def caller(value: str) -> str:
@@ -117,7 +117,7 @@ def test_a_call_sees_the_context_of_its_caller(threads: CallThreads) -> None:
     assert asyncio.run(main()) == ["a", "b", "outside"]
 
 
-def test_a_waiter_that_gave_up_is_not_woken(threads: CallThreads) -> None:
+def test_a_waiter_that_gave_up_is_not_woken(threads: CallThreads):
     stuck = threading.Event()
 
     async def main() -> str:
@@ -130,7 +130,7 @@ def test_a_waiter_that_gave_up_is_not_woken(threads: CallThreads) -> None:
     assert asyncio.run(main()) == "next"
 
 
-def test_closing_ends_the_threads() -> None:
+def test_closing_ends_the_threads():
     threads = CallThreads()
 
     async def main() -> threading.Thread:

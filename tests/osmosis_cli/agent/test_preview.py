@@ -29,7 +29,7 @@ def preview(path: Path, *args: str) -> int:
 
 def test_a_rubric_file_is_counted_and_shown_without_its_key(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     path = tmp_path / "rubrics.yaml"
     path.write_text(RUBRICS)
     assert preview(path) == 0
@@ -40,9 +40,7 @@ def test_a_rubric_file_is_counted_and_shown_without_its_key(
     assert "sk-preview" not in printed
 
 
-def test_no_key_is_shown_wherever_it_was_put(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_key_is_shown_wherever_it_was_put(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     rubrics, records = tmp_path / "rubrics.yaml", tmp_path / "records.jsonl"
     info = (
         "{provider: openai, model: m, api_key_env: sk-preview-0123456789, "
@@ -61,9 +59,7 @@ def test_no_key_is_shown_wherever_it_was_put(
     assert "    api_key_env: JUDGE_API_KEY\n" in printed and '"left": 7' in printed
 
 
-def test_records_and_rows_are_distinguished(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_records_and_rows_are_distinguished(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     records, rows = tmp_path / "records.jsonl", tmp_path / "rows.jsonl"
     records.write_text('{"solution_str": "a", "metadata": {"k": "v"}}\n{"solution_str": "b"}\n')
     rows.write_text('{"system_prompt": "s", "user_prompt": "u", "level": 3}\n')
@@ -77,16 +73,14 @@ def test_records_and_rows_are_distinguished(
 
 def test_nested_rubrics_without_a_judge_are_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     path = tmp_path / "rubrics.yaml"
     path.write_text("drafts:\n  - later: {id: a, rubric: deep}\n")
     assert preview(path) == 0
     assert "\nrubric 1\n  id: a\n  rubric: deep\n" in capsys.readouterr().out
 
 
-def test_csv_holds_rows_and_never_records(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_csv_holds_rows_and_never_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "rows.csv"
     path.write_text('system_prompt,Question,"""solution_str"""\n,u,x\n')
     assert preview(path) == 1
@@ -97,9 +91,7 @@ def test_csv_holds_rows_and_never_records(
     assert "  user_prompt: u\n" in told
 
 
-def test_a_limit_shows_fewer_but_counts_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_limit_shows_fewer_but_counts_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "records.jsonl"
     path.write_text('{"solution_str": "a"}\n' * 5)
     assert preview(path, "--limit", "2") == 0
@@ -108,7 +100,7 @@ def test_a_limit_shows_fewer_but_counts_all(
     assert printed.endswith("and 3 more\n")
 
 
-def test_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "records.jsonl"
     path.write_text('{"solution_str": "a"}\n')
     assert preview(path, "--json") == 0
@@ -119,7 +111,7 @@ def test_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 def test_control_characters_and_length_do_not_reach_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     path = tmp_path / "records.jsonl"
     path.write_text(json.dumps({"solution_str": "\x1b[2J" + "x" * 5_000}) + "\n")
     assert preview(path) == 0
@@ -142,7 +134,7 @@ def test_control_characters_and_length_do_not_reach_the_terminal(
 )
 def test_a_wrong_file_is_a_clear_error_and_exit_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, said: str
-) -> None:
+):
     path = tmp_path / name
     path.write_text(text)
     assert preview(path) == 1
@@ -154,7 +146,7 @@ def test_a_wrong_file_is_a_clear_error_and_exit_1(
 
 def test_the_file_stands_alone_or_behind_an_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     path = tmp_path / "rubrics.yaml"
     path.write_text(RUBRICS)
     for words in ([], ["-d"], ["--data"], ["--path"]):

@@ -38,7 +38,7 @@ def agreement(*words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_kappa_counts_and_the_runs_to_look_at_next(report: Path) -> None:
+def test_kappa_counts_and_the_runs_to_look_at_next(report: Path):
     label(report, {row: row < 5 or row == 9 for row in range(10)}, "no unit")
     status, out = agreement("r.json", "--json")
     found = json.loads(out)
@@ -60,14 +60,14 @@ def test_kappa_counts_and_the_runs_to_look_at_next(report: Path) -> None:
         assert part in out, part
 
 
-def test_runs_that_would_balance_what_is_marked_come_first(report: Path) -> None:
+def test_runs_that_would_balance_what_is_marked_come_first(report: Path):
     label(report, {0: True, 1: True, 2: True})
     _, out = agreement("--json", "--next", "4")
     passed = {f"row-{row}[run-0]" for row in range(7)}
     assert [each["run"] in passed for each in json.loads(out)["next"]] == [False, True, False, True]
 
 
-def test_a_label_of_a_run_that_was_repeated_counts_no_more(report: Path) -> None:
+def test_a_label_of_a_run_that_was_repeated_counts_no_more(report: Path):
     label(report, {0: True})
     run = RunId("data.jsonl", 1, 0)
     change_labels(report, lambda now: now.with_run(run, RunLabel(False, "", started_at=1.0)))
@@ -75,7 +75,7 @@ def test_a_label_of_a_run_that_was_repeated_counts_no_more(report: Path) -> None
     assert json.loads(out)["labelled"] == 1
 
 
-def test_what_cannot_be_compared_is_said(report: Path) -> None:
+def test_what_cannot_be_compared_is_said(report: Path):
     assert "no run here is marked as right or wrong" in agreement()[1]
     status, out = agreement("r.jsn")
     assert status != 0 and "no evaluation 'r.jsn' here. Did you mean 'r.json'?" in out

@@ -21,7 +21,7 @@ from tests.support.narrow_terminal import COLUMNS, NarrowTerminal
 )
 def test_reports_can_be_read_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
-) -> None:
+):
     monkeypatch.chdir(tmp_path)
     for name, score in (("before.json", 1.0), ("after.json", 0.0)):
         suite = suite_of([[1.0], [score]], answer=f"{score} and more " * 5)
@@ -35,7 +35,7 @@ def test_reports_can_be_read_there(
 
 def test_a_preview_has_the_plugins_own_signs_and_escapes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"system_prompt": "", "user_prompt": "th\xe9 … 木"}\n', "utf-8")
     screen = NarrowTerminal(monkeypatch)

@@ -56,7 +56,7 @@ def evaluated(project: Project) -> Project:
     return project
 
 
-def test_every_report_but_the_one_that_is_read_can_be_asked_for() -> None:
+def test_every_report_but_the_one_that_is_read_can_be_asked_for():
     shown = ran("--help").output
     forms = [form for each in REPORTS for form in each.forms]
     assert [form for form in forms if f"  --{form} FILE" not in shown] == ["output"]
@@ -66,7 +66,7 @@ def test_every_report_but_the_one_that_is_read_can_be_asked_for() -> None:
 @pytest.mark.slow
 def test_what_is_rendered_later_is_what_was_shown_then(
     saved: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     monkeypatch.chdir(saved.path)
     written = ("--html=now.html", "--markdown=now.md", "--csv=now.csv")
     done = ran("out.json", *written)
@@ -115,7 +115,7 @@ def test_what_is_rendered_later_is_what_was_shown_then(
 @pytest.mark.slow
 def test_a_table_has_the_columns_of_rows_that_the_dataset_still_holds(
     saved: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     monkeypatch.chdir(saved.path)
     monkeypatch.setenv("JUDGE_API_KEY", "bb-of-a-judge")
     data = Path("data.jsonl")
@@ -141,7 +141,7 @@ def rows_of(name: str) -> list[dict[str, str]]:
 @pytest.mark.slow
 def test_without_its_conversations_it_has_the_figures(
     saved: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.chdir(saved.path)
     Path("out.trajectories.jsonl").unlink()
     found = read_saved(Path("out.json"))
@@ -159,7 +159,7 @@ def test_without_its_conversations_it_has_the_figures(
 )
 def test_what_is_no_report_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], status: int, said: str
-) -> None:
+):
     monkeypatch.chdir(tmp_path)
     Path("bad.json").write_text("{}")
     done = ran(*words)
@@ -182,7 +182,7 @@ def test_what_is_no_report_is_named(
 )
 def test_a_file_that_cannot_be_meant_is_refused(
     saved: Project, monkeypatch: pytest.MonkeyPatch, option: str, said: str
-) -> None:
+):
     monkeypatch.chdir(saved.path)
     done = ran("out.json", *option.split())
     assert done.exit_code == 2

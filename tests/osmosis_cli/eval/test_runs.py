@@ -204,7 +204,7 @@ def test_show_has_the_table_of_figures_and_the_lowest_rows(conversations):
 @pytest.mark.parametrize("args", [["list"], ["show", "d-m"], ["show", "d-m", "row-0"]])
 def test_a_narrow_terminal_without_more_than_ascii_can_be_read(
     conversations: Path, monkeypatch: pytest.MonkeyPatch, args: list[str]
-) -> None:
+):
     said = [{"role": "user", "content": "thé … 木 " * 12}]
     result = RunResult("d.jsonl", 0, 0, success=True, passed=True, scores={"r:f": 1.0})
     add(conversations / "d-m", RolloutRecord(result, "", said))
@@ -250,7 +250,7 @@ def test_a_row_or_run_that_is_not_there_is_said(conversations, asked, said):
 
 def test_of_a_run_that_raised_before_any_call_there_are_its_frames_and_the_question(
     runs: Path,
-) -> None:
+):
     result = RunResult("d.jsonl", 1, 0, error="ValueError: no", error_type="agent")
     frames = "Traceback (most recent call last):\nValueError: no"
     asked = [{"role": "user", "content": "What is\x1b 2 + 2?"}]
@@ -264,7 +264,7 @@ def test_of_a_run_that_raised_before_any_call_there_are_its_frames_and_the_quest
 
 def test_the_journal_of_an_earlier_version_is_listed_as_that_and_can_be_deleted(
     runs: Path,
-) -> None:
+):
     (runs / "e-m" / journal.FILE).write_bytes(add_checksum('{"osmosis_journal":1}'))
     [old] = [run for run in document("list")["runs"] if run["name"] == "e-m"]
     assert old["state"] == "other version"

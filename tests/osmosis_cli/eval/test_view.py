@@ -101,7 +101,7 @@ def visitor(tmp_path: Path, run: Path) -> Iterator[Visitor]:
         yield Visitor(viewer)
 
 
-def test_the_list_has_every_report_and_every_evaluation(visitor: Visitor, tmp_path: Path) -> None:
+def test_the_list_has_every_report_and_every_evaluation(visitor: Visitor, tmp_path: Path):
     page = ReportPage(visitor.get(""))
     for name in ("before.json", "after.json", "d-m", "d-m@20200101-000000", "1/2", "unfinished"):
         assert name in page.text
@@ -111,7 +111,7 @@ def test_the_list_has_every_report_and_every_evaluation(visitor: Visitor, tmp_pa
     assert page.count("svg") == 1  # the reports: one of the two evaluations has no score
 
 
-def test_a_trend_has_a_point_for_each_evaluation_that_has_a_score(tmp_path: Path) -> None:
+def test_a_trend_has_a_point_for_each_evaluation_that_has_a_score(tmp_path: Path):
     for number, scores in enumerate([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]):
         suite = suite_of([scores])
         runs = [replace(run, started_at=1e9 + number) for run in suite.rows[0].runs]
@@ -129,7 +129,7 @@ def test_a_trend_has_a_point_for_each_evaluation_that_has_a_score(tmp_path: Path
 
 def test_evaluations_of_other_data_agents_or_models_have_trends_of_their_own(
     tmp_path: Path,
-) -> None:
+):
     for number, changed in enumerate(
         [{}, {"name": "b/data.jsonl"}, {"agent": "other:agent_loop"}, {"model": "x"}, {}]
     ):
@@ -139,17 +139,13 @@ def test_evaluations_of_other_data_agents_or_models_have_trends_of_their_own(
     assert found == {("0.json", "4.json"), ("1.json",), ("2.json",), ("3.json",)}
 
 
-def test_a_report_is_shown_as_the_page_that_is_written_of_it(
-    visitor: Visitor, tmp_path: Path
-) -> None:
+def test_a_report_is_shown_as_the_page_that_is_written_of_it(visitor: Visitor, tmp_path: Path):
     page = ReportPage(visitor.get(f"reports/{key_of(tmp_path / 'after.json')}"))
     assert [run["outcome"] for run in page.runs] == ["passed", "below"]
     assert "1 of 2 runs passed" in page.text
 
 
-def test_an_evaluation_that_is_kept_is_shown_as_far_as_it_has_come(
-    visitor: Visitor, run: Path
-) -> None:
+def test_an_evaluation_that_is_kept_is_shown_as_far_as_it_has_come(visitor: Visitor, run: Path):
     page = ReportPage(visitor.get(f"runs/{key_of(run)}"))
     assert [run["row_index"] for run in page.runs] == [0]
     [row] = page.suites[0]["rows"]
@@ -160,7 +156,7 @@ def test_an_evaluation_that_is_kept_is_shown_as_far_as_it_has_come(
     assert json.loads(absent) is None
 
 
-def test_two_stand_beside_each_other_with_what_changed(visitor: Visitor, tmp_path: Path) -> None:
+def test_two_stand_beside_each_other_with_what_changed(visitor: Visitor, tmp_path: Path):
     before, after = (key_of(tmp_path / name) for name in ("before.json", "after.json"))
     page = ReportPage(visitor.get(f"compare?a={before}&b={after}"))
     [suite] = page.suites
@@ -179,7 +175,7 @@ def test_two_stand_beside_each_other_with_what_changed(visitor: Visitor, tmp_pat
 )
 def test_each_of_two_has_its_own_figures(
     others: tuple[str, ...], models: tuple[str, str], labels: list[str]
-) -> None:
+):
     def session(model: str, *scores: float | None) -> EvalResult:
         runs = [[score] for score in scores]
         names = ("data.jsonl", *others)
@@ -205,7 +201,7 @@ def unfinished(suite: SuiteResult) -> SuiteResult:
 
 def test_a_session_that_works_on_it_is_followed_to_its_end(
     visitor: Visitor, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(server, "POLL_S", 0.02)
     lock = run.with_name(f".{run.name}.lock")
     lock.write_text(str(os.getpid()))
@@ -231,7 +227,7 @@ def event(answer: http.client.HTTPResponse) -> str:
     raise AssertionError("the stream has ended")
 
 
-def test_it_is_there_for_its_owner_alone(visitor: Visitor, run: Path) -> None:
+def test_it_is_there_for_its_owner_alone(visitor: Visitor, run: Path):
     viewer = visitor.viewer
     port = viewer.port
     assert viewer.url == f"http://127.0.0.1:{port}{viewer.base}/"
@@ -254,7 +250,7 @@ def test_it_is_there_for_its_owner_alone(visitor: Visitor, run: Path) -> None:
 LABEL = {"suite": "d.jsonl", "row_index": 0, "run_index": 0, "is_right": False, "note": "no unit"}
 
 
-def test_what_people_say_is_kept_beside_it(visitor: Visitor, run: Path, tmp_path: Path) -> None:
+def test_what_people_say_is_kept_beside_it(visitor: Visitor, run: Path, tmp_path: Path):
     base, key = visitor.viewer.base, key_of(run)
     sent = json.dumps(LABEL).encode()
     assert visitor.open(f"{base}/labels/{key}", method="POST", body=sent).status == 200
@@ -292,7 +288,7 @@ def test_what_people_say_is_kept_beside_it(visitor: Visitor, run: Path, tmp_path
 )
 def test_what_another_site_or_no_page_sends_changes_nothing(
     visitor: Visitor, run: Path, how: dict[str, Any], status: int
-) -> None:
+):
     path = f"{visitor.viewer.base}/labels/{key_of(run)}"
     assert visitor.open(path, method="POST", **how).status == status
     assert not (run / "labels.json").exists()
@@ -300,7 +296,7 @@ def test_what_another_site_or_no_page_sends_changes_nothing(
 
 def test_an_evaluation_is_deleted_unless_a_session_works_on_it(
     visitor: Visitor, run: Path, tmp_path: Path
-) -> None:
+):
     base = visitor.viewer.base
     lock = run.with_name(f".{run.name}.lock")
     lock.write_text(str(os.getpid()))
@@ -316,7 +312,7 @@ def test_an_evaluation_is_deleted_unless_a_session_works_on_it(
     assert "after.json" not in ReportPage(visitor.get("")).text
 
 
-def test_a_kept_evaluation_and_its_report_are_one(visitor: Visitor, tmp_path: Path) -> None:
+def test_a_kept_evaluation_and_its_report_are_one(visitor: Visitor, tmp_path: Path):
     folder = kept(tmp_path / ".osmosis" / "runs", "one", done=0, started=1.0, rows=1, eval_fn=EXACT)
     [told] = suite_of([[1.0]]).runs
     add(folder, replace(told, suite="d.jsonl"))
@@ -340,7 +336,7 @@ def test_a_kept_evaluation_and_its_report_are_one(visitor: Visitor, tmp_path: Pa
     assert not (folder.exists() or (tmp_path / "one.json").exists())
 
 
-def test_what_is_damaged_is_said_and_ends_nothing(visitor: Visitor, run: Path) -> None:
+def test_what_is_damaged_is_said_and_ends_nothing(visitor: Visitor, run: Path):
     (run / "journal.jsonl").write_text("damaged\n")
     answer = visitor.open(f"{visitor.viewer.base}/runs/{key_of(run)}")
     assert answer.status == 409
@@ -348,7 +344,7 @@ def test_what_is_damaged_is_said_and_ends_nothing(visitor: Visitor, run: Path) -
     assert "damaged" in ReportPage(visitor.get("")).text
 
 
-def test_the_list_can_be_read_whatever_file_lies_there(visitor: Visitor, tmp_path: Path) -> None:
+def test_the_list_can_be_read_whatever_file_lies_there(visitor: Visitor, tmp_path: Path):
     document = json.loads((tmp_path / "after.json").read_text())
     document["rows"][0]["runs"][0]["started_at"] = 1e300
     document["rows"][1]["runs"][0]["started_at"] = 1e300
@@ -361,7 +357,7 @@ def test_the_list_can_be_read_whatever_file_lies_there(visitor: Visitor, tmp_pat
 
 def test_a_page_that_cannot_be_made_is_answered_with_a_sentence(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     def fails(*arguments: object) -> str:
         raise LookupError("of some kind")
 
@@ -373,7 +369,7 @@ def test_a_page_that_cannot_be_made_is_answered_with_a_sentence(
 
 def test_a_visitor_who_leaves_is_no_news(
     visitor: Visitor, run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     lock = run.with_name(f".{run.name}.lock")
     lock.write_text(str(os.getpid()))
     with visitor.asked(f"{visitor.viewer.base}/events/{key_of(run)}") as answer:
@@ -394,7 +390,7 @@ def viewed(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_the_command_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     json_writer.write(result_of(suite_of([[1.0]])), tmp_path / "a.json")
     monkeypatch.chdir(tmp_path)
     status, out = viewed(monkeypatch, "a.json", "--json")
@@ -406,7 +402,7 @@ def test_the_command_says_where_it_is(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "http://127.0.0.1:" in viewed(monkeypatch)[1]
 
 
-def test_what_cannot_be_viewed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_viewed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     Path("bad.json").write_text("{}")
     assert viewed(monkeypatch, "none.json") == (

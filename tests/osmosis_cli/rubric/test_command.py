@@ -73,7 +73,7 @@ def written(path: Path) -> dict[str, Any]:
 
 def test_each_run_and_the_statistics_are_printed(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     assert rubric("-n", "2") == 0
     printed = capsys.readouterr()
     assert printed.out.splitlines()[:7] == [
@@ -92,7 +92,7 @@ def test_each_run_and_the_statistics_are_printed(
     assert judge.requests == 4
 
 
-def test_scores_that_are_the_same_have_that_average_and_no_variance(here: Path) -> None:
+def test_scores_that_are_the_same_have_that_average_and_no_variance(here: Path):
     with Endpoint(lambda ask: '{"score": 0.8, "explanation": "so it is"}') as judge:
         (here / "rubric_configs.yaml").write_text(FILE.format(base=judge.base_url))
         write_rows(here / "data.jsonl", ROWS[:1])
@@ -101,7 +101,7 @@ def test_scores_that_are_the_same_have_that_average_and_no_variance(here: Path) 
     assert [found[name] for name in ("average", "variance", "stdev")] == [0.8, 0.0, 0.0]
 
 
-def test_the_records_texts_are_put_before_the_judge(here: Path, judge: Endpoint) -> None:
+def test_the_records_texts_are_put_before_the_judge(here: Path, judge: Endpoint):
     judges = {"model_info_overrides": {"api_key": KEY}, "tools": [{"api_key": KEY}]}
     extra = {"note": "from extra_info", "api_key": KEY, **judges}
     row = {**ROWS[2], "metadata": {"lang": "en"}, "extra_info": extra}
@@ -115,7 +115,7 @@ def test_the_records_texts_are_put_before_the_judge(here: Path, judge: Endpoint)
 
 def test_results_go_under_the_cache_directory_by_rubric_id(
     here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     assert rubric() == 0
     (path,) = (here / "cache/osmosis/eval_result/support_followup").iterdir()
     assert path.name.startswith("rubric_eval_result_") and path.suffix == ".json"
@@ -129,7 +129,7 @@ def test_results_go_under_the_cache_directory_by_rubric_id(
 
 
 @pytest.mark.parametrize("directory", ["results", "results.d/"])
-def test_results_go_into_a_directory_that_is_made(here: Path, directory: str) -> None:
+def test_results_go_into_a_directory_that_is_made(here: Path, directory: str):
     assert rubric("--output", directory) == 0
     assert rubric("--output", directory) == 0
     names = [path.name for path in (here / directory).iterdir()]
@@ -137,13 +137,13 @@ def test_results_go_into_a_directory_that_is_made(here: Path, directory: str) ->
     assert all(name.startswith("rubric_eval_result_") for name in names)
 
 
-def test_results_go_into_a_named_file(here: Path) -> None:
+def test_results_go_into_a_named_file(here: Path):
     assert rubric("--output", "deep/mine.txt") == 0
     assert written(here / "deep/mine.txt")["rubric_id"] == "support_followup"
     assert (here / "deep/mine.txt").stat().st_mode & 0o777 == 0o600  # it has the answers
 
 
-def test_json_is_one_document_on_stdout(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_one_document_on_stdout(here: Path, capsys: pytest.CaptureFixture[str]):
     assert rubric("--json", "--output", "mine.json") == 0
     printed = capsys.readouterr()
     document = json.loads(printed.out)
@@ -154,7 +154,7 @@ def test_json_is_one_document_on_stdout(here: Path, capsys: pytest.CaptureFixtur
 
 def test_a_failing_judgement_is_kept_as_an_error_and_fails_the_command(
     here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     high, four = ('{"score": "high", "explanation": "x"}', '{"score": 4, "explanation": "y"}')
     answers = iter([high, high, four])
     with Endpoint(lambda ask: next(answers)) as judge:
@@ -173,7 +173,7 @@ def test_a_failing_judgement_is_kept_as_an_error_and_fails_the_command(
 @pytest.mark.parametrize("by_function", [False, True])
 def test_scores_out_of_bounds_are_clamped_marked_and_counted(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], by_function: bool
-) -> None:
+):
     judge.answers = '{"score": 85, "explanation": "fine"}'
     (here / "fns.py").write_text(
         "from osmosis_ai import evaluate_rubric\n"
@@ -192,7 +192,7 @@ def test_scores_out_of_bounds_are_clamped_marked_and_counted(
 
 def test_a_ready_scorer_of_a_module_refuses_ground_truths_before_any_request(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     (here / "ready.py").write_text("from osmosis_ai import scorers\nclose = scorers.number()\n")
     assert rubric("--eval-fn", "ready:close") == 2
     said = capsys.readouterr().err
@@ -202,7 +202,7 @@ def test_a_ready_scorer_of_a_module_refuses_ground_truths_before_any_request(
 
 def test_a_refused_key_stops_the_asking_and_the_file_is_written(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     judge.api_key = "another"
     assert rubric("-n", "5", "--batch-size", "2", "--output", "mine.json", "--json") == 1
     printed = capsys.readouterr()
@@ -215,26 +215,26 @@ def test_a_refused_key_stops_the_asking_and_the_file_is_written(
     assert written(here / "mine.json")["counts"]["not_run"] == 8
 
 
-def test_judging_is_as_concurrent_as_was_asked_for(here: Path, judge: Endpoint) -> None:
+def test_judging_is_as_concurrent_as_was_asked_for(here: Path, judge: Endpoint):
     judge.full_at = 4
     assert rubric("-n", "6", "--batch-size", "4") == 0
     assert (judge.requests, judge.max_in_flight) == (12, 4)
 
 
-def test_it_is_a_subcommand_of_eval_as_well(here: Path, judge: Endpoint) -> None:
+def test_it_is_a_subcommand_of_eval_as_well(here: Path, judge: Endpoint):
     words = ["--rubric", "support_followup", "-d", "data.jsonl", "-o", "mine.json"]
     assert run(cli, ["eval", "rubric", *words]) == 0
     assert judge.requests == 2
 
 
-def test_another_judge_can_be_named(here: Path, judge: Endpoint) -> None:
+def test_another_judge_can_be_named(here: Path, judge: Endpoint):
     assert rubric("--model", "judge-2") == 0
     assert {ask.model for ask in judge.seen} == {"judge-2"}
 
 
 def test_the_key_of_one_provider_is_not_sent_to_another(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     assert rubric("--model", "xai/grok") == 2
     assert "XAI_API_KEY is not set" in capsys.readouterr().err
     assert judge.requests == 0
@@ -242,7 +242,7 @@ def test_the_key_of_one_provider_is_not_sent_to_another(
 
 def test_an_interrupt_leaves_no_file(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     async def interrupted(*args: Any) -> None:
         raise KeyboardInterrupt
 
@@ -268,7 +268,7 @@ def test_a_rubric_may_be_given_as_a_text(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     form: str,
-) -> None:
+):
     monkeypatch.setenv("OPENAI_BASE_URL", judge.base_url)
     (here / "polite.txt").write_text("Polite and short?\n")
     name = "@polite.txt" if form == "@file" else "Polite and short?"
@@ -281,7 +281,7 @@ def test_a_rubric_may_be_given_as_a_text(
     assert "give --model PROVIDER/MODEL" in capsys.readouterr().err
 
 
-def test_the_last_answer_of_a_conversation_is_judged(here: Path, judge: Endpoint) -> None:
+def test_the_last_answer_of_a_conversation_is_judged(here: Path, judge: Endpoint):
     write_rows(here / "data.jsonl", [{"messages": CONVERSATION}])
     assert rubric("--output", "mine.json") == 0
     asked = judge.seen[0].row
@@ -300,7 +300,7 @@ def test_the_last_answer_of_a_conversation_is_judged(here: Path, judge: Endpoint
 )
 def test_a_conversation_without_an_answer_is_named(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], messages: Any, said: str
-) -> None:
+):
     write_rows(here / "data.jsonl", [{"messages": messages}])
     assert said in refused(capsys, judge)
 
@@ -323,7 +323,7 @@ def fields(solution_str: str, ground_truth: str | None, extra_info: dict) -> flo
 """
 
 
-def test_ones_own_function_may_judge(here: Path, judge: Endpoint) -> None:
+def test_ones_own_function_may_judge(here: Path, judge: Endpoint):
     (here / "own_rubrics.py").write_text(RUBRIC_FUNCTION)
     write_rows(here / "data.jsonl", [{**ROWS[0], "metadata": {"lang": "en"}}, ROWS[2]])
     assert rubric("--eval-fn", "own_rubrics:judged", "-o", "mine.json") == 0
@@ -337,7 +337,7 @@ def test_ones_own_function_may_judge(here: Path, judge: Endpoint) -> None:
 
 def test_ones_own_function_is_given_what_a_judge_would_be(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     monkeypatch.delenv("OPENAI_API_KEY")  # it may need none
     (here / "own_rubrics.py").write_text(RUBRIC_FUNCTION)
     write_rows(here / "data.jsonl", [ROWS[0], {**ROWS[2], "extra_info": {"mine": 5}}])
@@ -360,7 +360,7 @@ def test_ones_own_function_is_given_what_a_judge_would_be(
 
 def test_no_key_is_shown_when_ones_own_function_fails(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     (here / "own_rubrics.py").write_text(RUBRIC_FUNCTION)
     text = FILE.format(base=judge.base_url) + f"      api_key: {KEY}\n"
     (here / "rubric_configs.yaml").write_text(text)
@@ -384,13 +384,13 @@ def test_no_key_is_shown_when_ones_own_function_fails(
 )
 def test_a_function_that_cannot_judge_is_reported(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], spec: str, said: str
-) -> None:
+):
     text = RUBRIC_FUNCTION + "\ndef FULL(messages, ground_truth, metadata): return 1.0\n"
     (here / "own_rubrics.py").write_text(text)
     assert said in refused(capsys, judge, "--eval-fn", spec)
 
 
-def test_an_earlier_result_is_compared_with(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_earlier_result_is_compared_with(here: Path, capsys: pytest.CaptureFixture[str]):
     assert rubric("-o", "first.json") == 0
     write_rows(here / "data.jsonl", [ROWS[0]])
     capsys.readouterr()
@@ -409,7 +409,7 @@ def test_an_earlier_result_is_compared_with(here: Path, capsys: pytest.CaptureFi
 )
 def test_a_baseline_that_is_none_is_reported(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], text: str | None, said: str
-) -> None:
+):
     if text is not None:
         (here / "before.json").write_text(text)
     assert f"--baseline before.json: {said}" in refused(capsys, judge, "-b", "before.json")
@@ -428,7 +428,7 @@ def refused(capsys: pytest.CaptureFixture[str], judge: Endpoint, *args: str, **k
 
 def test_one_word_is_an_id_and_the_refusal_says_how_to_give_a_text(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     message = refused(capsys, judge, name="Polite?")
     assert "There are: support_followup. A text stands in a file" in message
     assert "--rubric @FILE, or has several words" in message
@@ -438,21 +438,21 @@ def test_one_word_is_an_id_and_the_refusal_says_how_to_give_a_text(
 
 def test_a_missing_key_is_reported_before_any_request(
     here: Path, judge: Endpoint, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     monkeypatch.delenv("OPENAI_API_KEY")
     assert "export OPENAI_API_KEY=" in refused(capsys, judge)
 
 
 def test_an_unknown_rubric_suggests_a_known_one(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     message = refused(capsys, judge, name="support_folowup")
     assert "Did you mean 'support_followup'?" in message
 
 
 def test_a_missing_rubric_file_names_the_places_and_the_option(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     (here / "rubric_configs.yaml").unlink()
     message = refused(capsys, judge)
     assert "no rubric_configs.yaml beside data.jsonl" in message and "--config" in message
@@ -462,7 +462,7 @@ def test_a_missing_rubric_file_names_the_places_and_the_option(
 
 def test_the_rubric_file_beside_the_data_is_found(
     here: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     assert rubric("--output", "mine.json", data=str(here / "data.jsonl")) == 0
 
@@ -479,21 +479,21 @@ def test_the_rubric_file_beside_the_data_is_found(
 )
 def test_wrong_records_are_named_by_line(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], row: dict[str, Any], said: str
-) -> None:
+):
     write_rows(here / "data.jsonl", [ROWS[0], row])
     assert said in refused(capsys, judge)
 
 
 def test_records_for_other_rubrics_only_are_nothing_to_do(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     write_rows(here / "data.jsonl", [ROWS[1]])
     assert "none of its 1 records is for 'support_followup'" in refused(capsys, judge)
 
 
 def test_missing_data_and_an_unwritable_output_are_reported(
     here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     assert "--data nope.jsonl: no such file" in refused(capsys, judge, data="nope.jsonl")
     (here / "taken").write_text("a file")
     assert "--output taken" in refused(capsys, judge, "--output", "taken/mine.json")

@@ -25,7 +25,7 @@ def refused(tmp_path: Path, text: str | bytes) -> str:
     return str(caught.value).partition("rubrics.yaml")[2]
 
 
-def test_bounds_come_from_the_rubric_then_its_judge_then_the_file(tmp_path: Path) -> None:
+def test_bounds_come_from_the_rubric_then_its_judge_then_the_file(tmp_path: Path):
     text = (
         "version: 1\ndefault_score_min: 1\ndefault_score_max: 5\nrubrics:\n"
         "  - {id: a, rubric: r, model_info: {provider: p, model: m}}\n"
@@ -37,7 +37,7 @@ def test_bounds_come_from_the_rubric_then_its_judge_then_the_file(tmp_path: Path
     assert [rubric.model_info["score_min"] for rubric in found] == [1, 1, 1]
 
 
-def test_nested_rubrics_are_found_too(tmp_path: Path) -> None:
+def test_nested_rubrics_are_found_too(tmp_path: Path):
     text = f"rubrics:\n{ENTRY}drafts:\n  later:\n    - id: two\n      rubric: r\n      {JUDGE}\n"
     found = load(tmp_path, text)
     assert [(rubric.id, rubric.place) for rubric in found] == [
@@ -46,16 +46,16 @@ def test_nested_rubrics_are_found_too(tmp_path: Path) -> None:
     ]
 
 
-def test_a_byte_order_mark_is_no_problem(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_no_problem(tmp_path: Path):
     assert load(tmp_path, b"\xef\xbb\xbf" + f"rubrics:\n{ENTRY}".encode())[0].id == "one"
 
 
-def test_what_is_shown_of_a_rubric_has_no_key(tmp_path: Path) -> None:
+def test_what_is_shown_of_a_rubric_has_no_key(tmp_path: Path):
     text = f"rubrics:\n{ENTRY}".replace("gpt-5", "gpt-5, api_key: sk-secret-123")
     assert "sk-secret-123" not in str(load(tmp_path, text)[0].mask())
 
 
-def test_another_model_keeps_the_provider_or_changes_it(tmp_path: Path) -> None:
+def test_another_model_keeps_the_provider_or_changes_it(tmp_path: Path):
     text = f"rubrics:\n{ENTRY}".replace("gpt-5", "gpt-5, api_key_env: A, api_base: 'http://x'")
     (rubric,) = load(tmp_path, text)
     same, other = rubric.with_judge("gpt-6"), rubric.with_judge("xai/grok")
@@ -65,7 +65,7 @@ def test_another_model_keeps_the_provider_or_changes_it(tmp_path: Path) -> None:
     assert "api_key_env" not in other.model_info and "api_base" not in other.model_info
 
 
-def test_a_default_judge_shares_no_key_with_another_provider(tmp_path: Path) -> None:
+def test_a_default_judge_shares_no_key_with_another_provider(tmp_path: Path):
     text = (
         "default_model_info: {provider: openai, model: gpt-5, api_key_env: A, timeout: 9}\n"
         "rubrics:\n"
@@ -116,18 +116,18 @@ def test_a_default_judge_shares_no_key_with_another_provider(tmp_path: Path) -> 
         ("a: &a [x]\nb: &b {c: *b}\n", "nested too deeply"),
     ],
 )
-def test_what_cannot_be_used_is_named(tmp_path: Path, text: str | bytes, said: str) -> None:
+def test_what_cannot_be_used_is_named(tmp_path: Path, text: str | bytes, said: str):
     assert said in refused(tmp_path, text)
 
 
-def test_a_missing_file_and_a_directory_are_reported(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_directory_are_reported(tmp_path: Path):
     with pytest.raises(RubricFileError, match="no such file"):
         load_rubrics(tmp_path / "nope.yaml")
     with pytest.raises(RubricFileError, match="is a directory"):
         load_rubrics(tmp_path)
 
 
-def test_an_unknown_id_lists_what_there_is(tmp_path: Path) -> None:
+def test_an_unknown_id_lists_what_there_is(tmp_path: Path):
     found = load(tmp_path, f"rubrics:\n{ENTRY}")
     with pytest.raises(RubricFileError, match="There are: one"):
         pick_rubric(tmp_path, found, "zzzz")

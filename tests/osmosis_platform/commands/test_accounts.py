@@ -58,7 +58,7 @@ def logged_in(server: PlatformServer, account: Account) -> str:
         return browsers.start(session, session.get_one(User, account.user_id), 3600)
 
 
-def test_lists_show_accounts_and_never_a_token(accounts: Osmosis, tmp_path: Path) -> None:
+def test_lists_show_accounts_and_never_a_token(accounts: Osmosis, tmp_path: Path):
     token = accounts("token", "create", "bob")[1].strip()
     said = [accounts(kind, "list")[1] for kind in ("user", "workspace", "token")]
     said.append(accounts("member", "list", "agents")[1])
@@ -89,7 +89,7 @@ def test_lists_show_accounts_and_never_a_token(accounts: Osmosis, tmp_path: Path
 
 def test_a_token_is_listed_by_its_name_with_its_last_use(
     operator: Osmosis, platform_server: PlatformServer
-) -> None:
+):
     account = platform_server.add_workspace()
 
     def listed() -> dict[str, dict[str, Any]]:
@@ -119,7 +119,7 @@ def test_a_token_is_listed_by_its_name_with_its_last_use(
 
 def test_an_old_use_of_a_token_is_noted_again_unless_the_database_is_locked(
     platform_server: PlatformServer,
-) -> None:
+):
     account = platform_server.add_workspace()
     database = platform_server.database
 
@@ -140,7 +140,7 @@ def test_an_old_use_of_a_token_is_noted_again_unless_the_database_is_locked(
     assert used() > earlier
 
 
-def test_an_empty_platform_says_what_to_add(platform: Osmosis) -> None:
+def test_an_empty_platform_says_what_to_add(platform: Osmosis):
     assert "add one: osmosis platform user add" in platform("user", "list")[1]
     assert "add one: osmosis platform workspace add" in platform("workspace", "list")[1]
     assert platform("token", "list") == (0, "no token serves\n", "")
@@ -150,7 +150,7 @@ def test_an_empty_platform_says_what_to_add(platform: Osmosis) -> None:
 
 def test_a_workspace_gets_another_repository_and_another_place_to_clone_from(
     accounts: Osmosis, tmp_path: Path
-) -> None:
+):
     words = ("workspace", "set", "agents")
     assert accounts(*words, "--git", "Acme/New", "--clone-url", str(tmp_path))[0] == 0
     assert accounts(*words, "--git", "acme/new")[0] == 0
@@ -171,7 +171,7 @@ def test_a_workspace_gets_another_repository_and_another_place_to_clone_from(
 
 def test_a_user_gets_another_address_and_another_password(
     accounts: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     (tmp_path / "password").write_text("correct horse battery")
     words = ("user", "set", "bob")
     more = ("--email", "b@x.test", "--password-file", str(tmp_path / "password"), "--json")
@@ -195,7 +195,7 @@ def test_a_user_gets_another_address_and_another_password(
 
 def test_what_removes_asks_first_without_a_terminal_wants_yes_and_says_what_is_not_there(
     accounts: Osmosis,
-) -> None:
+):
     accounts("token", "create", "bob")
     for words in (
         ("token", "revoke", "--user", "bob"),
@@ -221,7 +221,7 @@ def test_what_removes_asks_first_without_a_terminal_wants_yes_and_says_what_is_n
 
 def test_a_revoked_token_serves_no_more_nor_does_one_of_a_member_who_left_and_came_back(
     operator: Osmosis, platform_server: PlatformServer
-) -> None:
+):
     account = platform_server.add_workspace()
     cookie = logged_in(platform_server, account)
     other = platform_server.add_token(account)
@@ -242,7 +242,7 @@ def test_a_revoked_token_serves_no_more_nor_does_one_of_a_member_who_left_and_ca
 
 def test_a_removed_user_is_logged_out_at_once_and_what_they_made_stays(
     operator: Osmosis, platform_server: PlatformServer
-) -> None:
+):
     account = platform_server.add_workspace()
     run = platform_server.add_run(account=account, status="running")
     ended = platform_server.add_run(account=account, status="finished")
@@ -270,7 +270,7 @@ def test_a_removed_user_is_logged_out_at_once_and_what_they_made_stays(
 
 def test_a_workspace_goes_with_all_it_holds_once_its_runs_have_ended(
     operator: Osmosis, platform_server: PlatformServer
-) -> None:
+):
     def rows() -> dict[str, int]:
         with platform_server.database.reading() as session:
             tables = {each.name: each for each in Base.metadata.sorted_tables}
@@ -309,7 +309,7 @@ def test_a_workspace_goes_with_all_it_holds_once_its_runs_have_ended(
 
 def test_the_removal_of_a_workspace_lets_others_write_and_files_in_its_way_go_at_the_next_sweep(
     platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     account = platform_server.add_workspace()
     data, database = platform_server.settings.data, platform_server.database
     runs = [platform_server.add_run(account=account, status="finished") for _ in range(2)]

@@ -26,7 +26,7 @@ from tests.support.command import Osmosis
 PASSWORD = "correct horse battery"
 
 
-def test_a_script_sets_a_platform_up(platform: Osmosis, tmp_path: Path) -> None:
+def test_a_script_sets_a_platform_up(platform: Osmosis, tmp_path: Path):
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     words = ("user", "add", "ann", "--email", "ann@x.test", "--password-file")
     assert platform(*words, str(tmp_path / "password")) == (0, "Added the user ann.\n", "")
@@ -56,7 +56,7 @@ def test_a_script_sets_a_platform_up(platform: Osmosis, tmp_path: Path) -> None:
 
 def test_a_password_comes_by_a_file_standard_input_or_a_terminal_and_its_lack_is_asked_for(
     platform: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     status, out, err = platform("user", "add", "ann")
     assert (status, out) == (2, "")
     assert "there is no terminal to ask for a password on: give --password-file, or --no-" in err
@@ -73,7 +73,7 @@ def test_a_password_comes_by_a_file_standard_input_or_a_terminal_and_its_lack_is
     assert (status, out, PASSWORD in err) == (0, "Added the user ann.\n", False)
 
 
-def test_every_command_prints_json_and_its_errors_too(platform: Osmosis, tmp_path: Path) -> None:
+def test_every_command_prints_json_and_its_errors_too(platform: Osmosis, tmp_path: Path):
     status, out, _ = platform("user", "add", "--no-password", "ann", "--json")
     assert (status, json.loads(out)["has_password"]) == (0, False)
     status, out, _ = platform("workspace", "add", "agents", "--git", "acme/agents", "--json")
@@ -140,7 +140,7 @@ def test_every_command_prints_json_and_its_errors_too(platform: Osmosis, tmp_pat
 )
 def test_a_mistake_is_one_sentence(
     platform: Osmosis, words: tuple[str, ...], status: int, message: str
-) -> None:
+):
     found, out, err = platform(*words)
     assert (found, out) == (status, "")
     assert message in err
@@ -149,7 +149,7 @@ def test_a_mistake_is_one_sentence(
 
 def test_a_program_beside_the_operator_is_found_from_every_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     (tmp_path / "box").write_text("#!/bin/sh\n")
     (tmp_path / "box").chmod(0o755)
     monkeypatch.chdir(tmp_path)
@@ -161,7 +161,7 @@ def test_a_program_beside_the_operator_is_found_from_every_folder(
 
 def test_the_address_that_is_printed_is_that_of_users(
     platform: Osmosis, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr("osmosis_platform.commands.serve._serve", lambda app, bound: None)
     words = ("serve", "--port", "0", "--max-runs", "0", "--host", "0.0.0.0")
     words += ("--public-url", "https://osmosis.example.com/")
@@ -175,7 +175,7 @@ def test_the_address_that_is_printed_is_that_of_users(
 
 def test_no_key_is_made_for_secrets_that_another_encrypted(
     platform: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr("osmosis_platform.commands.serve._serve", lambda app, bound: None)
     data = tmp_path / "data"
     assert platform("workspace", "add", "agents", "--git", "acme/agents")[0] == 0
@@ -197,7 +197,7 @@ def test_what_others_can_read_in_the_data_folder_is_closed_with_a_warning(
     platform: Osmosis,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr("osmosis_platform.commands.serve._serve", lambda app, bound: None)
     data = tmp_path / "data"
     (data / "runs").mkdir(mode=0o711)
@@ -227,7 +227,7 @@ def test_what_others_can_read_in_the_data_folder_is_closed_with_a_warning(
 
 def test_the_password_of_a_database_comes_from_a_file_or_the_environment(
     platform: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     file = tmp_path / "password"
     assert parse_address("postgres://a:x%40y@b/c").password == "x@y"
     file.write_text("x@y\n")
@@ -245,7 +245,7 @@ def test_the_password_of_a_database_comes_from_a_file_or_the_environment(
     assert "No such file" in platform("user", "add", "--no-password", "ann")[2]
 
 
-def test_a_token_needs_a_workspace_that_is_clear(platform: Osmosis) -> None:
+def test_a_token_needs_a_workspace_that_is_clear(platform: Osmosis):
     platform("user", "add", "--no-password", "ann")
     told = platform("token", "create", "ann")[2]
     assert "ann is a member of no workspace" in told
@@ -264,7 +264,7 @@ def test_a_token_needs_a_workspace_that_is_clear(platform: Osmosis) -> None:
 
 def test_serving_says_what_is_in_the_way(
     platform: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         status, _, err = platform("serve", "--port", port)
@@ -281,14 +281,14 @@ def test_serving_says_what_is_in_the_way(
 
 def test_without_the_extra_a_command_says_how_to_install_it(
     platform: Osmosis, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setitem(sys.modules, "alembic", None)
     for words in (("serve",), ("user", "add", "--no-password", "ann")):
         assert "pip install 'pytest-osmosis[platform]'" in platform.error(*words)
     assert platform("--help")[0] == 0
 
 
-def test_help_of_every_command_needs_nothing_of_the_extra() -> None:
+def test_help_of_every_command_needs_nothing_of_the_extra():
     hide = "import sys; sys.modules.update(dict.fromkeys(['sqlalchemy', 'starlette', 'alembic']))"
     show = "from osmosis_platform.commands.group import platform_group; platform_group(['--help'])"
     done = subprocess.run(
@@ -302,7 +302,7 @@ def test_help_of_every_command_needs_nothing_of_the_extra() -> None:
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_platform_serves_until_a_signal_and_says_nothing_of_it(
     tmp_path: Path, sent: int, status: int
-) -> None:
+):
     words = ["platform", "serve", "--port", "0", "--data", str(tmp_path)]
     command = [sys.executable, "-m", "osmosis_cli", *words]
     with subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True) as served:

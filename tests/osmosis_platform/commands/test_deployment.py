@@ -37,7 +37,7 @@ def accepts(words: Iterable[str]) -> bool:
     return True
 
 
-def test_the_unit_starts_the_command_with_options_that_it_has_and_allows_its_sandbox() -> None:
+def test_the_unit_starts_the_command_with_options_that_it_has_and_allows_its_sandbox():
     lines = (line.partition("=") for line in UNIT.read_text().splitlines() if "=" in line)
     settings = [(name, value) for name, _, value in lines if not name.startswith("#")]
     (started,) = (value for name, value in settings if name == "ExecStart")
@@ -58,7 +58,7 @@ def test_the_unit_starts_the_command_with_options_that_it_has_and_allows_its_san
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
-def test_systemd_has_nothing_to_say_of_the_unit(tmp_path: Path) -> None:
+def test_systemd_has_nothing_to_say_of_the_unit(tmp_path: Path):
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace("/opt/osmosis/bin/osmosis", "/bin/echo"))
     said = subprocess.run(
@@ -67,7 +67,7 @@ def test_systemd_has_nothing_to_say_of_the_unit(tmp_path: Path) -> None:
     assert [line for line in said.stderr.splitlines() if UNIT.name in line] == []
 
 
-def test_compose_starts_the_command_with_options_that_it_has() -> None:
+def test_compose_starts_the_command_with_options_that_it_has():
     compose: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text())
     platform = compose["services"]["platform"]
     program, *words = platform["command"]
@@ -84,7 +84,7 @@ def test_compose_starts_the_command_with_options_that_it_has() -> None:
     assert names == set(compose["volumes"])
 
 
-def test_no_url_in_them_has_a_password() -> None:
+def test_no_url_in_them_has_a_password():
     words = [word for path in FOLDER.iterdir() for word in path.read_text().split()]
     urls = [word.rpartition("=")[2].strip("(),'\"") for word in words if "://" in word]
     assert len(urls) > 3

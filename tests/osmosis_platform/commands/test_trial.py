@@ -79,7 +79,7 @@ def trial(platform: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_user_a_workspace_and_a_token_are_made_and_found_again_and_it_says_what_to_do_next(
     trial: Trial, workspace: Path
-) -> None:
+):
     facts = json.loads(trial("--json"))
     password_file = trial.data / "password"
     assert facts == {
@@ -112,7 +112,7 @@ def test_a_user_a_workspace_and_a_token_are_made_and_found_again_and_it_says_wha
 
 def test_another_folder_and_another_repository_are_served_too(
     trial: Trial, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     trial()
     git(tmp_path, "clone", "--quiet", str(workspace), "second")
     monkeypatch.chdir(tmp_path / "second")
@@ -126,7 +126,7 @@ def test_another_folder_and_another_repository_are_served_too(
 
 def test_what_is_missing_is_one_sentence(
     platform: Osmosis, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     git(workspace, "remote", "remove", "origin")
     err = platform.error("try")
     assert "git remote add origin git@github.com:OWNER/REPO.git` (nothing has to be there)" in err
@@ -147,7 +147,7 @@ def ended(process: subprocess.Popen[str]) -> Iterator[None]:
 @pytest.mark.slow
 def test_an_evaluation_is_submitted_from_a_folder_without_anything_pushed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     make_workspace(tmp_path, monkeypatch)
     root = tmp_path / "fresh"
     root.mkdir()

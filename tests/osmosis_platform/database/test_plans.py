@@ -38,9 +38,7 @@ def show(database: Database) -> None:
     ],
     ids=["take", "submit", "list"],
 )
-def test_runs_are_found_by_an_index(
-    tmp_path: Path, ask: Callable[[Database], object], index: str
-) -> None:
+def test_runs_are_found_by_an_index(tmp_path: Path, ask: Callable[[Database], object], index: str):
     database, asked = Database.in_folder(tmp_path), list[tuple[str, Any]]()
     Base.metadata.create_all(database.engine)
 

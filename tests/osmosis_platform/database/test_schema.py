@@ -25,7 +25,7 @@ def empty(tmp_path: Path) -> Iterator[Database]:
     database.close()
 
 
-def test_migrations_make_the_tables_of_the_models_and_can_be_repeated(empty: Database) -> None:
+def test_migrations_make_the_tables_of_the_models_and_can_be_repeated(empty: Database):
     for _ in range(2):
         prepare(empty)
         upgrade(empty)
@@ -38,7 +38,7 @@ def test_migrations_make_the_tables_of_the_models_and_can_be_repeated(empty: Dat
 @pytest.mark.fault("the database is of an older version")
 def test_an_older_database_is_refused_until_it_is_upgraded_and_keeps_its_rows(
     empty: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+):
     upgrade(empty)
     with empty.writing() as session:
         session.connection().exec_driver_sql(
@@ -56,7 +56,7 @@ def test_an_older_database_is_refused_until_it_is_upgraded_and_keeps_its_rows(
 
 
 @pytest.mark.fault("the database is of a newer version")
-def test_the_tables_of_a_newer_version_are_left_alone(empty: Database) -> None:
+def test_the_tables_of_a_newer_version_are_left_alone(empty: Database):
     upgrade(empty)
     with empty.writing() as session:
         session.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
@@ -65,7 +65,7 @@ def test_the_tables_of_a_newer_version_are_left_alone(empty: Database) -> None:
             change(empty)
 
 
-def test_a_transaction_that_fails_changes_nothing(tmp_path: Path) -> None:
+def test_a_transaction_that_fails_changes_nothing(tmp_path: Path):
     database = Database.in_folder(tmp_path)
     upgrade(database)
     with pytest.raises(ZeroDivisionError), database.writing() as session:
@@ -78,7 +78,7 @@ def test_a_transaction_that_fails_changes_nothing(tmp_path: Path) -> None:
     file.close()
 
 
-def test_a_row_that_is_locked_is_read_as_it_is_now_or_not_there(tmp_path: Path) -> None:
+def test_a_row_that_is_locked_is_read_as_it_is_now_or_not_there(tmp_path: Path):
     database = new_database(tmp_path)
     with database.writing() as session:
         user = add_user(session, "ann")

@@ -117,7 +117,7 @@ def builds(tmp_path: Path) -> Builds:
     return Builds(tmp_path, rollout)
 
 
-def test_what_the_platform_has_is_not_built(builds: Builds) -> None:
+def test_what_the_platform_has_is_not_built(builds: Builds):
     with builds.built() as environment:
         assert environment == PythonEnvironment(Path(sys.executable), None)
     builds.wants("osmosis-ai[server, nothing]>=99", "pytest-osmosis", "pydantic>=2")
@@ -139,7 +139,7 @@ print(tinylib.VERSION, find_spec("osmosis_ai").origin)
 """
 
 
-def test_an_environment_is_built_once_and_has_our_own_installation(builds: Builds) -> None:
+def test_an_environment_is_built_once_and_has_our_own_installation(builds: Builds):
     builds.wants("tinylib<2", "osmosis-ai==0.0.1", "httpx")
     first = builds.python(IMPORTS)
     find = "from importlib.util import find_spec; print(find_spec('osmosis_ai').origin, end='')"
@@ -158,7 +158,7 @@ def test_an_environment_is_built_once_and_has_our_own_installation(builds: Build
 
 
 @pytest.mark.fault("a run writes into the environment that it shares with others")
-def test_what_one_run_writes_into_an_environment_reaches_no_other(builds: Builds) -> None:
+def test_what_one_run_writes_into_an_environment_reaches_no_other(builds: Builds):
     builds.wants("tinylib<2")
     with builds.built() as environment:
         found = environment.python.parents[1].rglob("tinylib.py")
@@ -190,7 +190,7 @@ def test_what_one_run_writes_into_an_environment_reaches_no_other(builds: Builds
 )
 def test_a_build_that_fails_names_the_requirement_and_leaves_nothing(
     builds: Builds, wanted: str, reason: str
-) -> None:
+):
     builds.wants(wanted)
     told = builds.fail()
     assert told.startswith("the rollout's environment cannot be built: No solution found")
@@ -218,16 +218,14 @@ def test_a_build_that_fails_names_the_requirement_and_leaves_nothing(
     ],
     ids=lambda value: value[-40:],
 )  # fmt: skip
-def test_a_project_that_cannot_be_built_is_one_sentence(
-    builds: Builds, text: str, message: str
-) -> None:
+def test_a_project_that_cannot_be_built_is_one_sentence(builds: Builds, text: str, message: str):
     (builds.rollout / "pyproject.toml").write_text(text)
     assert message in builds.fail()
     assert builds.executor.jobs == []
 
 
 @pytest.mark.fault("two runs need the same environment at once, or one is stopped while it builds")
-def test_two_runs_that_want_the_same_environment_build_it_once(builds: Builds) -> None:
+def test_two_runs_that_want_the_same_environment_build_it_once(builds: Builds):
     builds.wants("tinylib")
     with ThreadPoolExecutor(2) as threads:
         found = [*threads.map(builds.python, [IMPORTS] * 2)]
@@ -245,7 +243,7 @@ while True: time.sleep(60)
 
 @pytest.mark.fault("two runs need the same environment at once, or one is stopped while it builds")
 @pytest.mark.slow
-def test_a_build_that_is_stopped_leaves_nothing_and_has_no_secret(builds: Builds) -> None:
+def test_a_build_that_is_stopped_leaves_nothing_and_has_no_secret(builds: Builds):
     write_sdist_that_runs(builds.wheels, "slowlib", WAITS.format(folder=str(builds.folder)))
     builds.wants("slowlib")
     ready = builds.folder / "ready"
@@ -271,7 +269,7 @@ def test_a_build_that_is_stopped_leaves_nothing_and_has_no_secret(builds: Builds
     "a requirement of the rollout is not to be had, conflicts with the plugin, or its "
     "`pyproject.toml` cannot be read"
 )
-def test_what_a_kill_has_left_is_not_taken_for_an_environment(builds: Builds) -> None:
+def test_what_a_kill_has_left_is_not_taken_for_an_environment(builds: Builds):
     store = builds.environments.store
     home = store.folder / "key"
     home.mkdir(parents=True)
@@ -281,7 +279,7 @@ def test_what_a_kill_has_left_is_not_taken_for_an_environment(builds: Builds) ->
 
 
 @pytest.mark.slow
-def test_a_lock_pins_what_is_installed(builds: Builds) -> None:
+def test_a_lock_pins_what_is_installed(builds: Builds):
     builds.wants("tinylib", "osmosis-ai", more='requires-python = ">=3.10"\n')
     (builds.rollout / "uv.lock").write_text(
         'version = 1\nrevision = 3\nrequires-python = ">=3.10"\n'
@@ -296,7 +294,7 @@ def test_a_lock_pins_what_is_installed(builds: Builds) -> None:
     assert builds.python(IMPORTS).startswith("1.5 ")
 
 
-def test_environments_that_no_run_uses_are_removed_beyond_some(builds: Builds) -> None:
+def test_environments_that_no_run_uses_are_removed_beyond_some(builds: Builds):
     store = replace(builds.environments.store, kept=1)
     for number, key in enumerate(("a", "b", "c", "d")):
         with store.used(key, lambda home, changed: None, lambda: None):
@@ -334,5 +332,5 @@ PRINTED = [
 
 
 @pytest.mark.parametrize(("printed", "message"), PRINTED)
-def test_the_reason_is_what_follows_the_first_error(printed: str, message: str) -> None:
+def test_the_reason_is_what_follows_the_first_error(printed: str, message: str):
     assert reason(printed) == message

@@ -41,7 +41,7 @@ def modes(home: Path) -> set[int]:
 
 
 @pytest.mark.fault("a run writes into the environment that it shares with others")
-def test_nothing_in_a_sealed_environment_can_be_written(built: Path) -> None:
+def test_nothing_in_a_sealed_environment_can_be_written(built: Path):
     home = built.with_name("home")
     outside = Path("/etc/hostname").stat().st_mode
     seal(built, home)
@@ -55,7 +55,7 @@ def test_nothing_in_a_sealed_environment_can_be_written(built: Path) -> None:
 
 @pytest.mark.fault("a run writes into the environment that it shares with others")
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can run programs as another user")
-def test_the_user_who_has_built_an_environment_cannot_change_it(built: Path) -> None:
+def test_the_user_who_has_built_an_environment_cannot_change_it(built: Path):
     nobody = pwd.getpwnam("nobody")
     for path in (built, *built.rglob("*")):
         os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
@@ -113,9 +113,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.fault("a run writes into the environment that it shares with others")
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_every_change_of_an_environment_is_noticed(
-    built: Path, change: Callable[[Path], object]
-) -> None:
+def test_every_change_of_an_environment_is_noticed(built: Path, change: Callable[[Path], object]):
     home = built.with_name("home")
     seal(built, home)
     assert digest_of(home) == digest_of(home)
@@ -147,7 +145,7 @@ def _swapped(built: Path) -> None:
 )
 def test_an_environment_that_holds_something_else_is_not_kept(
     built: Path, change: Callable[[Path], None], name: str
-) -> None:
+):
     change(built)
     etc = Path("/etc").stat().st_mode
     with pytest.raises(EnvironmentProblem, match=f"{name}|lib.py") as raised:

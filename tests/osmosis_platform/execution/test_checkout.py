@@ -97,7 +97,7 @@ def files(tree: WorkTree) -> list[str]:
 
 def test_the_newest_commit_of_the_default_branch_is_fetched_alone(
     program: GitProgram, recorder: Recorder, origin: Path
-) -> None:
+):
     tree = check_out(program, of(origin), None, LIMITS)
     assert files(tree) == ["first.txt", "second.txt"]
     assert tree.commit == git(origin, "rev-parse", "HEAD")
@@ -114,7 +114,7 @@ def test_the_newest_commit_of_the_default_branch_is_fetched_alone(
 
 def test_the_newest_commit_of_a_branch_is_fetched_unless_a_commit_is_named(
     program: GitProgram, origin: Path
-) -> None:
+):
     first = git(origin, "rev-parse", "HEAD~1")
     for name in (first, first.upper(), first[:7]):
         tree = check_out(program, of(origin), name, LIMITS)
@@ -131,7 +131,7 @@ def test_the_newest_commit_of_a_branch_is_fetched_unless_a_commit_is_named(
 @pytest.mark.fault("the commit is not there, or its first digits are those of several")
 def test_a_commit_that_is_not_there_or_is_not_one_alone_is_refused(
     program: GitProgram, origin: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     for name in ("0123456", "0123456789" * 4):
         with pytest.raises(CheckoutError, match=rf"no commit .*{name}; push it"):
             check_out(program, of(origin), name, LIMITS)
@@ -147,7 +147,7 @@ def test_a_commit_that_is_not_there_or_is_not_one_alone_is_refused(
 )
 def test_nothing_of_a_repository_leads_out_of_it_or_starts_a_program(
     program: GitProgram, origin: Path, tmp_path: Path
-) -> None:
+):
     ran = tmp_path / "ran"
     (origin / "leads-out").symlink_to("/etc/passwd")
     (origin / ".gitattributes").write_text("* filter=lfs\n")
@@ -175,7 +175,7 @@ def test_nothing_of_a_repository_leads_out_of_it_or_starts_a_program(
 )
 def test_a_repository_that_is_too_large_is_refused_before_its_files_are_written(
     program: GitProgram, origin: Path
-) -> None:
+):
     (origin / "large.bin").write_bytes(os.urandom(300_000))
     commit(origin)
     for limits, told in (
@@ -196,7 +196,7 @@ def test_a_repository_that_is_too_large_is_refused_before_its_files_are_written(
 
 def test_git_is_ended_when_it_takes_too_long_and_when_the_run_is_stopped(
     program: GitProgram, origin: Path
-) -> None:
+):
     class Slow:
         stops = 0
 
@@ -230,7 +230,7 @@ def test_git_is_ended_when_it_takes_too_long_and_when_the_run_is_stopped(
 )
 def test_only_https_ssh_and_a_folder_of_the_operator_are_cloned_from(
     program: GitProgram, tmp_path: Path
-) -> None:
+):
     assert CloneSource.of_workspace("a/b", None) == CloneSource(
         "https://github.com/a/b.git", "https"
     )

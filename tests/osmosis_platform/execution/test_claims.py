@@ -22,7 +22,7 @@ SECRET = "sk-the-value-of-a-secret"
 
 def test_the_oldest_evaluation_that_waits_is_taken_by_one_scheduler(
     platform: PlatformServer, claims: Claims
-) -> None:
+):
     moment = now()
     newer = platform.add_run(created_at=moment)
     older = platform.add_run(created_at=moment - timedelta(seconds=1))
@@ -38,7 +38,7 @@ def test_the_oldest_evaluation_that_waits_is_taken_by_one_scheduler(
 
 def test_a_run_whose_scheduler_is_gone_is_taken_again_and_no_longer_its_own(
     platform: PlatformServer, claims: Claims
-) -> None:
+):
     run_id = platform.add_run()
     other = replace(claims, owner="second")
     assert claims.take() == run_id
@@ -61,7 +61,7 @@ def interrupt(platform: PlatformServer, *run_ids: str) -> None:
 
 def test_a_run_that_was_interrupted_three_times_has_failed(
     platform: PlatformServer, claims: Claims
-) -> None:
+):
     run_id = platform.add_run(results={"commit_sha": "c"})
     for number in range(3):
         assert replace(claims, owner=f"scheduler {number}").take() == run_id
@@ -80,7 +80,7 @@ def test_a_run_that_was_interrupted_three_times_has_failed(
 
 def test_a_run_that_is_handed_over_or_loses_the_database_is_not_interrupted(
     platform: PlatformServer, claims: Claims
-) -> None:
+):
     run_id = platform.add_run()
     for number in range(5):
         scheduler = replace(claims, owner=f"scheduler {number}")
@@ -94,7 +94,7 @@ def test_a_run_that_is_handed_over_or_loses_the_database_is_not_interrupted(
 
 def test_of_runs_that_may_have_ended_their_platform_one_at_a_time_is_executed(
     platform: PlatformServer, claims: Claims
-) -> None:
+):
     moment = now()
     first, second = (platform.add_run(created_at=moment + timedelta(seconds=s)) for s in (0, 1))
     for number in range(2):
@@ -117,7 +117,7 @@ def test_of_runs_that_may_have_ended_their_platform_one_at_a_time_is_executed(
 
 def test_a_watch_says_that_a_run_was_stopped_and_that_the_platform_ends(
     platform: PlatformServer, claims: Claims
-) -> None:
+):
     run_id = platform.add_run()
     claims.take()
     times = iter([0.0, 0.1, LOOK_S, 1000.0, 2000.0])
@@ -141,7 +141,7 @@ def test_a_watch_says_that_a_run_was_stopped_and_that_the_platform_ends(
 
 def test_nothing_that_is_written_of_a_run_has_the_value_of_a_secret(
     platform: PlatformServer, claims: Claims, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(writing, "LINES", 3)
     run_id = platform.add_run()
     claims.take()
@@ -163,7 +163,7 @@ def test_nothing_that_is_written_of_a_run_has_the_value_of_a_secret(
 
 def test_a_user_has_no_more_runs_executed_than_the_limit_but_interrupted_ones(
     platform: PlatformServer, claims: Claims
-) -> None:
+):
     other = platform.add_user("another")
     limited = replace(claims, of_user=1)
     first, second = platform.add_run(), platform.add_run()

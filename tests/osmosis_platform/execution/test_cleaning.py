@@ -40,7 +40,7 @@ def cleaning(platform: PlatformServer, tmp_path: Path) -> Cleaning:
 
 def test_only_an_ended_run_loses_its_work_tree_and_some_days_later_its_journal(
     platform: PlatformServer, cleaning: Cleaning, tmp_path: Path
-) -> None:
+):
     room = room_of(platform, tmp_path, status="stopped", completed_at=now())
     old = room_of(platform, tmp_path, status="failed", completed_at=now() - LONG_AGO)
     going_on = [room_of(platform, tmp_path, status=each) for each in ("pending", "running")]
@@ -58,7 +58,7 @@ def test_only_an_ended_run_loses_its_work_tree_and_some_days_later_its_journal(
 
 def test_what_a_trainer_has_left_is_kept_and_what_still_runs_is_left_alone(
     platform: PlatformServer, cleaning: Cleaning, tmp_path: Path
-) -> None:
+):
     ended = {"status": "finished", "completed_at": now() - LONG_AGO}
     trained = room_of(platform, tmp_path, kind="training", **ended)
     trained.trained.mkdir()
@@ -75,7 +75,7 @@ def test_what_a_trainer_has_left_is_kept_and_what_still_runs_is_left_alone(
 
 def test_a_scheduler_removes_what_is_too_old_when_it_starts(
     platform: PlatformServer, tmp_path: Path
-) -> None:
+):
     old = room_of(platform, tmp_path, status="failed", completed_at=now() - LONG_AGO)
     claims = Claims(platform.database, "scheduler", lease_s=600)
     shutdown, executor = threading.Event(), LocalExecutor()

@@ -170,7 +170,7 @@ def osmosis(
 
 def test_a_submitted_evaluation_has_the_figures_of_a_local_one(
     osmosis: Callable[..., str], platform: PlatformServer, workspace: Path, tmp_path: Path
-) -> None:
+):
     (tmp_path / "gate").touch()
     config = "configs/eval/answers.toml"
     name = json.loads(osmosis("eval", "submit", config, "--yes", "--json"))["eval_run"]["name"]
@@ -210,7 +210,7 @@ def _runs(row: dict[str, Any]) -> list[tuple[Any, ...]]:
 @pytest.mark.fault("a run is stopped")
 def test_stopping_ends_every_process_and_keeps_what_was_finished(
     osmosis: Callable[..., str], platform: PlatformServer, workspace: Path, tmp_path: Path
-) -> None:
+):
     write_wheel(tmp_path / "wheels", "tinylib", "1.0")
     rollout = workspace / "rollouts/answers"
     project = rollout / "pyproject.toml"
@@ -251,7 +251,7 @@ def test_a_training_run_hands_the_served_rollout_to_the_trainer(
     workspace: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     (tmp_path / "trainer.py").write_text(TRAINER)
     monkeypatch.setenv("SECRET", SECRET)
     config = workspace / "configs/training/answers.toml"

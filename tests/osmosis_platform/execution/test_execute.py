@@ -33,7 +33,7 @@ from tests.support.submitted_runs import run_of
 
 
 @pytest.mark.fault("the rollout prints a secret")
-def test_a_run_that_ends_has_its_figures_its_report_and_no_work_tree(submitted: Submitted) -> None:
+def test_a_run_that_ends_has_its_figures_its_report_and_no_work_tree(submitted: Submitted):
     submitted.children.evaluation = (1, f"printed {SECRET} of {submitted.run_folder.folder}/x\n")
     submitted.children.report = report_of(SECRET)
     run = submitted.execute()
@@ -94,9 +94,7 @@ FAILURES = [
     "a run takes more memory, processor time or files than the operator allows",
 )
 @pytest.mark.parametrize(("values", "reason"), FAILURES)
-def test_a_run_that_fails_says_why(
-    submitted: Submitted, values: dict[str, Any], reason: str
-) -> None:
+def test_a_run_that_fails_says_why(submitted: Submitted, values: dict[str, Any], reason: str):
     vars(submitted.children).update(values)
     run = submitted.execute()
     assert run.status == "failed"
@@ -105,7 +103,7 @@ def test_a_run_that_fails_says_why(
     assert len(submitted.children.jobs) == 1
 
 
-def test_log_and_report_name_the_dataset_as_users_know_it(submitted: Submitted) -> None:
+def test_log_and_report_name_the_dataset_as_users_know_it(submitted: Submitted):
     dataset_id = run_of(submitted.platform, submitted.run_id).dataset_id
     item = f"../../../datasets/{dataset_id}/rows.jsonl::row-1"
     name = "../datasets/my-dataset.jsonl"
@@ -119,7 +117,7 @@ def test_log_and_report_name_the_dataset_as_users_know_it(submitted: Submitted) 
 
 
 @pytest.mark.fault("the model has another name, the key is wrong, the rollout is not there")
-def test_what_is_missing_is_reported_before_any_child_is_started(submitted: Submitted) -> None:
+def test_what_is_missing_is_reported_before_any_child_is_started(submitted: Submitted):
     (submitted.run_folder.source / "rollouts" / "my-rollout" / "main.py").unlink()
     run = submitted.execute()
     assert run.results["error"].startswith("experiment_config.entrypoint: there is no file")
@@ -132,7 +130,7 @@ def test_what_is_missing_is_reported_before_any_child_is_started(submitted: Subm
 
 def test_every_program_of_a_run_is_held_as_the_operator_wants_in_the_environment_built_for_it(
     submitted: Submitted,
-) -> None:
+):
     build_of_its_own(submitted)
     submitted.children.build = (0, f"installed into {submitted.services.data}/environments/x\n")
     held = Confinement(JobLimits(cpu_s=9), wrapper=("box", "{room}", "{environment}", "{data}"))
@@ -153,7 +151,7 @@ def test_every_program_of_a_run_is_held_as_the_operator_wants_in_the_environment
 
 def test_another_user_cannot_replace_what_the_platform_writes_again(
     submitted: Submitted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     owners: dict[Path, int] = {}
 
     def chown(path: str | Path, uid: int, gid: int, **how: object) -> None:
@@ -180,7 +178,7 @@ def build_of_its_own(submitted: Submitted) -> None:
     "a requirement of the rollout is not to be had, conflicts with the plugin, or its "
     "`pyproject.toml` cannot be read"
 )
-def test_a_build_that_fails_fails_the_run_with_its_reason_and_its_log(submitted: Submitted) -> None:
+def test_a_build_that_fails_fails_the_run_with_its_reason_and_its_log(submitted: Submitted):
     build_of_its_own(submitted)
     submitted.children.build = (1, "one\ntwo\n")
     run = submitted.execute()
@@ -192,7 +190,7 @@ def test_a_build_that_fails_fails_the_run_with_its_reason_and_its_log(submitted:
 
 def test_the_branch_that_a_config_names_is_cloned_from_where_the_workspace_says(
     submitted: Submitted,
-) -> None:
+):
     (submitted.run_folder.folder / "commit").unlink()
     submission = dict(run_of(submitted.platform, submitted.run_id).submission)
     submission["experiment_config"] = {**submission["experiment_config"], "branch": "a/b"}
@@ -212,7 +210,7 @@ def test_the_branch_that_a_config_names_is_cloned_from_where_the_workspace_says(
 @pytest.mark.parametrize("link", ["rollouts/my-rollout", "rollouts/my-rollout/main.py"])
 def test_an_entrypoint_that_is_a_symlink_fails_the_run_and_says_so(
     submitted: Submitted, monkeypatch: pytest.MonkeyPatch, link: str
-) -> None:
+):
     (submitted.run_folder.folder / "commit").unlink()
     tree = WorkTree(submitted.run_folder.source, "c" * 40, symlinks=("other", link))
     monkeypatch.setattr(execute, "check_out", lambda *words, **named: tree)
@@ -226,7 +224,7 @@ def test_an_entrypoint_that_is_a_symlink_fails_the_run_and_says_so(
 
 @pytest.mark.fault("a run is stopped")
 @pytest.mark.slow
-def test_stopping_ends_the_child_and_keeps_its_report(submitted: Submitted) -> None:
+def test_stopping_ends_the_child_and_keeps_its_report(submitted: Submitted):
     children = submitted.children
     children.evaluation = (None, "")
 
@@ -243,7 +241,7 @@ def test_stopping_ends_the_child_and_keeps_its_report(submitted: Submitted) -> N
 
 
 @pytest.mark.fault("the platform is ended, or killed, while it executes runs")
-def test_a_platform_that_ends_leaves_the_run_to_the_next_start(submitted: Submitted) -> None:
+def test_a_platform_that_ends_leaves_the_run_to_the_next_start(submitted: Submitted):
     children = submitted.children
     children.evaluation = (None, "")
     children.on_wait = submitted.services.shutdown.set
@@ -284,7 +282,7 @@ class Outage:
 
 def test_a_run_goes_on_while_its_database_is_away_for_less_than_the_lease(
     submitted: Submitted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     outage = Outage(submitted, monkeypatch)
     away = submitted.children.on_wait
 
@@ -302,7 +300,7 @@ def test_a_run_goes_on_while_its_database_is_away_for_less_than_the_lease(
 
 def test_a_database_that_is_away_for_longer_than_the_lease_interrupts_the_run(
     submitted: Submitted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     claims = replace(submitted.services.claims, lease_s=0)
     submitted.services = replace(submitted.services, claims=claims)
     outage = Outage(submitted, monkeypatch)
@@ -322,7 +320,7 @@ def test_a_database_that_is_away_for_longer_than_the_lease_interrupts_the_run(
 )
 def test_what_no_database_takes_and_an_error_of_the_platform_fail_the_run_without_their_text(
     submitted: Submitted, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+):
     monkeypatch.setattr(RunWriter, "set_figures", Mock(side_effect=error))
     with pytest.raises(type(error)):
         submitted.execute()
@@ -331,7 +329,7 @@ def test_what_no_database_takes_and_an_error_of_the_platform_fail_the_run_withou
     assert run.results["error"] == "the platform failed; its operator finds why in its log"
 
 
-def test_a_scheduler_executes_what_waits_until_it_is_stopped(submitted: Submitted) -> None:
+def test_a_scheduler_executes_what_waits_until_it_is_stopped(submitted: Submitted):
     done = threading.Event()
     submitted.children.on_wait = done.set
     scheduler = Scheduler(submitted.services, max_runs=2)
@@ -345,7 +343,7 @@ def test_a_scheduler_executes_what_waits_until_it_is_stopped(submitted: Submitte
 @pytest.mark.parametrize(("kills", "status"), [(2, "finished"), (3, "failed")])
 def test_an_evaluation_that_was_killed_goes_on_twice(
     submitted: Submitted, monkeypatch: pytest.MonkeyPatch, kills: int, status: str
-) -> None:
+):
     statuses = iter([KILLED] * kills + [0])
     evaluate = submitted.children.evaluate
 
@@ -399,7 +397,7 @@ def padded(**more: Any) -> str:
 )
 def test_of_a_report_what_is_known_is_kept_and_a_child_finds_that_out(
     submitted: Submitted, text: str, status: str, message: str
-) -> None:
+):
     leave(submitted, text)
     run = submitted.execute()
     assert (run.status, message in submitted.log) == (status, True), submitted.log
@@ -414,7 +412,7 @@ def test_of_a_report_what_is_known_is_kept_and_a_child_finds_that_out(
         assert run.metrics["reward_stats"] == {}
 
 
-def test_a_log_has_no_control_characters(submitted: Submitted) -> None:
+def test_a_log_has_no_control_characters(submitted: Submitted):
     odd = "\x1b[31mred\x1b[0m \u202eevil\u2066 \x07\x9b2J a\rb \0 tab\t"
     submitted.children.evaluation = (4, f"{odd}\nERROR: {odd}\n")
     submitted.children.report = None
@@ -424,7 +422,7 @@ def test_a_log_has_no_control_characters(submitted: Submitted) -> None:
     assert [c for c in told if not c.isprintable() and c not in "\n\t"] == []
 
 
-def test_what_lists_of_runs_have_of_a_report_is_short(submitted: Submitted) -> None:
+def test_what_lists_of_runs_have_of_a_report_is_short(submitted: Submitted):
     gate = {
         "gate": "mean >= 0.5", "suite": "", "outcome": "passed", "metric": "mean", "eval_fn": None,
         "operator": ">=", "threshold": 0.5, "figure": None, "low": None, "high": None, "rows": 1,
@@ -441,7 +439,7 @@ def test_what_lists_of_runs_have_of_a_report_is_short(submitted: Submitted) -> N
 @pytest.mark.fault("the rollout prints a secret")
 def test_what_was_said_is_masked_with_the_values_that_the_run_was_given(
     submitted: Submitted,
-) -> None:
+):
     said = submitted.run_folder.report.with_name("report.trajectories.jsonl")
 
     def rotate() -> None:
@@ -455,7 +453,7 @@ def test_what_was_said_is_masked_with_the_values_that_the_run_was_given(
 
 
 @pytest.mark.fault("a secret is rotated while its run waits to resume")
-def test_what_earlier_attempts_were_given_is_masked_too(submitted: Submitted) -> None:
+def test_what_earlier_attempts_were_given_is_masked_too(submitted: Submitted):
     room = submitted.run_folder
     submitted.children.evaluation = (None, "")
     submitted.children.on_wait = submitted.services.shutdown.set
@@ -477,7 +475,7 @@ def test_what_earlier_attempts_were_given_is_masked_too(submitted: Submitted) ->
     assert not room.given.exists()
 
 
-def test_a_secret_that_is_a_number_of_the_report_leaves_its_form(submitted: Submitted) -> None:
+def test_a_secret_that_is_a_number_of_the_report_leaves_its_form(submitted: Submitted):
     submitted.platform.add_secret("KEY", value="1764291820")
     found = report_of("it is 1764291820").model_dump(mode="python")
     found["summary"]["total_duration_ms"] = 1764291820
@@ -491,7 +489,7 @@ def test_a_secret_that_is_a_number_of_the_report_leaves_its_form(submitted: Subm
 @pytest.mark.fault("a run writes very much of what the platform reads")
 def test_what_a_run_has_written_is_read_in_pieces_that_are_limited(
     submitted: Submitted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     room = submitted.run_folder
     monkeypatch.setattr(tail, "BLOCK", 1000)
     submitted.children.evaluation = (0, "\n" * 20_000 + f"after {SECRET}\n")
@@ -512,7 +510,7 @@ def test_what_a_run_has_written_is_read_in_pieces_that_are_limited(
 
 def test_the_look_at_a_journal_is_limited_and_the_next_one_waits_as_long_as_it_took(
     submitted: Submitted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     moment, looks = [0.0], list[float]()
 
     def look(self: Progress) -> bool:
@@ -538,14 +536,14 @@ def test_the_look_at_a_journal_is_limited_and_the_next_one_waits_as_long_as_it_t
 
 
 @pytest.mark.fault("a run leaves folders where the platform has files")
-def test_a_folder_in_place_of_a_report_is_removed(submitted: Submitted) -> None:
+def test_a_folder_in_place_of_a_report_is_removed(submitted: Submitted):
     (submitted.run_folder.report / "x").mkdir(parents=True)
     (submitted.run_folder.conversations / "x").mkdir(parents=True)
     assert submitted.execute().status == "finished", submitted.log
 
 
 @pytest.mark.fault("a run puts a link where the platform writes or reads")
-def test_no_link_of_a_run_leads_the_platform_elsewhere(submitted: Submitted) -> None:
+def test_no_link_of_a_run_leads_the_platform_elsewhere(submitted: Submitted):
     room, key = submitted.run_folder, submitted.services.data / "secret.key"
     before = key.read_text()
     room.conversations.with_name("output.masked").symlink_to(key)

@@ -30,7 +30,7 @@ SUBMISSION: dict[str, Any] = {
 }
 
 
-def test_the_environment_of_a_child_has_nothing_of_the_platforms_own(tmp_path: Path) -> None:
+def test_the_environment_of_a_child_has_nothing_of_the_platforms_own(tmp_path: Path):
     own = {"PATH": "/bin", "LANG": "C", "https_proxy": "http://p", "OSMOSIS_TOKEN": "t", "A": "b"}
     secrets = [Secret("sk-1", "KEY"), Secret("sk-2", "OTHER")]
     env = {"LEVEL": "INFO", "TMPDIR": "/x", "OSMOSIS_SECRET_NAMES": "HOME"}  # of an older run
@@ -60,12 +60,12 @@ def test_the_environment_of_a_child_has_nothing_of_the_platforms_own(tmp_path: P
 )  # fmt: skip
 def test_rows_are_the_first_ones_or_a_tenth_that_each_attempt_has_again(
     evaluation: dict[str, Any], words: list[str], facts: dict[str, Any]
-) -> None:
+):
     rows = Rows.of_run(RUN_ID, {**SUBMISSION, "evaluation_config": evaluation})
     assert (rows.words, rows.facts) == (words, facts)
 
 
-def test_what_the_config_says_becomes_options_and_an_interrupted_run_is_extended() -> None:
+def test_what_the_config_says_becomes_options_and_an_interrupted_run_is_extended():
     evaluation = {"n": 2, "limit": 3, "grader_timeout_s": 5.0}
     submission = {**SUBMISSION, "evaluation_config": evaluation}
     rows = Rows.of_run(RUN_ID, submission)
@@ -88,7 +88,7 @@ def test_what_the_config_says_becomes_options_and_an_interrupted_run_is_extended
     assert [word for word in asking if word not in words] == ["osmosis_executors.question"]
 
 
-def test_a_dataset_is_linked_by_a_name_that_leads_nowhere_else(tmp_path: Path) -> None:
+def test_a_dataset_is_linked_by_a_name_that_leads_nowhere_else(tmp_path: Path):
     (tmp_path / "rows.jsonl").touch()
     (tmp_path / "room").mkdir()
     for name, linked in (("my data", "my-data"), ("../x", "-.-x"), (".", "-"), ("a", "a")):
@@ -100,7 +100,7 @@ def test_a_dataset_is_linked_by_a_name_that_leads_nowhere_else(tmp_path: Path) -
         assert not (tmp_path / "room/datasets" / link.name).is_symlink()
 
 
-def test_a_file_that_grows_is_read_by_whole_lines_and_its_rest_to_its_end(tmp_path: Path) -> None:
+def test_a_file_that_grows_is_read_by_whole_lines_and_its_rest_to_its_end(tmp_path: Path):
     file = TailedFile(tmp_path / "x")
     assert [*file.lines()] == []
     with (tmp_path / "x").open("wb", buffering=0) as writer:
@@ -122,7 +122,7 @@ def line(run: int, **fields: Any) -> bytes:
     return run_lines(RolloutRecord(RunResult("d", 0, run, **fields), messages=said))
 
 
-def test_progress_counts_the_last_line_of_each_run_of_the_journal(tmp_path: Path) -> None:
+def test_progress_counts_the_last_line_of_each_run_of_the_journal(tmp_path: Path):
     plan = {"n": 2, "rows": [[0, 3]], "digests": ""}
     lines = [
         session_line({"number": 1, "plan": plan}),
@@ -146,7 +146,7 @@ def test_progress_counts_the_last_line_of_each_run_of_the_journal(tmp_path: Path
 
 def test_progress_has_the_rows_so_far_and_the_pace_of_this_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr("osmosis_platform.execution.run_figures.time.time", lambda: 1010.0)
     session = session_line({"number": 1, "plan": {"n": 2, "rows": [[0, 3]], "digests": ""}})
     lines = [session, line(0, started_at=10.0, passed=True), session]
@@ -161,7 +161,7 @@ def test_progress_has_the_rows_so_far_and_the_pace_of_this_session(
     assert progress.metrics["rows"] == [[0, 0, 2]]
 
 
-def test_progress_has_the_tokens_that_runs_took_before_they_were_repeated(tmp_path: Path) -> None:
+def test_progress_has_the_tokens_that_runs_took_before_they_were_repeated(tmp_path: Path):
     def tokens(number: int, began: float = 0.0) -> bytes:
         return line(0, tokens=number, started_at=began)
 
@@ -216,7 +216,7 @@ HOSTILE = [
 @pytest.mark.parametrize("odd", HOSTILE, ids=range(len(HOSTILE)))
 def test_lines_that_code_of_users_has_written_into_the_journal_are_passed_over(
     tmp_path: Path, odd: bytes
-) -> None:
+):
     plan, told = {"n": 1, "rows": [[0, 3]], "digests": ""}, {"row_index": 0, "run_index": 1}
     told |= {"tokens": 5}
     (tmp_path / FILE).write_bytes(
@@ -229,7 +229,7 @@ def test_lines_that_code_of_users_has_written_into_the_journal_are_passed_over(
     assert overview["total_samples"] in (3, 10**15)
 
 
-def test_no_more_runs_are_counted_than_there_can_be(tmp_path: Path) -> None:
+def test_no_more_runs_are_counted_than_there_can_be(tmp_path: Path):
     lines = [run_line(row_index=row, run_index=0) for row in range(9)]
     (tmp_path / FILE).write_bytes(b"".join([*lines, run_line(row_index=0, run_index=0, tokens=3)]))
     progress = Progress(tmp_path, most=4)

@@ -82,7 +82,7 @@ def data() -> Iterator[Path]:
 @pytest.mark.fault("a run's code looks into the platform's data, where the platform has `--run-as`")
 def test_code_of_users_runs_as_another_user_who_cannot_read_the_platforms_data(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     root = make_workspace(tmp_path, monkeypatch)
     database = Database.in_folder(data)
     upgrade(database)

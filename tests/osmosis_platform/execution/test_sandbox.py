@@ -122,7 +122,7 @@ def wrapper(tmp_path: Path) -> str:
 @pytest.mark.fault("a run's code looks into the platform's data, where the platform has a sandbox")
 def test_a_run_in_the_sandbox_of_the_documentation_finds_nothing_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrapper: str
-) -> None:
+):
     home, data = tmp_path / "home", tmp_path / "data"
     for planted in (
         home / ".ssh" / f"{PLANTED}-key", home / ".git-credentials", home / f"{PLANTED}-in-home",

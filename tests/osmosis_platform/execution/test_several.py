@@ -71,7 +71,7 @@ class Executed:
 @pytest.mark.fault("two schedulers reach for one run")
 def test_fifty_runs_are_each_executed_once_by_two_schedulers_so_many_at_once(
     platform: PlatformServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     executed = Executed(RUNS)
     monkeypatch.setattr(scheduling, "execute", executed)
     dataset_id = platform.add_dataset()
@@ -114,7 +114,7 @@ STEPS = st.lists(
 @given(steps=STEPS)
 def test_a_run_belongs_to_one_scheduler_whatever_they_do(
     steps: list[tuple[str, int, int]], platform_of: Callable[[], PlatformServer]
-) -> None:
+):
     platform = platform_of()
     dataset_id = platform.add_dataset()
     run_ids = [platform.add_run(dataset_id=dataset_id) for _ in range(3)]
@@ -166,7 +166,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.slow
 def test_kills_lose_no_finished_result_and_pay_again_only_for_what_was_in_flight(
     kept: Fleet,
-) -> None:
+):
     kept.is_open = False
     first = kept.serve(max_runs=2)
     killed = [kept.submit(name) for name in ("a", "b")]
@@ -201,7 +201,7 @@ def test_kills_lose_no_finished_result_and_pay_again_only_for_what_was_in_flight
 
 
 @pytest.mark.slow
-def test_a_run_that_kills_its_platform_is_given_up_and_one_beside_it_is_not(kept: Fleet) -> None:
+def test_a_run_that_kills_its_platform_is_given_up_and_one_beside_it_is_not(kept: Fleet):
     kept.is_open = False
     deadly, other = kept.submit("deadly"), kept.submit("other")
     data = str(kept.platform.settings.data)
@@ -223,7 +223,7 @@ def test_a_run_that_kills_its_platform_is_given_up_and_one_beside_it_is_not(kept
 @pytest.mark.slow
 def test_a_copy_of_the_data_folder_resumes_elsewhere_as_the_documentation_has_it(
     kept: Fleet, tmp_path: Path
-) -> None:
+):
     if not kept.platform.database.is_sqlite:
         pytest.skip("the database is in no folder")
     kept.is_open = False

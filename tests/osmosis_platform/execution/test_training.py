@@ -25,7 +25,7 @@ def training(submitted: Submitted) -> Submitted:
 
 def test_the_trainer_gets_the_address_of_the_rollout_and_its_secrets_in_its_environment_alone(
     training: Submitted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("OSMOSIS_PLATFORM_SECRET_KEY", "of the platform")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     training.children.evaluation = (0, f"epoch 1 {SECRET}\n")
@@ -77,7 +77,7 @@ def test_how_a_training_run_ends_is_said(
     server: tuple[int | None, str | None],
     status: str,
     reason: str,
-) -> None:
+):
     training.children.evaluation = trainer
     printed = training.children.server[1] if server[1] is None else server[1]
     training.children.server = (server[0], printed)
@@ -87,7 +87,7 @@ def test_how_a_training_run_ends_is_said(
     assert f": {reason}" in training.log
 
 
-def test_stopping_ends_the_trainer_and_the_server(training: Submitted) -> None:
+def test_stopping_ends_the_trainer_and_the_server(training: Submitted):
     training.children.evaluation = (None, "")
     training.children.on_wait = lambda: training.platform.set_run(training.run_id, status="stopped")
     assert training.execute().status == "stopped"

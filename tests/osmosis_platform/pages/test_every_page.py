@@ -58,7 +58,7 @@ def stranger(platform_server: PlatformServer, log_in: Callable[[Account], Browse
 
 def test_a_form_without_the_token_of_its_browser_changes_nothing(
     me: Browser, stranger: Browser, path: PathOf
-) -> None:
+):
     for route in DOES:
         for token in ("", stranger.token):
             answer = me.client.post(path(route), data={"token": token})
@@ -67,7 +67,7 @@ def test_a_form_without_the_token_of_its_browser_changes_nothing(
         assert foreign.status_code == 403
 
 
-def test_a_page_can_load_nothing_of_others_and_is_kept_nowhere(me: Browser, path: PathOf) -> None:
+def test_a_page_can_load_nothing_of_others_and_is_kept_nowhere(me: Browser, path: PathOf):
     for route in LOOKS:
         answer = me.get(path(route))
         policy = answer.headers["content-security-policy"]
@@ -83,14 +83,14 @@ def test_a_page_can_load_nothing_of_others_and_is_kept_nowhere(me: Browser, path
 
 def test_a_link_from_elsewhere_is_followed_once_more_before_the_login(
     connection: httpx.Client, path: PathOf
-) -> None:
+):
     answer = connection.get(path(LOOKS[1]), headers={"Sec-Fetch-Site": "cross-site"})
     assert answer.status_code == 200
     assert '<meta http-equiv="refresh" content="0">' in answer.text
     assert "Log out" not in answer.text
 
 
-def test_a_login_leads_to_no_other_site(connection: httpx.Client) -> None:
+def test_a_login_leads_to_no_other_site(connection: httpx.Client):
     for onward in (
         "//evil.test",
         "https://evil.test",
@@ -104,9 +104,7 @@ def test_a_login_leads_to_no_other_site(connection: httpx.Client) -> None:
     assert 'name="next" value="/w/acme/runs/x?before=3"' in good.text
 
 
-def test_people_see_a_page_where_programs_see_json(
-    me: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_people_see_a_page_where_programs_see_json(me: Browser, monkeypatch: pytest.MonkeyPatch):
     for path in ("/nowhere", "/w/a/b/c/d", "/static/unknown.css"):
         shown = me.get(path, Accept="text/html")
         assert shown.status_code == 404
@@ -127,7 +125,7 @@ def test_people_see_a_page_where_programs_see_json(
     assert failed.headers["cache-control"] == "no-store"
 
 
-def test_cookies_travel_by_https_alone_where_the_platform_is_reached_by_it(tmp_path: Path) -> None:
+def test_cookies_travel_by_https_alone_where_the_platform_is_reached_by_it(tmp_path: Path):
     with (
         serving(tmp_path, public_url="https://osmosis.example.com") as platform,
         httpx.Client(verify=False) as client,

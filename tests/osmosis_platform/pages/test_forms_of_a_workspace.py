@@ -20,7 +20,7 @@ LogIn = Callable[[Account], Browser]
 
 def test_a_secret_is_set_replaced_and_deleted_and_its_value_never_shown(
     browser: Browser, platform_server: PlatformServer
-) -> None:
+):
     answers = [browser.post("secrets", name="SOME_KEY", scope="user", value=VALUE)]
     assert answers[0].status_code == 303
     answers.append(browser.post("secrets", name="SOME_KEY", scope="workspace", value="a\r\nb"))
@@ -55,7 +55,7 @@ def test_a_secret_is_set_replaced_and_deleted_and_its_value_never_shown(
 
 def test_a_token_is_shown_once_serves_and_is_revoked_by_who_may(
     browser: Browser, viewer: Browser, connection: httpx.Client
-) -> None:
+):
     issued = browser.post("tokens", label="<b>nightly", days="7")
     assert issued.status_code == 200
     found = re.search(r'value="(osm_[\w-]+)"', issued.text)
@@ -85,7 +85,7 @@ def test_a_token_is_shown_once_serves_and_is_revoked_by_who_may(
 
 def test_a_viewer_looks_and_changes_nothing(
     browser: Browser, viewer: Browser, platform_server: PlatformServer
-) -> None:
+):
     for page in ("datasets", "secrets", "members"):
         shown = viewer.get(page)
         assert shown.status_code == 200
@@ -102,7 +102,7 @@ def test_a_viewer_looks_and_changes_nothing(
 
 def test_owners_add_members_change_roles_and_keep_one_owner(
     browser: Browser, viewer: Browser, platform_server: PlatformServer, log_in: LogIn
-) -> None:
+):
     other = platform_server.add_workspace()
     assert browser.post("members", name=other.user, role="member").status_code == 303
     assert browser.post("members", name=other.user, role="member").status_code == 409
@@ -126,7 +126,7 @@ def test_owners_add_members_change_roles_and_keep_one_owner(
 
 def test_a_dataset_is_deleted_once_its_runs_have_ended(
     browser: Browser, viewer: Browser, platform_server: PlatformServer
-) -> None:
+):
     account = browser.account
     dataset = platform_server.add_dataset("<b>sums", account=account)
     run = platform_server.add_run(account=account, name="my-run", dataset_id=dataset)
@@ -149,7 +149,7 @@ def test_a_dataset_is_deleted_once_its_runs_have_ended(
 
 def test_the_first_rows_of_a_dataset_are_in_its_page(
     browser: Browser, platform_server: PlatformServer
-) -> None:
+):
     for extension, text, shown in (
         ("jsonl", '{"user_prompt": "<script>alert", "tags": ["a"]}\n{"extra": 7}\n', 2),
         ("jsonl", '{"user_prompt": "x"}\n' * 30 + "y" * 300_000, 20),

@@ -58,7 +58,7 @@ def names_of(page: str) -> list[str]:
 
 def test_the_list_shows_each_run_that_there_is_and_the_trend_of_its_config(
     browser: Browser, platform_server: PlatformServer
-) -> None:
+):
     assert "osmosis eval submit" in browser.get("runs").text
     assert "osmosis train submit" in browser.get("runs?kind=training").text
     finished(platform_server, browser.account, "first-run", 1.0, 0.0)
@@ -86,7 +86,7 @@ def test_the_list_shows_each_run_that_there_is_and_the_trend_of_its_config(
 
 def test_the_list_is_filtered_searched_and_sorted(
     browser: Browser, platform_server: PlatformServer
-) -> None:
+):
     usual = {"rollout": "r", "entrypoint": "main.py", "model_path": "m", "dataset": "d"}
     scores = {"low": (0.0, 0.0, 0.0), "high": (1.0, 1.0, 1.0), "half": (1.0, 0.0, 1.0)}
     for name, rows in scores.items():
@@ -112,7 +112,7 @@ def test_the_list_is_filtered_searched_and_sorted(
 
 def test_a_fall_is_coloured_only_where_it_is_shown(
     browser: Browser, platform_server: PlatformServer
-) -> None:
+):
     finished(platform_server, browser.account, "good-run", *[1.0] * 30)
     finished(platform_server, browser.account, "less-run", *[1.0] * 28, 0.0, 0.0)
     shown = "<small>-6.7 points since the run before: may be chance</small>"
@@ -123,7 +123,7 @@ def test_a_fall_is_coloured_only_where_it_is_shown(
 
 def test_a_run_shows_its_figures_its_config_and_its_log_without_markup_of_others(
     browser: Browser, platform_server: PlatformServer
-) -> None:
+):
     run_id = platform_server.add_run(
         account=browser.account,
         name="red-run",
@@ -159,7 +159,7 @@ def test_a_run_shows_its_figures_its_config_and_its_log_without_markup_of_others
 
 def test_a_long_log_is_shown_from_its_end_in_pages_and_folded_by_step(
     browser: Browser, platform_server: PlatformServer
-) -> None:
+):
     run_id = platform_server.add_run(account=browser.account, name="long-run", status="stopped")
     with platform_server.database.writing() as session:
         lines = (LogLine(run_id=run_id, message=f"line {number}.") for number in range(205))
@@ -186,7 +186,7 @@ def test_a_long_log_is_shown_from_its_end_in_pages_and_folded_by_step(
 
 def test_a_report_is_a_document_in_a_sandbox_and_a_file_to_keep(
     browser: Browser, platform_server: PlatformServer
-) -> None:
+):
     run_id = finished(platform_server, browser.account, "good-run", 1.0, 0.0)
     report = browser.get("runs/good-run/report")
     policy = report.headers["content-security-policy"]
@@ -211,7 +211,7 @@ def test_a_report_is_a_document_in_a_sandbox_and_a_file_to_keep(
 
 def test_the_rows_of_a_run_are_in_its_page_the_worst_first(
     browser: Browser, platform_server: PlatformServer
-) -> None:
+):
     scores: list[list[Any]] = [[1.0, 1.0], [0.0, 1.0], ["overloaded"] * 2, *[[1.0, 1.0]] * 60]
     run_id = finished(platform_server, browser.account, "rows-run", *scores)
     path = RunFolder.of_run(platform_server.settings.data, run_id).conversations
@@ -241,7 +241,7 @@ def test_the_rows_of_a_run_are_in_its_page_the_worst_first(
     assert "Rows of more than 50,000 runs are only in" in browser.get("runs/rows-run").text
 
 
-def test_rows_are_shown_while_they_come(browser: Browser, platform_server: PlatformServer) -> None:
+def test_rows_are_shown_while_they_come(browser: Browser, platform_server: PlatformServer):
     overview = {"total_samples": 8, "completed_samples": 5, "passed": 3}
     run_id = platform_server.add_run(
         account=browser.account, name="live-run", status="running", started_at=now(),
@@ -261,7 +261,7 @@ def test_rows_are_shown_while_they_come(browser: Browser, platform_server: Platf
 
 def test_a_run_is_submitted_again_by_who_may(
     browser: Browser, viewer: Browser, platform_server: PlatformServer
-) -> None:
+):
     account = browser.account
     submission = {**body(evaluation_config={"limit": 2}), "secrets": {"required": ["A_KEY"]}}
     finished(platform_server, account, "old-run", 1.0, submission=submission)
@@ -278,7 +278,7 @@ def test_a_run_is_submitted_again_by_who_may(
 
 def test_conversations_are_not_sent_line_by_line(
     browser: Browser, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     run_id = finished(platform_server, browser.account, "empty-lines", 1.0)
     folder = RunFolder.of_run(platform_server.settings.data, run_id)
     folder.folder.parent.mkdir(exist_ok=True)
@@ -303,7 +303,7 @@ def test_conversations_are_not_sent_line_by_line(
 
 def test_a_run_has_a_title_that_lists_show_and_search(
     browser: Browser, platform_server: PlatformServer
-) -> None:
+):
     run_id = platform_server.add_run(
         account=browser.account, name="red-run", status="running", results={"commit_sha": "4f1c"}
     )
@@ -320,7 +320,7 @@ def test_a_run_has_a_title_that_lists_show_and_search(
 
 def test_a_report_has_the_conversations_as_they_were_taken_and_is_there_without_them(
     browser: Browser, platform_server: PlatformServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     messages = [{"role": "user", "content": "What is it? sk-0123456789abcdef"}]
     line = {"suite": "datasets/d.jsonl", "row_index": 1, "run_index": 0}
     line |= {"messages": messages, "ground_truth": "7"}
@@ -376,7 +376,7 @@ def conversations_of(page: str) -> str:
 @pytest.mark.parametrize("kind", ["evaluation", "training"])
 def test_a_run_is_stopped_once_and_then_deleted_by_who_may(
     browser: Browser, viewer: Browser, platform_server: PlatformServer, kind: str
-) -> None:
+):
     run_id = platform_server.add_run(kind, account=browser.account, name="a-run", status="running")
     stop, delete = "Stop this run", "Delete this run"
 
@@ -408,7 +408,7 @@ def test_a_run_is_stopped_once_and_then_deleted_by_who_may(
 
 def test_odd_queries_are_no_failure_and_a_page_says_nothing_of_its_address(
     browser: Browser,
-) -> None:
+):
     for query in ("done=<b>hacked", "done=x", "kind=<b>hacked", "by=<b>hacked&offset=-1"):
         page = browser.get(f"runs?{query}").text
         assert "<b>hacked" not in page
@@ -417,9 +417,7 @@ def test_odd_queries_are_no_failure_and_a_page_says_nothing_of_its_address(
         assert browser.get(f"runs?offset={offset}").status_code == 200
 
 
-def test_the_verdict_is_that_of_the_gates(
-    browser: Browser, platform_server: PlatformServer
-) -> None:
+def test_the_verdict_is_that_of_the_gates(browser: Browser, platform_server: PlatformServer):
     suite = suite_of([[1.0], [0.0], [1.0]])
     table = score_table_of(suite)
     gates = [evaluate(parse_gate(text), table) for text in ("mean >= 0.5", "errors == 0")]
@@ -441,9 +439,7 @@ def test_the_verdict_is_that_of_the_gates(
     assert "<dt>Passed · not passed</dt>" in plain
 
 
-def test_two_runs_are_compared_row_by_row(
-    browser: Browser, platform_server: PlatformServer
-) -> None:
+def test_two_runs_are_compared_row_by_row(browser: Browser, platform_server: PlatformServer):
     old = body(env_config={"LEVEL": "the-old-one"}, evaluation_config={"n": 1})
     new = body(env_config={"LEVEL": "the-new-one"})
     finished(platform_server, browser.account, "old-run", 1.0, 1.0, 0.0, 1.0, submission=old)
@@ -480,7 +476,7 @@ def test_two_runs_are_compared_row_by_row(
 
 def test_a_training_run_shows_its_log_and_no_figures_of_evaluations(
     browser: Browser, platform_server: PlatformServer
-) -> None:
+):
     run_id = platform_server.add_run("training", account=browser.account, name="train-run")
     platform_server.add_log(run_id, "the trainer has begun")
     assert "train-run</a>" in browser.get("runs?kind=training").text

@@ -105,9 +105,7 @@ def app(project: Project) -> Project:
 
 
 @each_mode
-def test_every_kind_of_callable_asks_the_candidate_and_is_counted(
-    app: Project, workers: int
-) -> None:
+def test_every_kind_of_callable_asks_the_candidate_and_is_counted(app: Project, workers: int):
     app.rows({"user_prompt": "?", "ground_truth": "a"})
     agents = [f"--osmosis-agent=app:{name}" for name in NAMES]
     session = app.run(
@@ -121,7 +119,7 @@ def test_every_kind_of_callable_asks_the_candidate_and_is_counted(
     assert session.report["config"]["model"] == "a"
 
 
-def test_models_are_compared_by_it(app: Project) -> None:
+def test_models_are_compared_by_it(app: Project):
     app.rows({"user_prompt": "?", "ground_truth": "b"}, {"user_prompt": "!", "ground_truth": "b"})
     models = ["--osmosis-model=a", "--osmosis-model=b"]
     session = app.run(*models, "--n=2", "--batch-size=4", agent="app:function", model=None)
@@ -130,7 +128,7 @@ def test_models_are_compared_by_it(app: Project) -> None:
     assert [each["eval_fns"]["rewards:exact"]["mean"] for each in summaries] == [0.0, 1.0]
 
 
-def test_sampling_reaches_it_and_the_name_in_the_body_is_replaced(app: Project) -> None:
+def test_sampling_reaches_it_and_the_name_in_the_body_is_replaced(app: Project):
     seen: list[Ask] = []
     app.endpoint.answers = lambda ask: seen.append(ask) or "x"
     app.rows("x")
@@ -140,7 +138,7 @@ def test_sampling_reaches_it_and_the_name_in_the_body_is_replaced(app: Project) 
     assert (ask.body["model"], ask.body["temperature"], ask.body["seed"]) == ("a", 0.5, 7)
 
 
-def test_its_calls_are_recorded_and_replayed(app: Project) -> None:
+def test_its_calls_are_recorded_and_replayed(app: Project):
     app.rows({"user_prompt": "?", "ground_truth": "a"})
     given = {"agent": "app:function", "model": "a"}
     assert app.run("--osmosis-record=taped", **given).outcomes == {"passed": 1}
@@ -150,7 +148,7 @@ def test_its_calls_are_recorded_and_replayed(app: Project) -> None:
     assert conversation.count('"role"') >= 2
 
 
-def test_a_failure_of_the_endpoint_is_the_endpoints(app: Project) -> None:
+def test_a_failure_of_the_endpoint_is_the_endpoints(app: Project):
     app.rows({"user_prompt": "?", "ground_truth": "a"})
     session = app.run(agent="app:fails", model="a", base_url="http://127.0.0.1:9/v1")
     assert session.runs[0]["error_type"] == "provider"
@@ -159,7 +157,7 @@ def test_a_failure_of_the_endpoint_is_the_endpoints(app: Project) -> None:
 
 def test_without_a_model_defaults_are_its_own_and_a_parameter_without_is_refused(
     app: Project,
-) -> None:
+):
     app.rows("a")
     none = {"model": None, "base_url": None}
     session = app.run(agent="app:function", **none)
@@ -182,7 +180,7 @@ def test_without_a_model_defaults_are_its_own_and_a_parameter_without_is_refused
 )
 def test_an_address_without_a_key_and_the_reverse_are_refused(
     project: Project, signature: str, said: str
-) -> None:
+):
     project.write("app.py", f"def agent({signature}): return ''\n")
     project.rows("a")
     session = project.run(agent="app:agent")
@@ -235,7 +233,7 @@ class Contextual:
 """
 
 
-def test_a_class_is_made_anew_for_each_run_and_an_instance_is_shared(project: Project) -> None:
+def test_a_class_is_made_anew_for_each_run_and_an_instance_is_shared(project: Project):
     project.write("app.py", COUNTING)
     project.rows("a", "b")
     own = {"model": None, "base_url": None}
@@ -278,7 +276,7 @@ def nothing(question):
 @each_mode
 def test_a_type_that_does_not_fit_stops_the_session_before_the_others_are_paid(
     project: Project, workers: int
-) -> None:
+):
     project.write("app.py", RETURNS)
     project.rows(*map(str, range(40)))
     own = {"model": None, "base_url": None}
@@ -291,9 +289,7 @@ def test_a_type_that_does_not_fit_stops_the_session_before_the_others_are_paid(
 
 
 @pytest.mark.parametrize("agent", ["reply", "Loop"])
-def test_a_function_of_ctx_that_returns_no_result_stops_the_session(
-    project: Project, agent: str
-) -> None:
+def test_a_function_of_ctx_that_returns_no_result_stops_the_session(project: Project, agent: str):
     project.write(
         "app.py",
         """
@@ -320,7 +316,7 @@ class Loop(RolloutAgentLoop):
     assert project.endpoint.requests <= 8
 
 
-def test_none_is_the_error_of_one_run(project: Project) -> None:
+def test_none_is_the_error_of_one_run(project: Project):
     project.write("app.py", RETURNS)
     project.rows("a", "b")
     session = project.run(agent="app:nothing", model=None, base_url=None)

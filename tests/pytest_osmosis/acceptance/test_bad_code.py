@@ -148,7 +148,7 @@ if sys.version_info < (3, 11):
 @each_mode
 def test_unruly_code_costs_its_own_run_alone(
     unruly: Project, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+):
     monkeypatch.setattr(loop_thread, "CANCEL_TIMEOUT_S", 0.1)  # in this process
     seconds = 4 if workers else 2
     unruly.rows(*(row for wish in COSTS for row in (wish, f"beside {wish}")))
@@ -172,7 +172,7 @@ def test_unruly_code_costs_its_own_run_alone(
 @pytest.mark.slow
 def test_an_eval_function_that_spins_costs_its_own_run_alone(
     unruly: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     unruly.rows("a", "score loop", "b")
     session = unruly.run(
         "--osmosis-grader-timeout=1", agent="unruly:agent_loop", eval_fn="unruly:exact"
@@ -183,7 +183,7 @@ def test_an_eval_function_that_spins_costs_its_own_run_alone(
 
 
 @pytest.mark.fault("code prints or logs without end")
-def test_what_is_printed_without_end_is_kept_by_its_beginning_and_end(unruly: Project) -> None:
+def test_what_is_printed_without_end_is_kept_by_its_beginning_and_end(unruly: Project):
     unruly.rows("print", {"user_prompt": "a", "ground_truth": "b"})
     session = unruly.run("-rP", "--junitxml=out.xml", agent="unruly:agent_loop")
     assert session.outcomes == {"passed": 1, "failed": 1}
@@ -195,7 +195,7 @@ def test_what_is_printed_without_end_is_kept_by_its_beginning_and_end(unruly: Pr
     "code changes the working directory, the environment or the random state",
     "code leaves tasks or threads behind",
 )
-def test_what_code_does_to_its_process_does_not_move_the_reports(unruly: Project) -> None:
+def test_what_code_does_to_its_process_does_not_move_the_reports(unruly: Project):
     before, state = os.getcwd(), random.getstate()
     unruly.rows("folder", "leave", "a")
     session = unruly.run(agent="unruly:agent_loop")
@@ -207,7 +207,7 @@ def test_what_code_does_to_its_process_does_not_move_the_reports(unruly: Project
 
 @pytest.mark.fault("code calls `os._exit` or `sys.exit`, or raises KeyboardInterrupt")
 @pytest.mark.slow
-def test_an_interrupt_raised_by_an_agent_interrupts_the_session_once(project: Project) -> None:
+def test_an_interrupt_raised_by_an_agent_interrupts_the_session_once(project: Project):
     project.write(
         "agent.py",
         AGENT.replace(
@@ -229,7 +229,7 @@ def test_an_interrupt_raised_by_an_agent_interrupts_the_session_once(project: Pr
 
 
 @pytest.mark.slow
-def test_what_was_left_behind_is_not_reported_again_when_the_session_ends(unruly: Project) -> None:
+def test_what_was_left_behind_is_not_reported_again_when_the_session_ends(unruly: Project):
     unruly.rows("a", "swallow")
     code = {"agent": "unruly:agent_loop", "eval_fn": "unruly:exact"}
     session = unruly.apart(*unruly.options("-n0", "--osmosis-agent-timeout=1", **code))
@@ -309,9 +309,7 @@ async def agent(ctx):
 
 
 @each_mode
-def test_odd_values_and_errors_of_an_agent_cost_no_other_run(
-    project: Project, workers: int
-) -> None:
+def test_odd_values_and_errors_of_an_agent_cost_no_other_run(project: Project, workers: int):
     project.write("odd.py", ODD)
     odd = ("repr", "index", "float", "metrics", "error", "torn", "leaving", "caused", "unclassed")
     project.rows("a", *odd, "b")
@@ -358,7 +356,7 @@ async def agent(ctx):
 @pytest.mark.slow
 def test_an_agent_that_ends_after_it_was_left_behind_changes_no_result(
     project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(loop_thread, "CANCEL_TIMEOUT_S", 0.01)
     project.write("returning.py", RETURNING)
     project.rows("a", "b")
@@ -397,7 +395,7 @@ async def second(messages, ground_truth, metadata):
 """
 
 
-def test_what_a_task_appends_after_the_agents_end_is_not_of_the_run(project: Project) -> None:
+def test_what_a_task_appends_after_the_agents_end_is_not_of_the_run(project: Project):
     project.write("appending.py", APPENDING)
     project.rows("a")
     session = project.run(
@@ -430,7 +428,7 @@ async def agent(ctx):
 @each_mode
 def test_a_warning_names_a_task_that_was_left_behind_in_a_model_call(
     project: Project, workers: int
-) -> None:
+):
     project.write("leaving.py", LEAVING)
     project.rows("a", "b")
     session = project.run("--batch-size=2", agent="leaving:agent", eval_fn=None, workers=workers)
@@ -475,7 +473,7 @@ def pytest_runtest_protocol(item):
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_what_code_warns_of_between_two_items_is_reported(project: Project, workers: int) -> None:
+def test_what_code_warns_of_between_two_items_is_reported(project: Project, workers: int):
     project.write("warning.py", WARNING)
     project.write("conftest.py", BETWEEN)
     project.rows("a", "b")
@@ -487,7 +485,7 @@ def test_what_code_warns_of_between_two_items_is_reported(project: Project, work
 
 @pytest.mark.slow
 @each_mode
-def test_half_a_character_in_what_code_says_ends_no_session(project: Project, workers: int) -> None:
+def test_half_a_character_in_what_code_says_ends_no_session(project: Project, workers: int):
     project.write(
         "rewards.py",
         """
@@ -572,7 +570,7 @@ async def nested(question):
 
 @pytest.mark.fault("a client of the module is bound to another event loop")
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-def test_an_object_that_belongs_to_another_loop_is_said_to_be_shared(project: Project) -> None:
+def test_an_object_that_belongs_to_another_loop_is_said_to_be_shared(project: Project):
     project.write("app.py", LOOPS)
     project.rows("a", "b")
     own = {"model": None, "base_url": None}
@@ -617,7 +615,7 @@ def hanging(project: Project, *, in_controller: bool) -> str:
 
 @pytest.mark.fault("an import never ends")
 @pytest.mark.parametrize("where", ["option", "ini", "eval function", "marked"])
-def test_an_import_that_hangs_ends_the_session_with_its_line(project: Project, where: str) -> None:
+def test_an_import_that_hangs_ends_the_session_with_its_line(project: Project, where: str):
     place = hanging(project, in_controller=True)
     words = ["--osmosis-data=data.jsonl", "--osmosis-import-timeout=0.2"]
     if where == "ini":
@@ -643,7 +641,7 @@ def test_an_import_that_hangs_ends_the_session_with_its_line(project: Project, w
 
 @pytest.mark.slow
 @pytest.mark.fault("an import never ends")
-def test_an_import_that_hangs_in_workers_alone_is_one_message(project: Project) -> None:
+def test_an_import_that_hangs_in_workers_alone_is_one_message(project: Project):
     place = hanging(project, in_controller=False)
     words = "--osmosis-agent=hangs:agent", "--eval-fn=exact", "--osmosis-data=data.jsonl", "-n2"
     session = project.plain(*words, "--osmosis-import-timeout=1")

@@ -16,7 +16,7 @@ from tests.support.project import Project
 
 def test_rows_without_what_a_ready_scorer_compares_with_are_reported_before_any_request(
     project: Project,
-) -> None:
+):
     project.rows(*[{"user_prompt": "a", "expected": "a"}] * 2)
     said = "data.jsonl: all 2 rows: 'ground_truth' is missing, and includes compares with it; try"
     assert f"{said} --osmosis-map expected=ground_truth" in project.run(eval_fn="includes").mistake
@@ -30,7 +30,7 @@ def test_rows_without_what_a_ready_scorer_compares_with_are_reported_before_any_
 @each_mode
 def test_ground_truths_that_a_ready_scorer_cannot_compare_with_are_reported_before_any_request(
     project: Project, workers: int
-) -> None:
+):
     def refused(eval_fn: str) -> str:
         session = project.run(eval_fn=eval_fn, workers=workers)
         assert (session.ret, project.endpoint.requests) == (4, 0)
@@ -62,7 +62,7 @@ def test_ground_truths_that_a_ready_scorer_cannot_compare_with_are_reported_befo
 @each_mode
 def test_odd_characters_in_a_prompt_are_data_and_never_reach_terminal_or_names(
     project: Project, workers: int
-) -> None:
+):
     texts = [f"one{c}two" for c in ("\u2028", "\u2029", "\u0085", "\r", "\x00", "\x1b[31m")]
     project.rows(*texts)
     lines = [{"system_prompt": "s", "user_prompt": t, "ground_truth": "x", "id": t} for t in texts]
@@ -78,7 +78,7 @@ def test_odd_characters_in_a_prompt_are_data_and_never_reach_terminal_or_names(
 
 @pytest.mark.fault("it has a million rows")
 @pytest.mark.slow
-def test_a_million_rows_cost_what_is_asked_for(project: Project) -> None:
+def test_a_million_rows_cost_what_is_asked_for(project: Project):
     project.rows("a")
     line = (project.path / "data.jsonl").read_text()
     with (project.path / "data.jsonl").open("w") as file:
@@ -94,7 +94,7 @@ def test_a_million_rows_cost_what_is_asked_for(project: Project) -> None:
 @pytest.mark.fault("it changes between a session and the next, or under one")
 def test_rows_that_change_under_a_session_are_errored_and_the_report_is_written(
     project: Project,
-) -> None:
+):
     def answer(ask: Ask) -> str:
         changed = {"system_prompt": "Answer.", "user_prompt": "x", "ground_truth": "x", "id": "c"}
         path = project.path / "data.jsonl"

@@ -83,7 +83,7 @@ def faulty(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     "it streams although not asked to",
     "the provider echoes the key",
 )
-def test_every_failure_costs_its_own_run_alone_and_is_reported_in_words(faulty: Project) -> None:
+def test_every_failure_costs_its_own_run_alone_and_is_reported_in_words(faulty: Project):
     faulty.rows(*FAILS, "content-parts")
     session = faulty.run("--batch-size=8", "--junitxml=out.xml")
     found = {}
@@ -117,7 +117,7 @@ def read(path: Any) -> str:
     "JUnit, pytest-html, GitHub annotations",
 )
 @each_mode
-def test_unusual_answers_are_answers(faulty: Project, workers: int) -> None:
+def test_unusual_answers_are_answers(faulty: Project, workers: int):
     rows = [{"user_prompt": name, "ground_truth": text} for name, text in ANSWERS.items()]
     faulty.rows(*rows)
     session = faulty.run("--batch-size=4", "--junitxml=out.xml", workers=workers)
@@ -140,7 +140,7 @@ def test_unusual_answers_are_answers(faulty: Project, workers: int) -> None:
 @each_mode
 def test_what_refuses_every_row_stops_the_session_after_three(
     faulty: Project, fault: str, workers: int
-) -> None:
+):
     refuse, asked = faulty.endpoint.answers, count(1)
 
     def answers(ask: Ask) -> Any:  # a worker sends on until it hears of the third refusal
@@ -165,7 +165,7 @@ def test_what_refuses_every_row_stops_the_session_after_three(
 )
 def test_a_gateway_whose_500_is_about_the_key_stops_the_session_after_three_rows(
     faulty: Project,
-) -> None:
+):
     faulty.rows(*["500-wrong-key"] * 7)
     session = faulty.run("--batch-size=7")
     assert session.ret == 1
@@ -175,7 +175,7 @@ def test_a_gateway_whose_500_is_about_the_key_stops_the_session_after_three_rows
 @pytest.mark.fault("the port is closed, or the name does not resolve")
 def test_an_endpoint_that_nobody_can_reach_stops_the_session_after_a_few(
     faulty: Project,
-) -> None:
+):
     faulty.rows(*"abcdefghij")
     with refusing_address() as netloc:
         session = faulty.run("--junitxml=out.xml", base_url=f"http://{netloc}/v1")
@@ -195,7 +195,7 @@ def test_an_endpoint_that_nobody_can_reach_stops_the_session_after_a_few(
 @each_mode
 def test_an_endpoint_that_goes_away_stops_the_session_and_the_rest_is_run_later(
     faulty: Project, workers: int
-) -> None:
+):
     rows = [f"row {number}" for number in range(20)]
 
     def answer_four(ask: Ask) -> Any:
@@ -225,7 +225,7 @@ def test_an_endpoint_that_goes_away_stops_the_session_and_the_rest_is_run_later(
 @pytest.mark.fault("it accepts and says nothing", "its answer trickles")
 def test_an_endpoint_that_takes_too_long_is_left_and_the_row_errored(
     faulty: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     from osmosis_ai.models import openai
 
     defaults = openai.OpenAIModel.__init__.__kwdefaults__
@@ -256,7 +256,7 @@ def test_an_endpoint_that_takes_too_long_is_left_and_the_row_errored(
 )
 def test_a_refusal_of_one_request_is_that_runs_alone_also_when_the_session_resumes(
     project: Project, status: int, said: str, outcome: str, scored: int
-) -> None:
+):
     def answers(ask: Ask) -> Any:
         if ask.row == "down" and ask.endpoint.by_row["down"] == 1:
             return failure_reply("come back later")
@@ -284,7 +284,7 @@ def test_a_refusal_of_one_request_is_that_runs_alone_also_when_the_session_resum
 )
 def test_what_every_request_is_refused_for_stops_the_session_and_is_asked_again(
     project: Project, workers: int, said: str, rows: int
-) -> None:
+):
     project.endpoint.answers = lambda ask: error_reply(400, said)
     project.rows(*(f"row {number}" for number in range(9)))
     session = project.run("--osmosis-temperature=0.2", workers=workers)
@@ -302,7 +302,7 @@ def test_what_every_request_is_refused_for_stops_the_session_and_is_asked_again(
 @each_mode
 def test_an_endpoint_that_only_fails_stops_the_session_and_is_asked_again(
     project: Project, workers: int
-) -> None:
+):
     project.endpoint.answers = lambda ask: failure_reply("upstream timed out")
     project.rows(*(f"row {number}" for number in range(100)))
     session = project.run("--batch-size=4", workers=workers)
@@ -315,9 +315,7 @@ def test_an_endpoint_that_only_fails_stops_the_session_and_is_asked_again(
 
 
 @each_mode
-def test_one_candidate_whose_model_is_not_known_stops_the_session(
-    project: Project, workers: int
-) -> None:
+def test_one_candidate_whose_model_is_not_known_stops_the_session(project: Project, workers: int):
     project.endpoint.answers = lambda ask: (
         error_reply(404, "no such model: b") if ask.model == "b" else ask.row
     )

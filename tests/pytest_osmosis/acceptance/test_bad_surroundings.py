@@ -49,7 +49,7 @@ def three(project: Project) -> Project:
 )
 def test_the_report_is_the_same_without_parts_of_pytest_and_with_others(
     three: Project, options: list[str]
-) -> None:
+):
     session = three.plain(*three.options(*options))
     assert session.ret == 1, session.out + session.err
     assert [run["outcome"] for run in session.runs] == ["passed", "below", "passed"]
@@ -66,7 +66,7 @@ def test_the_report_is_the_same_without_parts_of_pytest_and_with_others(
 )
 def test_a_variable_that_keeps_every_run_from_the_model_stops_the_session(
     three: Project, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, sentence: str
-) -> None:
+):
     monkeypatch.setenv(variable, value)
     session = three.run("--osmosis-batch-size=1", base_url="https://model.example/v1")
     assert session.ret == 1
@@ -77,7 +77,7 @@ def test_a_variable_that_keeps_every_run_from_the_model_stops_the_session(
 @pytest.mark.fault("the reader of a pipe goes away")
 @pytest.mark.slow
 @each_mode
-def test_a_reader_that_goes_away_takes_nothing_with_it(three: Project, workers: int) -> None:
+def test_a_reader_that_goes_away_takes_nothing_with_it(three: Project, workers: int):
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", *three.options(f"-n{workers}", "-v")],
         cwd=three.path,
@@ -100,7 +100,7 @@ def test_a_reader_that_goes_away_takes_nothing_with_it(three: Project, workers: 
 @pytest.mark.fault("a secret is short, or a common word")
 def test_a_short_or_common_secret_is_not_masked_and_that_is_said(
     three: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     session = three.run()
     assert session.out.count("the key in OPENAI_API_KEY is too short or too common a word") == 1

@@ -57,7 +57,7 @@ def summary(session: Session) -> str:
 @each_mode
 def test_rows_that_changed_are_named_with_both_answers(
     compared: Project, model: Model, workers: int
-) -> None:
+):
     model.wrong["m"] = {NAMES[1]}
     compared.run("--osmosis-no-journal", output="base.json", n="5")
     model.wrong["m"] = {NAMES[4]}
@@ -86,7 +86,7 @@ def test_rows_that_changed_are_named_with_both_answers(
     assert "regressed  row-4  5/5 → 0/5, p 0.008" in text
 
 
-def test_a_fall_fails_a_gate_and_the_bound_is_that_of_the_difference(compared: Project) -> None:
+def test_a_fall_fails_a_gate_and_the_bound_is_that_of_the_difference(compared: Project):
     gates = ["mean - baseline >= 0", "pass@2 - baseline >= 0.1", "pass^2 - baseline < 0.1"]
     options = [f"--osmosis-gate={gate}" for gate in gates]
     usual = compared.run(COMPARE, *options, n="2")
@@ -104,16 +104,14 @@ def test_a_fall_fails_a_gate_and_the_bound_is_that_of_the_difference(compared: P
 class TestLast:
     """The suite's previous complete evaluation."""
 
-    def test_it_is_of_the_same_agent_model_and_data(self, project: Project, model: Model) -> None:
+    def test_it_is_of_the_same_agent_model_and_data(self, project: Project, model: Model):
         assert project.run(output=None, model="org/m").ret == 0
         session = project.run("--osmosis-baseline=last", model="org-m")
         assert session.report["baseline"] is None
         assert "no earlier complete evaluation of data.jsonl to compare with" in session.out
 
     @pytest.mark.slow
-    def test_it_is_the_one_before_however_that_was_reported(
-        self, project: Project, model: Model
-    ) -> None:
+    def test_it_is_the_one_before_however_that_was_reported(self, project: Project, model: Model):
         model.wrong["m"] = set(NAMES[:3])
         assert project.run(output=None, n="2").ret == 1
         model.wrong["m"] = set()
@@ -125,7 +123,7 @@ class TestLast:
         assert "osmosis: data.jsonl is compared with m of " in session.out
 
     @pytest.mark.slow
-    def test_one_that_was_not_complete_is_passed_over(self, project: Project, model: Model) -> None:
+    def test_one_that_was_not_complete_is_passed_over(self, project: Project, model: Model):
         project.run()
         model.down = {NAMES[0]}
         project.run()
@@ -135,7 +133,7 @@ class TestLast:
 
     def test_the_first_time_there_is_none_and_a_gate_on_it_is_inconclusive(
         self, project: Project, model: Model
-    ) -> None:
+    ):
         gates = ["--osmosis-gate=mean - baseline >= 0", "--osmosis-gate=mean == 1"]
         session = project.run("--osmosis-baseline=last", *gates)
         assert session.ret == 8
@@ -151,7 +149,7 @@ class TestModel:
 
     def test_both_models_run_every_row_and_are_compared(
         self, project: Project, model: Model, workers: int
-    ) -> None:
+    ):
         model.wrong = {"m": {NAMES[0]}, "Qwen/other": set(NAMES[:3])}
         session = project.run(
             "--osmosis-baseline-model=Qwen/other", "--osmosis-gate=mean - baseline >= 0.2",
@@ -173,7 +171,7 @@ class TestModel:
 
     def test_without_a_gate_only_the_model_under_test_can_fail(
         self, project: Project, model: Model, workers: int
-    ) -> None:
+    ):
         model.wrong = {"other": set(NAMES)}
         session = project.run("--osmosis-baseline-model=other", workers=workers)
         assert session.ret == 0
@@ -195,7 +193,7 @@ class TestModel:
 )
 def test_the_header_says_where_the_baseline_model_is_asked(
     project: Project, asked: str, baseline: str, shown: str
-) -> None:
+):
     project.rows("a")
     option = f"--osmosis-baseline-model={baseline}"
     session = project.run("--collect-only", option, model=asked)
@@ -204,7 +202,7 @@ def test_the_header_says_where_the_baseline_model_is_asked(
     assert f"osmosis: baseline {shown.replace('HERE', here)}" in session.lines
 
 
-def test_what_has_no_score_on_a_side_is_reported(compared: Project, model: Model) -> None:
+def test_what_has_no_score_on_a_side_is_reported(compared: Project, model: Model):
     model.down = {NAMES[0]}
     told = summary(compared.run(COMPARE, n="2"))
     assert "2 runs here without a score for rewards:exact left out" in told

@@ -19,7 +19,7 @@ def slow(project: Project) -> Project:
 
 
 @pytest.mark.parametrize(("workers", "size"), [(0, 5), pytest.param(2, 5, marks=pytest.mark.slow)])
-def test_as_many_are_in_flight_and_never_more(slow: Project, workers: int, size: int) -> None:
+def test_as_many_are_in_flight_and_never_more(slow: Project, workers: int, size: int):
     slow.endpoint.full_at = size
     session = slow.run(f"--batch-size={size}", workers=workers)
     assert session.outcomes == {"passed": 24}
@@ -43,7 +43,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 @pytest.mark.slow
-def test_a_scheduler_of_the_project_is_not_used_and_this_is_said(slow: Project) -> None:
+def test_a_scheduler_of_the_project_is_not_used_and_this_is_said(slow: Project):
     slow.write("conftest.py", SCHEDULER)
     slow.endpoint.full_at = 5
     session = slow.run("--batch-size=5", workers=2)
@@ -53,7 +53,7 @@ def test_a_scheduler_of_the_project_is_not_used_and_this_is_said(slow: Project) 
     assert len(session.runs) == 24
 
 
-def test_one_at_a_time_is_one_after_the_other(slow: Project) -> None:
+def test_one_at_a_time_is_one_after_the_other(slow: Project):
     slow.endpoint.latency_s = 0.005
     session = slow.run(n="2", limit="6")
     assert session.outcomes == {"passed": 12}
@@ -62,7 +62,7 @@ def test_one_at_a_time_is_one_after_the_other(slow: Project) -> None:
 
 
 @pytest.mark.slow
-def test_a_rollout_of_many_calls_counts_once(slow: Project) -> None:
+def test_a_rollout_of_many_calls_counts_once(slow: Project):
     call = "answer = await ctx.chat(messages, **ctx.request.completion_params)"
     assert call in AGENT
     slow.write("agent.py", AGENT.replace(call, f"{call}\n        {call}\n        {call}"))
@@ -73,7 +73,7 @@ def test_a_rollout_of_many_calls_counts_once(slow: Project) -> None:
 
 
 @pytest.mark.slow
-def test_w_processes_mean_w_at_once_unless_it_is_said(slow: Project) -> None:
+def test_w_processes_mean_w_at_once_unless_it_is_said(slow: Project):
     slow.endpoint.full_at = 2
     session = slow.run(workers=2, limit="8")
     assert session.outcomes == {"passed": 8}
@@ -81,9 +81,7 @@ def test_w_processes_mean_w_at_once_unless_it_is_said(slow: Project) -> None:
 
 
 @pytest.mark.slow
-def test_a_batch_size_of_its_own_starts_workers(
-    slow: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_size_of_its_own_starts_workers(slow: Project, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("pytest_osmosis.distributed.processes.cores", lambda: 2)
     slow.endpoint.full_at = 6
     session = slow.plain(*slow.options("--batch-size=6"))
@@ -92,7 +90,7 @@ def test_a_batch_size_of_its_own_starts_workers(
 
 
 @each_mode
-def test_an_ordinary_test_between_runs_meets_no_rollout(project: Project, workers: int) -> None:
+def test_an_ordinary_test_between_runs_meets_no_rollout(project: Project, workers: int):
     project.rows("early 1", "early 2", name="early.jsonl")
     project.rows("late 1", "late 2", name="late.jsonl")
     project.write(

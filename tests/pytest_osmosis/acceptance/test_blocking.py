@@ -58,7 +58,7 @@ async def agent(messages, model, base_url, api_key):
 
 def test_an_agent_that_never_awaits_is_moved_to_threads_where_the_batch_size_holds(
     project: Project,
-) -> None:
+):
     project.write("agent.py", IN_ONE_GO)
     project.rows(*(f"row {number}" for number in range(12)))
     session = project.run("--osmosis-batch-size=2", "-rA", agent="agent.py:agent")
@@ -73,7 +73,7 @@ def test_an_agent_that_never_awaits_is_moved_to_threads_where_the_batch_size_hol
 @each_mode
 def test_an_agent_that_awaits_stays_in_the_loop_with_one_warning_a_process(
     project: Project, workers: int
-) -> None:
+):
     project.write("agent.py", BLOCKING)
     project.rows(*(f"row {number}" for number in range(10)))
     project.endpoint.latency_s = 0.05
@@ -108,7 +108,7 @@ async def agent(row):
 
 def test_a_client_of_the_module_beside_a_tool_that_blocks_belongs_to_one_loop(
     project: Project,
-) -> None:
+):
     project.write("agent.py", BOUND.replace("URL", project.endpoint.base_url.removesuffix("/v1")))
     project.rows(*(f"row {number}" for number in range(12)))
     own = {"model": None, "base_url": None, "agent": "agent.py:agent"}
@@ -120,7 +120,7 @@ def test_a_client_of_the_module_beside_a_tool_that_blocks_belongs_to_one_loop(
 
 
 @pytest.mark.slow
-def test_a_blocking_eval_function_is_named_too(project: Project) -> None:
+def test_a_blocking_eval_function_is_named_too(project: Project):
     project.write("rewards.py", BLOCKING)
     project.rows(*(f"row {number}" for number in range(12)))
     session = project.run("--osmosis-batch-size=4", "-Werror", eval_fn="rewards:judge")
@@ -129,7 +129,7 @@ def test_a_blocking_eval_function_is_named_too(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_an_error_of_a_moved_agent_shows_its_own_frames_alone(project: Project) -> None:
+def test_an_error_of_a_moved_agent_shows_its_own_frames_alone(project: Project):
     project.write("agent.py", BLOCKING.replace("ctx.complete(", "explode("))
     project.rows(*(f"row {number}" for number in range(6)))
     session = project.run("--osmosis-batch-size=2")
@@ -188,7 +188,7 @@ async def judge(solution_str, ground_truth, extra_info):
 @each_mode
 def test_an_agent_that_never_lets_go_is_a_timeout_that_names_its_function(
     project: Project, workers: int
-) -> None:
+):
     project.write("agent.py", HOLDING)
     project.rows("a", "spin", "slow", "b", "c", "d")
     session = project.run("--batch-size=4", "--osmosis-agent-timeout=2", workers=workers)
@@ -202,7 +202,7 @@ def test_an_agent_that_never_lets_go_is_a_timeout_that_names_its_function(
 
 
 @pytest.mark.slow
-def test_an_eval_function_that_never_lets_go_is_an_error_that_names_it(project: Project) -> None:
+def test_an_eval_function_that_never_lets_go_is_an_error_that_names_it(project: Project):
     project.write("agent.py", HOLDING)
     project.rows("a", "score spin", "b")
     session = project.run("--osmosis-grader-timeout=2", eval_fn="agent:judge")
@@ -215,7 +215,7 @@ def test_an_eval_function_that_never_lets_go_is_an_error_that_names_it(project: 
 @each_mode
 def test_an_agent_that_cannot_be_interrupted_ends_its_process_in_order(
     project: Project, workers: int
-) -> None:
+):
     project.write("agent.py", HOLDING)
     project.write(
         "conftest.py",

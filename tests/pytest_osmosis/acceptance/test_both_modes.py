@@ -190,7 +190,7 @@ def heard(folder: Folder) -> dict[str, dict[str, list[str]]]:
 
 @pytest.mark.slow
 @pytest.mark.fault("no xdist, `-n 0`, `-n 1`, `-n 2`")
-def test_the_reports_of_both_modes_are_equal(folders: Any) -> None:
+def test_the_reports_of_both_modes_are_equal(folders: Any):
     texts = []
     for mode in MODES:
         folder, session = folders(mode)
@@ -199,7 +199,7 @@ def test_the_reports_of_both_modes_are_equal(folders: Any) -> None:
     assert texts[0] == texts[1]
 
 
-def test_each_run_becomes_what_happened_to_it(session: Session) -> None:
+def test_each_run_becomes_what_happened_to_it(session: Session):
     rows = [row for row in session.report["rows"] if row["suite"] == "data.jsonl"]
     assert [row["row_index"] for row in rows] == list(range(len(PROMPTS)))
     for row, (error_type, scores) in zip(rows, FATES.values(), strict=True):
@@ -210,7 +210,7 @@ def test_each_run_becomes_what_happened_to_it(session: Session) -> None:
     assert {"the agent timed out after 2 s", "`rewards:picky` timed out after 2 s"} <= said
 
 
-def test_pytest_counts_every_outcome_and_fails(session: Session) -> None:
+def test_pytest_counts_every_outcome_and_fails(session: Session):
     assert session.ret == 1
     counts = session.outcomes
     assert 1 <= counts.pop("warnings") <= 2  # Python shows it once a process
@@ -221,7 +221,7 @@ def test_pytest_counts_every_outcome_and_fails(session: Session) -> None:
     assert "1 gate inconclusive" in session.lines[-1]
 
 
-def test_every_item_is_shown_once_by_its_node_id(session: Session) -> None:
+def test_every_item_is_shown_once_by_its_node_id(session: Session):
     labels = ("PASSED", "FAILED", "BELOW", "RAISED", "TIMEOUT", "ERROR")
     shown = [
         word
@@ -234,18 +234,18 @@ def test_every_item_is_shown_once_by_its_node_id(session: Session) -> None:
 
 
 @pytest.mark.slow
-def test_verbose_lines_name_the_worker_where_there_are_workers(folders: Any) -> None:
+def test_verbose_lines_name_the_worker_where_there_are_workers(folders: Any):
     for mode, named in (("one_process", 0), ("n2", len(IDS))):
         lines = [line for line in folders(mode)[1].lines if "%] " in line and "data.jsonl" in line]
         assert sum(line.startswith(("[gw0]", "[gw1]")) for line in lines) == named
 
 
-def test_gates_have_their_three_verdicts(session: Session) -> None:
+def test_gates_have_their_three_verdicts(session: Session):
     assert {gate["gate"]: gate["outcome"] for gate in session.report["gates"]} == GATES
     assert GATES.keys() <= cases(session).keys()
 
 
-def test_each_junit_case_has_its_own_figures_and_its_own_output(session: Session) -> None:
+def test_each_junit_case_has_its_own_figures_and_its_own_output(session: Session):
     found = cases(session)
     for row, prompt in enumerate(PROMPTS):
         for run in range(2):
@@ -257,11 +257,11 @@ def test_each_junit_case_has_its_own_figures_and_its_own_output(session: Session
             assert [other for other in PROMPTS if f"<{other}>" in printed] == [prompt]
 
 
-def test_what_an_agent_warns_of_is_in_the_summary_of_warnings(session: Session) -> None:
+def test_what_an_agent_warns_of_is_in_the_summary_of_warnings(session: Session):
     assert "UserWarning: mind the gap" in "\n".join(session.section("warnings summary"))
 
 
-def test_a_plugin_sees_every_item_once_from_its_start_to_its_finish(folder: Folder) -> None:
+def test_a_plugin_sees_every_item_once_from_its_start_to_its_finish(folder: Folder):
     calls = heard(folder)
     [controller] = [process for process, of in calls.items() if "controller" in of[""]]
     for nodeid in (*IDS, *MARKED_IDS, "test_unit.py::test_unit"):
@@ -273,20 +273,18 @@ def test_a_plugin_sees_every_item_once_from_its_start_to_its_finish(folder: Fold
 
 
 @pytest.mark.slow
-def test_a_plugin_in_a_worker_sees_its_items(folders: Any) -> None:
+def test_a_plugin_in_a_worker_sees_its_items(folders: Any):
     calls = heard(folders("n2")[0])
     workers = [of for of in calls.values() if "controller" not in of[""]]
     seen = [nodeid for of in workers for nodeid, told in of.items() if told[:1] == ["start"]]
     assert sorted(seen) == sorted([*IDS, *MARKED_IDS, "test_unit.py::test_unit"])
 
 
-def test_a_summary_hook_is_called_once(session: Session) -> None:
+def test_a_summary_hook_is_called_once(session: Session):
     assert session.lines.count("a plugin has seen 2 suites") == 1
 
 
-def test_every_file_that_was_asked_for_is_written_and_named(
-    folder: Folder, session: Session
-) -> None:
+def test_every_file_that_was_asked_for_is_written_and_named(folder: Folder, session: Session):
     lines = session.section("osmosis summary")
     assert lines[lines.index("report: out.json") :][:5] == [
         "report: out.json",
@@ -313,7 +311,7 @@ def test_every_file_that_was_asked_for_is_written_and_named(
     assert parquet.read_table(folder.path / "out.parquet").num_rows == len(IDS) + len(MARKED_IDS)
 
 
-def test_every_conversation_is_written_once(folder: Folder) -> None:
+def test_every_conversation_is_written_once(folder: Folder):
     lines = (folder.path / "out.trajectories.jsonl").read_text().splitlines()
     keys = [
         (said["suite"], said["row_index"], said["run_index"]) for said in map(json.loads, lines)
@@ -321,14 +319,14 @@ def test_every_conversation_is_written_once(folder: Folder) -> None:
     assert len(set(keys)) == len(keys) == len(IDS) + len(MARKED_IDS)
 
 
-def test_a_key_is_in_nothing_that_was_written(folder: Folder, session: Session) -> None:
+def test_a_key_is_in_nothing_that_was_written(folder: Folder, session: Session):
     written = [path for path in folder.path.rglob("*") if path.is_file()]
     texts = [path.read_bytes().decode("utf-8", "replace") for path in written]
     assert len(texts) > 10
     assert not [text for text in (*texts, session.out, session.err) if KEY in text]
 
 
-def test_the_endpoint_sees_no_more_at_once_than_the_batch_size(folder: Folder) -> None:
+def test_the_endpoint_sees_no_more_at_once_than_the_batch_size(folder: Folder):
     assert 1 < folder.endpoint.max_in_flight <= BATCH_SIZE
     asked = {row: 2 for row in PROMPTS if row not in ("raise", "give up", "sleep")}
     assert folder.endpoint.by_row == asked | {"beside": 2, "more": 2}

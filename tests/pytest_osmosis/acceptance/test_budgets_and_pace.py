@@ -49,7 +49,7 @@ def stopped(session: Session) -> str:
 @each_mode
 def test_a_spent_time_budget_finishes_what_is_in_flight(
     project: Project, endpoint: Endpoint, workers: int
-) -> None:
+):
     endpoint.latency_s = 0.1
     project.rows(*(f"row {number}" for number in range(50)))
     session = project.run("--osmosis-max-time=0.25", "--batch-size=2", workers=workers)
@@ -59,7 +59,7 @@ def test_a_spent_time_budget_finishes_what_is_in_flight(
     assert all(run["outcome"] == "passed" for run in session.runs)
 
 
-def test_the_time_budget_begins_with_the_first_run(project: Project) -> None:
+def test_the_time_budget_begins_with_the_first_run(project: Project):
     project.rows("a", "b")
     for name, begun in (("ahead", False), ("behind", True)):
         project.write(
@@ -77,7 +77,7 @@ def test_the_time_budget_begins_with_the_first_run(project: Project) -> None:
 @pytest.mark.fault("a budget of money, tokens or time is spent")
 def test_the_cost_that_is_shown_is_the_one_that_was_used_and_a_last_run_stops_nothing(
     project: Project, endpoint: Endpoint
-) -> None:
+):
     def answers(ask: Ask) -> Iterator[Step]:
         while endpoint.requests < 12:
             yield 0.01  # until every run is in flight
@@ -106,7 +106,7 @@ def test_the_cost_that_is_shown_is_the_one_that_was_used_and_a_last_run_stops_no
 @each_mode
 def test_no_worker_sends_a_request_before_another_ones_retry_after(
     project: Project, endpoint: Endpoint, workers: int
-) -> None:
+):
     refused_at: list[float] = []
 
     def answers(ask: Ask) -> Iterator[Step]:
@@ -137,7 +137,7 @@ def test_no_worker_sends_a_request_before_another_ones_retry_after(
 @each_mode
 def test_a_test_that_is_skipped_is_not_lost_and_one_with_a_marker_not_paid_for(
     project: Project, workers: int
-) -> None:
+):
     project.rows("not paid", name="unpaid.jsonl")
     project.rows("skipped later", name="later.jsonl")
     project.rows("a", "b")
@@ -182,7 +182,7 @@ def test_run(rollout): ...
 @each_mode
 def test_what_is_huge_is_cut_and_the_session_goes_on(
     project: Project, endpoint: Endpoint, workers: int
-) -> None:
+):
     answers: dict[str, Any] = {"long": "x" * 3_000_000, "short": "short"}
     endpoint.answers = answers
     name = "n" * 5000

@@ -47,7 +47,7 @@ def summary(session: Session) -> str:
 @each_mode
 def test_four_models_have_the_figures_of_four_sessions_and_the_pairs_of_compare(
     project: Project, workers: int
-) -> None:
+):
     project.endpoint.answers = by_chance
     project.rows(*[f"question {index}" for index in range(50)])
     project.endpoint.full_at = 8
@@ -74,7 +74,7 @@ def test_four_models_have_the_figures_of_four_sessions_and_the_pairs_of_compare(
 
 
 @each_mode
-def test_rows_are_named_by_candidate_and_each_is_a_suite(rows: Project, workers: int) -> None:
+def test_rows_are_named_by_candidate_and_each_is_a_suite(rows: Project, workers: int):
     session = rows.run(*TWO, "-v", "--n=2", workers=workers, model=None)
     assert "data.jsonl::row-2[a][run-1] " in session.out
     assert "data.jsonl::row-2[org/b-1][run-0] " in session.out
@@ -92,7 +92,7 @@ def test_rows_are_named_by_candidate_and_each_is_a_suite(rows: Project, workers:
     assert [run["run_index"] for run in selected.runs] == [1, 1, 1]
 
 
-def test_agents_and_models_are_crossed_and_kept_apart(rows: Project) -> None:
+def test_agents_and_models_are_crossed_and_kept_apart(rows: Project):
     one = "def {}(question, model, base_url, api_key): return model\n"
     rows.write("other.py", one.format("agent_loop") + one.format("b"))
     agents = ["--osmosis-agent=other:agent_loop", "--osmosis-agent=other:b"]
@@ -118,7 +118,7 @@ def test_agents_and_models_are_crossed_and_kept_apart(rows: Project) -> None:
 )
 def test_a_gate_names_a_candidate_or_decides_on_each(
     rows: Project, gates: list[str], outcomes: list[str], ret: int
-) -> None:
+):
     session = rows.run(*TWO, *[f"--osmosis-gate={gate}" for gate in gates], model=None)
     assert [gate["outcome"] for gate in session.report["gates"]] == outcomes
     assert session.report["summary"]["verdict"] == ("failed" if ret else "passed")
@@ -126,7 +126,7 @@ def test_a_gate_names_a_candidate_or_decides_on_each(
     assert session.outcomes.get("failed", 0) == outcomes.count("failed")
 
 
-def test_reports_have_one_table_of_candidates_also_when_they_are_read_back(rows: Project) -> None:
+def test_reports_have_one_table_of_candidates_also_when_they_are_read_back(rows: Project):
     files = ["--osmosis-markdown=out.md", "--osmosis-html=out.html"]
     session = rows.run(*TWO, *files, "--n=3", model=None)
     written = [(rows.path / f"out.{name}").read_text() for name in ("md", "html")]
@@ -141,7 +141,7 @@ def test_reports_have_one_table_of_candidates_also_when_they_are_read_back(rows:
 
 
 @pytest.mark.slow
-def test_shards_of_candidates_are_merged_with_their_pairs(rows: Project) -> None:
+def test_shards_of_candidates_are_merged_with_their_pairs(rows: Project):
     options = [*TWO, "--n=3", "--osmosis-seed=3"]
     whole = rows.run(*options, model=None).report
     for part in ("1", "2"):
@@ -153,7 +153,7 @@ def test_shards_of_candidates_are_merged_with_their_pairs(rows: Project) -> None
         assert one["baseline"] == other["baseline"]
 
 
-def test_a_name_in_the_ini_file_is_one_candidate_and_a_list_several(rows: Project) -> None:
+def test_a_name_in_the_ini_file_is_one_candidate_and_a_list_several(rows: Project):
     rows.write(
         "pytest.ini", "[pytest]\nosmosis_model =\n    a\n    b\nosmosis_agent = agent:agent_loop\n"
     )

@@ -72,7 +72,7 @@ def taped(project: Project) -> str:
 @each_mode
 def test_a_replay_has_the_answers_of_each_run_and_sends_nothing(
     project: Project, workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     project.write("agent.py", SEVERAL)
     project.endpoint.answers = counting()
@@ -99,7 +99,7 @@ def test_a_replay_has_the_answers_of_each_run_and_sends_nothing(
 
 def test_a_key_is_needed_only_where_a_request_is_sent(
     project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("MY_KEY", KEY)
     named = "--osmosis-api-key-env=MY_KEY"
     project.rows("a")
@@ -112,7 +112,7 @@ def test_a_key_is_needed_only_where_a_request_is_sent(
 
 
 @pytest.mark.fault("a request is not in the recording that is replayed")
-def test_a_changed_prompt_is_an_error_that_names_its_words(project: Project) -> None:
+def test_a_changed_prompt_is_an_error_that_names_its_words(project: Project):
     project.rows({"user_prompt": "Say six.", "system_prompt": "Answer in one word."}, "other")
     assert project.run(RECORD, "--osmosis-temperature=0").report["summary"]["total_runs"] == 2
     project.rows({"user_prompt": "Say six.", "system_prompt": "Answer in two words."}, "other")
@@ -127,7 +127,7 @@ def test_a_changed_prompt_is_an_error_that_names_its_words(project: Project) -> 
     assert "gone on" not in session.out and project.endpoint.requests == 2
 
 
-def test_a_replay_imports_no_client_of_the_network(project: Project) -> None:
+def test_a_replay_imports_no_client_of_the_network(project: Project):
     project.rows("a")
     project.run(RECORD)
     project.write(
@@ -140,7 +140,7 @@ def test_a_replay_imports_no_client_of_the_network(project: Project) -> None:
     assert project.apart(*options).outcomes == {"failed": 1}
 
 
-def test_a_run_that_was_not_recorded_gets_no_other_runs_answer(project: Project) -> None:
+def test_a_run_that_was_not_recorded_gets_no_other_runs_answer(project: Project):
     project.rows("a")
     project.run(RECORD, "--n=2")
     session = project.run(REPLAY, "--n=3")
@@ -150,7 +150,7 @@ def test_a_run_that_was_not_recorded_gets_no_other_runs_answer(project: Project)
 
 
 @pytest.mark.slow
-def test_rows_that_moved_and_a_seed_that_changed_have_their_answers(project: Project) -> None:
+def test_rows_that_moved_and_a_seed_that_changed_have_their_answers(project: Project):
     project.endpoint.answers = counting()
     project.rows("a", "b")
     first = answers(project.run(RECORD, "--n=2", "--osmosis-seed=1"))
@@ -161,7 +161,7 @@ def test_rows_that_moved_and_a_seed_that_changed_have_their_answers(project: Pro
 
 
 @each_mode
-def test_what_is_missing_is_asked_and_recorded(project: Project, workers: int) -> None:
+def test_what_is_missing_is_asked_and_recorded(project: Project, workers: int):
     project.endpoint.answers = counting()
     project.rows("a", "b")
     first = answers(project.run(RECORD, "--n=2", workers=workers))
@@ -173,7 +173,7 @@ def test_what_is_missing_is_asked_and_recorded(project: Project, workers: int) -
 
 
 @pytest.mark.slow
-def test_tries_that_failed_are_not_replayed_and_refusals_of_a_request_are(project: Project) -> None:
+def test_tries_that_failed_are_not_replayed_and_refusals_of_a_request_are(project: Project):
     project.endpoint.answers = lambda ask: (
         error_reply(400, "too long") if ask.row == "long"
         else error_reply(503, "later") if ask.attempt == 1
@@ -188,7 +188,7 @@ def test_tries_that_failed_are_not_replayed_and_refusals_of_a_request_are(projec
 
 
 @pytest.mark.slow
-def test_replayed_and_live_runs_are_never_taken_for_each_other(project: Project) -> None:
+def test_replayed_and_live_runs_are_never_taken_for_each_other(project: Project):
     project.rows("a", "b")
     project.run(RECORD)
     assert "resuming" not in project.run(REPLAY).out
@@ -236,7 +236,7 @@ async def async_agent(question):
 @pytest.mark.parametrize("agent", ["agent", "async_agent"])
 def test_a_client_that_record_returns(
     project: Project, monkeypatch: pytest.MonkeyPatch, agent: str
-) -> None:
+):
     numbers = iter(range(100))
 
     def answer(ask: Ask) -> Any:
@@ -263,7 +263,7 @@ def test_a_client_that_record_returns(
 
 
 @pytest.mark.slow
-def test_litellm_the_bridge_and_judges(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_litellm_the_bridge_and_judges(project: Project, monkeypatch: pytest.MonkeyPatch):
     verdicts = iter(range(100))
 
     def answer(ask: Ask) -> Any:
@@ -330,7 +330,7 @@ class Flow(AgentWorkflow):
 
 
 @pytest.mark.fault("the recording is empty, cut or damaged")
-def test_a_damaged_file_is_refused_before_anything_is_sent(project: Project) -> None:
+def test_a_damaged_file_is_refused_before_anything_is_sent(project: Project):
     project.rows("a", "b")
     project.run(RECORD)
     whole = taped(project)
@@ -343,7 +343,7 @@ def test_a_damaged_file_is_refused_before_anything_is_sent(project: Project) -> 
 
 
 @pytest.mark.fault("two sessions record into one folder")
-def test_two_sessions_do_not_record_into_one_folder_at_once(project: Project) -> None:
+def test_two_sessions_do_not_record_into_one_folder_at_once(project: Project):
     from pytest_osmosis.features.cassettes.folder_cassette import OpenFolder
     from pytest_osmosis.features.cassettes.options import CassetteSpec
 

@@ -26,7 +26,7 @@ def chosen(session: Session) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("folder", ["[b]", "a::b"])
 def test_a_folder_may_have_the_signs_of_node_ids(
     three: Project, monkeypatch: pytest.MonkeyPatch, folder: str
-) -> None:
+):
     inside = three.path / folder
     inside.mkdir()
     for name in ("data.jsonl", "agent.py", "rewards.py"):
@@ -38,7 +38,7 @@ def test_a_folder_may_have_the_signs_of_node_ids(
 
 
 @each_mode
-def test_a_run_that_is_collected_twice_is_run_once(three: Project, workers: int) -> None:
+def test_a_run_that_is_collected_twice_is_run_once(three: Project, workers: int):
     three.write(
         "conftest.py", "def pytest_collection_modifyitems(items):\n    items += items[:2]\n"
     )
@@ -52,7 +52,7 @@ def test_a_run_that_is_collected_twice_is_run_once(three: Project, workers: int)
 @each_mode
 def test_rows_that_a_conftest_marks_are_skipped_or_expected_to_fail(
     three: Project, workers: int, option: str
-) -> None:
+):
     three.write(
         "conftest.py",
         """
@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(items):
 @each_mode
 def test_a_marked_function_with_several_tests_for_a_run_pays_for_it_once(
     three: Project, workers: int
-) -> None:
+):
     three.write(
         "test_it.py",
         """
@@ -113,13 +113,13 @@ def pytest_pyfunc_call(pyfuncitem):
 
 
 @each_mode
-def test_an_async_test_is_called_where_no_plugin_does(three: Project, workers: int) -> None:
+def test_an_async_test_is_called_where_no_plugin_does(three: Project, workers: int):
     three.write("test_it.py", ASYNC_TEST)
     session = three.run(workers=workers, agent=None, data=None, eval_fn=None)
     assert session.outcomes == {"passed": 3}, session.out
 
 
-def test_an_async_test_is_run_where_a_plugin_calls_it(three: Project) -> None:
+def test_an_async_test_is_run_where_a_plugin_calls_it(three: Project):
     three.write("test_it.py", ASYNC_TEST)
     three.write("conftest.py", CALLED)
     session = three.run(agent=None, data=None, eval_fn=None)
@@ -129,7 +129,7 @@ def test_an_async_test_is_run_where_a_plugin_calls_it(three: Project) -> None:
 @pytest.mark.parametrize(
     ("name", "condition"), [("no:skipping", "True"), ("skipping", "False"), ("skipping", "1 / 0")]
 )
-def test_markers_skip_where_they_say_so(three: Project, name: str, condition: str) -> None:
+def test_markers_skip_where_they_say_so(three: Project, name: str, condition: str):
     three.write(
         "conftest.py",
         f"""
@@ -148,7 +148,7 @@ def pytest_collection_modifyitems(items):
 
 def test_node_ids_do_not_depend_on_where_the_session_starts(
     three: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     three.write("pytest.ini", "[pytest]\n")
     inside = three.path / "inside"
     inside.mkdir()
@@ -173,7 +173,7 @@ def test_node_ids_do_not_depend_on_where_the_session_starts(
 )
 def test_items_are_selected_as_any_other_and_the_rest_is_reported_as_missing(
     three: Project, selection: list[str], runs: list[tuple[int, int]]
-) -> None:
+):
     session = three.run(*selection, n="2")
     assert chosen(session) == runs
     assert three.endpoint.requests == len(runs)
@@ -186,7 +186,7 @@ def test_items_are_selected_as_any_other_and_the_rest_is_reported_as_missing(
 @each_mode
 def test_a_selection_says_what_it_runs_and_shows_no_suite_that_it_leaves_out(
     three: Project, workers: int | None
-) -> None:
+):
     three.write("other.jsonl", (three.path / "data.jsonl").read_text())
     more = ["--osmosis-data=other.jsonl", "--osmosis-markdown=o.md"]
     session = three.run("-k", "other.jsonl and row-0", *more, workers=workers, n="2")
@@ -197,7 +197,7 @@ def test_a_selection_says_what_it_runs_and_shows_no_suite_that_it_leaves_out(
     assert "data.jsonl" not in (three.path / "o.md").read_text().split("Environment")[0]
 
 
-def test_a_collection_error_shows_no_table_of_runs_that_were_not_begun(three: Project) -> None:
+def test_a_collection_error_shows_no_table_of_runs_that_were_not_begun(three: Project):
     three.write("test_broken.py", "import nothing_of_this_name\n")
     session = three.run("test_broken.py", "data.jsonl", "--osmosis-model=other")
     assert session.ret == 2
@@ -206,7 +206,7 @@ def test_a_collection_error_shows_no_table_of_runs_that_were_not_begun(three: Pr
 
 def test_a_row_with_fewer_than_k_runs_has_no_pass_at_k_and_the_report_says_so(
     three: Project,
-) -> None:
+):
     session = three.run("--deselect", "data.jsonl::row-0[run-0]", n="3")
     summary = session.report["summary"]
     assert summary["incomplete_rows"] == 1
@@ -216,7 +216,7 @@ def test_a_row_with_fewer_than_k_runs_has_no_pass_at_k_and_the_report_says_so(
     assert said in session.lines
 
 
-def test_the_pass_at_k_of_a_single_run_is_a_dash(three: Project) -> None:
+def test_the_pass_at_k_of_a_single_run_is_a_dash(three: Project):
     session = three.run("data.jsonl::row-0[run-1]", "--osmosis-html", "o.html", n="3")
     figures = session.report["summary"]["eval_fns"]["rewards:exact"]
     assert figures["pass_at_1"] == figures["pass_hat_1"] == 1.0
@@ -231,7 +231,7 @@ def test_the_pass_at_k_of_a_single_run_is_a_dash(three: Project) -> None:
 
 
 @pytest.mark.fault("`--lf`, `--ff`, `--sw`")
-def test_the_last_failures_are_run_again(three: Project) -> None:
+def test_the_last_failures_are_run_again(three: Project):
     whole = three.run(n="2")
     assert whole.outcomes == {"passed": 4, "failed": 2}
     summary = whole.report["summary"]
@@ -245,7 +245,7 @@ def test_the_last_failures_are_run_again(three: Project) -> None:
 
 
 @pytest.mark.fault("`-x`, `--maxfail`")
-def test_it_stops_at_the_first_failure_and_cancels_what_is_in_flight(three: Project) -> None:
+def test_it_stops_at_the_first_failure_and_cancels_what_is_in_flight(three: Project):
     three.endpoint.answers = lambda ask: ["hang"] if ask.row == "gamma" else ask.row
     session = three.run("-x", "--batch-size=3")
     assert session.outcomes == {"passed": 1, "failed": 1}
@@ -257,7 +257,7 @@ def test_it_stops_at_the_first_failure_and_cancels_what_is_in_flight(three: Proj
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["-x", "--maxfail=1", "--sw"])
-def test_workers_stop_at_the_first_failure_too(three: Project, option: str) -> None:
+def test_workers_stop_at_the_first_failure_too(three: Project, option: str):
     three.rows({"user_prompt": "beta", "ground_truth": "B"}, *["gamma"] * 5)
     three.endpoint.answers = lambda ask: ["hang"] if ask.row == "gamma" else ask.row
     session = three.run(option, "--batch-size=4", workers=2)
@@ -270,7 +270,7 @@ def test_workers_stop_at_the_first_failure_too(three: Project, option: str) -> N
 
 @pytest.mark.fault("`--lf`, `--ff`, `--sw`")
 @pytest.mark.slow
-def test_stepwise_goes_on_where_it_stopped(three: Project) -> None:
+def test_stepwise_goes_on_where_it_stopped(three: Project):
     three.endpoint.answers = lambda ask: ["hang"] if ask.row == "gamma" else ask.row
     stopped = three.run("--sw")
     assert stopped.outcomes == {"passed": 1, "failed": 1}
@@ -283,9 +283,7 @@ def test_stepwise_goes_on_where_it_stopped(three: Project) -> None:
 class TestPlan:
     @pytest.mark.fault("`--collect-only`")
     @pytest.mark.parametrize("workers", [0, 2])
-    def test_it_counts_without_a_request_a_worker_or_a_key(
-        self, three: Project, workers: int
-    ) -> None:
+    def test_it_counts_without_a_request_a_worker_or_a_key(self, three: Project, workers: int):
         session = three.run(
             "--collect-only", "--eval-fn=rewards:length", "--batch-size=8",
             n="5", api_key_env="NO_SUCH_KEY", workers=workers,
@@ -296,7 +294,7 @@ class TestPlan:
         assert not (three.path / "out.json").exists()
         assert "osmosis summary" not in session.out
 
-    def test_a_plan_lists_the_items_and_runs_none(self, three: Project) -> None:
+    def test_a_plan_lists_the_items_and_runs_none(self, three: Project):
         session = three.run("--setup-plan", "--batch-size=2", workers=2, output=None)
         assert session.ret == 0
         assert "data.jsonl::row-0[run-0]" in session.out
@@ -308,7 +306,7 @@ class TestPlan:
     )
     def test_a_session_that_shows_something_else_runs_none_and_leaves_the_report(
         self, three: Project, option: str
-    ) -> None:
+    ):
         report = three.write("results.json", "an earlier one")
         session = three.run(option, output="results.json")
         assert session.ret == 0
@@ -316,9 +314,7 @@ class TestPlan:
         assert three.endpoint.connections == 0
         assert report.read_text() == "an earlier one"
 
-    def test_setting_fixtures_up_skips_a_marked_test_without_its_rollout(
-        self, three: Project
-    ) -> None:
+    def test_setting_fixtures_up_skips_a_marked_test_without_its_rollout(self, three: Project):
         three.write(
             "test_marked.py",
             "import pytest\n\n@pytest.mark.osmosis(agent='agent:agent_loop', data='data.jsonl')\n"
@@ -332,7 +328,7 @@ class TestPlan:
 
 
 class TestBesideTests:
-    def test_data_on_the_command_line_is_collected_alone(self, three: Project) -> None:
+    def test_data_on_the_command_line_is_collected_alone(self, three: Project):
         said = "osmosis: the evaluation alone runs; to run the other tests too, name them: pytest "
         three.write("tests/test_other.py", "def test_other(): pass\n")
         three.write("pytest.ini", "[pytest]\ntestpaths = tests\n")
@@ -343,19 +339,19 @@ class TestBesideTests:
         assert both.outcomes == {"passed": 3, "failed": 1}
         assert said not in both.out
 
-    def test_it_is_collected_once_below_a_folder_of_tests(self, three: Project) -> None:
+    def test_it_is_collected_once_below_a_folder_of_tests(self, three: Project):
         three.rows("a", "b", name="tests/data.jsonl")
         three.write("tests/test_other.py", "def test_other(): pass\n")
         three.write("pytest.ini", "[pytest]\ntestpaths = tests\nosmosis_data = tests/data.jsonl\n")
         assert three.run(data=None).outcomes == {"passed": 3}
 
-    def test_a_data_file_that_no_option_names_is_left_alone(self, three: Project) -> None:
+    def test_a_data_file_that_no_option_names_is_left_alone(self, three: Project):
         three.rows("x", name="other.jsonl")
         three.write("test_other.py", "def test_other(): pass\n")
         session = three.run(".")
         assert "other.jsonl" not in session.out
 
-    def test_fixtures_of_a_conftest_do_not_matter(self, three: Project) -> None:
+    def test_fixtures_of_a_conftest_do_not_matter(self, three: Project):
         three.write(
             "conftest.py",
             """
@@ -371,7 +367,7 @@ def surprise():
 
 
 @pytest.mark.fault("two datasets in one session")
-def test_two_data_files_are_two_evaluations_of_one_report(project: Project) -> None:
+def test_two_data_files_are_two_evaluations_of_one_report(project: Project):
     project.rows("a", "b", name="one.jsonl")
     project.rows("c", {"user_prompt": "d", "ground_truth": "x"}, name="two.jsonl")
     session = project.run("--junitxml=out.xml", "--osmosis-data=two.jsonl", data="one.jsonl")
@@ -434,7 +430,7 @@ def pytest_collection_modifyitems(items):
 """
 
 
-def test_items_have_all_that_other_plugins_keep_with_an_item(three: Project) -> None:
+def test_items_have_all_that_other_plugins_keep_with_an_item(three: Project):
     three.write("conftest.py", KEEPER)
     three.write("pytest.ini", "[pytest]\nmarkers = chosen\n")
     marked = three.run("--collect-only", "-q", "-m", "chosen")
@@ -488,7 +484,7 @@ def pytest_runtest_makereport(item, call):
 @each_mode
 def test_a_conftest_may_read_of_every_item_what_functions_and_doctests_have(
     three: Project, workers: int
-) -> None:
+):
     three.write("conftest.py", READER)
     three.write("test_it.py", "def test_it():\n    pass\n")
     session = three.run("--setup-show", "test_it.py", "data.jsonl", workers=workers)

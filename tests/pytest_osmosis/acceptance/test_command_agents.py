@@ -59,7 +59,7 @@ CHILD = """subprocess.Popen([sys.executable, "-S", "-c", "import time; time.slee
 ANSWER = 'print(asked(request["messages"])["content"])'
 
 
-def test_the_request_comes_on_standard_input(project: Project) -> None:
+def test_the_request_comes_on_standard_input(project: Project):
     project.rows({"user_prompt": "a", "ground_truth": "g", "topic": "sums", "id": "first"})
     body = 'open("seen.json", "w").write(json.dumps([request, os.environ["OSMOSIS_ROLLOUT_ID"]]))'
     run(project, body + "\nprint('x')", "--osmosis-temperature=0.5", "--osmosis-seed=7")
@@ -84,7 +84,7 @@ def test_the_request_comes_on_standard_input(project: Project) -> None:
     assert rollout_id == "eval-0-run-0"
 
 
-def test_a_grader_judges_a_program_too(project: Project) -> None:
+def test_a_grader_judges_a_program_too(project: Project):
     project.rows("a")
     project.write(
         "graders.py",
@@ -108,7 +108,7 @@ print(asked(request["messages"])["content"])
 """
 
 
-def test_how_a_program_has_failed_is_reported(project: Project) -> None:
+def test_how_a_program_has_failed_is_reported(project: Project):
     project.endpoint.answers = lambda ask: (
         [error_reply(400, "too long")] if ask.row == "refused" else ask.row
     )
@@ -126,7 +126,7 @@ def test_how_a_program_has_failed_is_reported(project: Project) -> None:
 
 @pytest.mark.slow
 @each_mode
-def test_a_timeout_ends_the_program_and_all_its_children(project: Project, workers: int) -> None:
+def test_a_timeout_ends_the_program_and_all_its_children(project: Project, workers: int):
     project.rows("a")
     body = (
         "import subprocess\n"
@@ -143,14 +143,14 @@ def test_a_timeout_ends_the_program_and_all_its_children(project: Project, worke
         assert ended(int(pid))
 
 
-def test_children_that_are_left_behind_end_with_the_program(project: Project) -> None:
+def test_children_that_are_left_behind_end_with_the_program(project: Project):
     project.rows("a")
     body = f'import subprocess\nchild = {CHILD}\nopen("pids", "w").write(str(child.pid))\n' + ANSWER
     assert run(project, body).outcomes == {"passed": 1}
     assert ended(int((project.path / "pids").read_text()))
 
 
-def test_a_child_that_leaves_the_group_is_not_waited_for(project: Project) -> None:
+def test_a_child_that_leaves_the_group_is_not_waited_for(project: Project):
     project.rows("a")
     body = (
         "import subprocess\n"
@@ -181,7 +181,7 @@ def ended(pid: int) -> bool:
 @each_mode
 def test_the_providers_key_is_not_in_its_environment(
     project: Project, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("THE_SAME_KEY", KEY)
     monkeypatch.setenv("BASELINE_KEY", "sk-of-the-baseline-model")
@@ -212,7 +212,7 @@ def test_the_providers_key_is_not_in_its_environment(
 
 def test_a_variable_that_is_let_pass_never_replaces_the_bridges_key(
     project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("THE_SAME_KEY", KEY)
     project.endpoint.api_key = KEY
@@ -222,7 +222,7 @@ def test_a_variable_that_is_let_pass_never_replaces_the_bridges_key(
     assert run(project, body, *passed).outcomes == {"passed": 1}
 
 
-def test_a_program_of_the_projects_own_folder_is_found(project: Project) -> None:
+def test_a_program_of_the_projects_own_folder_is_found(project: Project):
     project.rows("a")
     script = project.write("agent.sh", "#!/bin/sh\ncat > /dev/null\necho a\n")
     script.chmod(0o755)
@@ -231,7 +231,7 @@ def test_a_program_of_the_projects_own_folder_is_found(project: Project) -> None
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
-def test_an_agent_in_another_language(project: Project) -> None:
+def test_an_agent_in_another_language(project: Project):
     project.write(
         "agent.js",
         "let text = '';\n"
@@ -270,7 +270,7 @@ RECORDED = [*PROMPT, {"role": "assistant", "content": "42"}]
         ("7", [], [*PROMPT, {"role": "assistant", "content": "7"}]),
     ],
 )
-def test_output_is_messages_or_else_text(text: str, recorded: Any, messages: Any) -> None:
+def test_output_is_messages_or_else_text(text: str, recorded: Any, messages: Any):
     assert read_printed(text, prompt=PROMPT, recorded=recorded).messages == messages
 
 
@@ -286,12 +286,12 @@ def test_output_is_messages_or_else_text(text: str, recorded: Any, messages: Any
         ('{"messages": [], "reward": [1]}', r"the reward \[1\]; expected a number"),
     ],
 )
-def test_output_that_is_neither_is_refused(text: str, error: str) -> None:
+def test_output_that_is_neither_is_refused(text: str, error: str):
     with pytest.raises(AgentFailed, match=error):
         read_printed(text, prompt=PROMPT, recorded=[])
 
 
-def test_a_program_may_say_that_it_failed() -> None:
+def test_a_program_may_say_that_it_failed():
     outcome = read_printed('{"messages": [], "error": "gave up"}', prompt=[], recorded=[])
     assert outcome.error == "gave up"
 
@@ -309,7 +309,7 @@ def program(code: str, stdin: bytes = b"", kept: list[str] | None = None) -> Pro
     )
 
 
-def test_long_input_and_output_do_not_wait_for_each_other() -> None:
+def test_long_input_and_output_do_not_wait_for_each_other():
     code = "import sys\nfor line in sys.stdin: print(line, end=''); print(line, file=sys.stderr)"
     kept: list[str] = []
     line = "é" * 1000 + "\n"
@@ -318,16 +318,16 @@ def test_long_input_and_output_do_not_wait_for_each_other() -> None:
     assert "".join(kept).count("é") == 1_000_000
 
 
-def test_a_program_need_not_read_its_input() -> None:
+def test_a_program_need_not_read_its_input():
     assert program("print(1)", b"x" * 10_000_000).run().stdout == "1\n"
 
 
-def test_a_program_that_prints_without_end_is_ended() -> None:
+def test_a_program_that_prints_without_end_is_ended():
     with pytest.raises(TooMuchOutput, match=f"more than {MAX_STDOUT >> 20} MiB"):
         program("while True: print('x' * 100_000)").run()
 
 
-def test_a_program_that_was_killed_before_it_started_never_starts(tmp_path: Path) -> None:
+def test_a_program_that_was_killed_before_it_started_never_starts(tmp_path: Path):
     never = program(f"open({str(tmp_path / 'started')!r}, 'w')")
     never.kill()
     assert never.run().status == -9

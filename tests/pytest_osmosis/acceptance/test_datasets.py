@@ -41,7 +41,7 @@ def answer_with(project: Project, answers: Mapping[str, str]) -> list[list[dict[
 
 
 @each_mode
-def test_a_csv_file_with_names_of_its_own_is_evaluated(project: Project, workers: int) -> None:
+def test_a_csv_file_with_names_of_its_own_is_evaluated(project: Project, workers: int):
     project.write("gsm.csv", "\ufeff" + GSM)
     project.write("level.py", EXACT)
     pairs = "question=user_prompt\n  answer=ground_truth\n  none=system_prompt"
@@ -55,7 +55,7 @@ def test_a_csv_file_with_names_of_its_own_is_evaluated(project: Project, workers
     assert [len(messages) for messages in sent] == [1, 1]  # no system message
 
 
-def test_rows_with_messages_and_labels_are_evaluated_those_of_a_report(project: Project) -> None:
+def test_rows_with_messages_and_labels_are_evaluated_those_of_a_report(project: Project):
     chat = [
         {"role": "user", "content": "Say 7."},
         {"role": "assistant", "content": "7"},
@@ -88,7 +88,7 @@ def test_rows_with_messages_and_labels_are_evaluated_those_of_a_report(project: 
 )
 def test_the_header_names_the_column_that_is_probably_the_ground_truth(
     project: Project, columns: str, message: str | None
-) -> None:
+):
     cells = ",".join("x" for _ in columns.split(","))
     project.write("data.csv", f"{columns}\n{cells}\n")
     session = project.run(
@@ -101,7 +101,7 @@ def test_the_header_names_the_column_that_is_probably_the_ground_truth(
 @pytest.mark.parametrize(
     "option", ["--osmosis-system-prompt=Be brief.", "--osmosis-system-prompt-file=prompt.txt"]
 )
-def test_rows_need_no_column_then(project: Project, option: str) -> None:
+def test_rows_need_no_column_then(project: Project, option: str):
     project.write("prompt.txt", "Be brief.\n")
     project.write("data.jsonl", '{"user_prompt": "6", "ground_truth": "Be brief."}\n')
 
@@ -115,7 +115,7 @@ def test_rows_need_no_column_then(project: Project, option: str) -> None:
 
 
 @pytest.mark.parametrize("given", [["--osmosis-system-prompt="], []])
-def test_an_empty_one_sends_none_and_null_is_none(project: Project, given: list[str]) -> None:
+def test_an_empty_one_sends_none_and_null_is_none(project: Project, given: list[str]):
     project.write("pytest.ini", f"[pytest]\n{'' if given else 'osmosis_system_prompt ='}\n")
     project.write("data.jsonl", '{"user_prompt": "6", "system_prompt": null}\n{"user_prompt": "7"}')
     project.endpoint.answers = lambda ask: str(len(ask.messages))

@@ -49,9 +49,7 @@ def report(project: pytest.Pytester) -> dict[str, Any]:
 
 
 @each_mode
-def test_it_runs_unmodified(
-    project: pytest.Pytester, endpoint: EmbeddedEndpoint, workers: int
-) -> None:
+def test_it_runs_unmodified(project: pytest.Pytester, endpoint: EmbeddedEndpoint, workers: int):
     result = project.runpytest_inprocess(*command(endpoint, f"-n{workers}", "-Werror"))
     result.assert_outcomes(passed=5)
     assert result.ret == 0
@@ -69,9 +67,7 @@ def test_it_runs_unmodified(
 
 
 @pytest.mark.fault("the model calls tools without end, or hundreds at once")
-def test_a_turn_limit_ends_it_in_order(
-    project: pytest.Pytester, endpoint: EmbeddedEndpoint
-) -> None:
+def test_a_turn_limit_ends_it_in_order(project: pytest.Pytester, endpoint: EmbeddedEndpoint):
     more = ("--osmosis-max-turns=1", "--pass-threshold=0.5", "-n0")
     project.runpytest_inprocess(*command(endpoint, *more)).assert_outcomes(failed=5)
     for row in report(project)["rows"]:

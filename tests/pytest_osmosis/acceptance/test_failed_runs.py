@@ -34,7 +34,7 @@ def after_header(session: Session) -> list[str]:
 
 
 @each_mode
-def test_one_run_of_each_of_ten_rows_is_shown_in_order(wrong: Project, workers: int) -> None:
+def test_one_run_of_each_of_ten_rows_is_shown_in_order(wrong: Project, workers: int):
     session = wrong.run("--batch-size=8", n="2", workers=workers)
     assert titles(session) == [f"row-{row}[run-0] (2 of 2 runs failed)" for row in range(1, 11)]
     failures = session.section("FAILURES")
@@ -49,7 +49,7 @@ def test_one_run_of_each_of_ten_rows_is_shown_in_order(wrong: Project, workers: 
 
 
 @pytest.mark.parametrize("option", ["--tb=line", "--tb=short", "-vv", "--osmosis-html=out.html"])
-def test_options_say_how_much_is_shown(wrong: Project, option: str) -> None:
+def test_options_say_how_much_is_shown(wrong: Project, option: str):
     session = wrong.run(option)
     shown = session.section("FAILURES")
     if option == "--tb=line":
@@ -68,7 +68,7 @@ def test_options_say_how_much_is_shown(wrong: Project, option: str) -> None:
 
 
 @pytest.mark.slow
-def test_runs_with_one_and_the_same_error_have_one_section(project: Project) -> None:
+def test_runs_with_one_and_the_same_error_have_one_section(project: Project):
     project.rows("give up", "raise", "a", "give up", "raise")
     project.write("test_unit.py", "def test_unit():\n    assert 1 == 2\n")
     session = project.plain(*project.options("-n0", "data.jsonl", "test_unit.py"))
@@ -82,7 +82,7 @@ def test_runs_with_one_and_the_same_error_have_one_section(project: Project) -> 
     assert session.section("short test summary info")[-1].startswith("FAILED test_unit.py")
 
 
-def test_ten_sections_are_shown_of_errors_and_failures_together(wrong: Project) -> None:
+def test_ten_sections_are_shown_of_errors_and_failures_together(wrong: Project):
     wrong.endpoint.answers = lambda ask: (
         failure_reply(f"no {ask.row}") if ask.row in "abcdefg" else "wrong"
     )
@@ -94,7 +94,7 @@ def test_ten_sections_are_shown_of_errors_and_failures_together(wrong: Project) 
 
 
 @each_mode
-def test_what_no_run_survives_is_said_once_in_few_lines(wrong: Project, workers: int) -> None:
+def test_what_no_run_survives_is_said_once_in_few_lines(wrong: Project, workers: int):
     options = ("--batch-size=16", "--osmosis-gate=errors == 0")
     with refusing_address() as netloc:
         session = wrong.run(
@@ -115,7 +115,7 @@ def test_what_no_run_survives_is_said_once_in_few_lines(wrong: Project, workers:
 @each_mode
 def test_a_gate_that_failed_shows_the_distance_and_the_three_lowest_rows(
     wrong: Project, workers: int
-) -> None:
+):
     session = wrong.run(
         "--batch-size=8", "--osmosis-gate=mean >= 0.9", "--osmosis-gate=scored == 1", "--color=yes",
         "--junitxml=out.xml", n="2", workers=workers,
@@ -138,7 +138,7 @@ def test_a_gate_that_failed_shows_the_distance_and_the_three_lowest_rows(
     assert "row-1[run-0] (0 of 2 runs passed)" in str(failure.text)
 
 
-def test_two_gates_that_failed_show_a_conversation_once(wrong: Project) -> None:
+def test_two_gates_that_failed_show_a_conversation_once(wrong: Project):
     session = wrong.run("--osmosis-gate=mean >= 0.9", "--osmosis-gate=each row >= 1/2")
     shown = session.section("FAILURES")
     assert [line for line in shown if line.startswith("  user ")] == [
@@ -149,7 +149,7 @@ def test_two_gates_that_failed_show_a_conversation_once(wrong: Project) -> None:
 
 @pytest.mark.slow
 @each_mode
-def test_a_marked_test_that_fails_shows_its_conversation(wrong: Project, workers: int) -> None:
+def test_a_marked_test_that_fails_shows_its_conversation(wrong: Project, workers: int):
     wrong.rows("a", "b", "c")
     wrong.write(
         "test_marked.py",
@@ -179,7 +179,7 @@ def test_answer(rollout):
 
 
 @pytest.mark.slow
-def test_forty_columns_can_be_read(wrong: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forty_columns_can_be_read(wrong: Project, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "40")
     wrong.write("judges.py", "def how_far_it_is_from_the_truth(solution_str): return 0.25\n")
     base = wrong.run(n="3", output="before.json")
@@ -205,7 +205,7 @@ def test_forty_columns_can_be_read(wrong: Project, monkeypatch: pytest.MonkeyPat
 @pytest.mark.slow
 def test_where_the_terminal_has_ascii_alone_nothing_is_escaped(
     wrong: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     wrong.rows({"system_prompt": "word " * 50, "user_prompt": "b", "ground_truth": "c"})
     session = wrong.evaluate(*wrong.options("-n0"))
@@ -254,7 +254,7 @@ def keyed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 @pytest.mark.fault("a text is cut in the middle of a key")
-def test_no_piece_of_a_key_is_left_where_texts_are_cut(keyed: Project, endpoint: Endpoint) -> None:
+def test_no_piece_of_a_key_is_left_where_texts_are_cut(keyed: Project, endpoint: Endpoint):
     keyed.write("talker.py", AGENT)
     cut_at = {"head": 800, "tail": 1600, "answer": 2000, "line": 400}
     endpoint.answers = lambda ask: "x" * (cut_at[ask.row] - 20) + KEY + "y" * 380
@@ -275,7 +275,7 @@ def test_no_piece_of_a_key_is_left_where_texts_are_cut(keyed: Project, endpoint:
     assert pieces_in(keyed, session) == {}
 
 
-def test_no_piece_of_a_key_is_left_of_a_programs_last_words(keyed: Project) -> None:
+def test_no_piece_of_a_key_is_left_of_a_programs_last_words(keyed: Project):
     keyed.write("program.py", PROGRAM)
     keyed.rows("a")
     program = f"cmd:{sys.executable} program.py"

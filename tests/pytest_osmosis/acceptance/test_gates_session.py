@@ -56,7 +56,7 @@ def cases(session: Session) -> dict[str, Any]:
 @pytest.mark.parametrize(("gates", "status"), [([PASSES], 0), ([BETWEEN, PASSES], 8)])
 def test_the_exit_status_is_that_of_the_gates_alone(
     partly_known: Project, gates: list[str], status: int
-) -> None:
+):
     session = gated(partly_known, *gates)
     assert session.ret == status
     assert session.outcomes["passed"] == 2
@@ -65,7 +65,7 @@ def test_the_exit_status_is_that_of_the_gates_alone(
     assert "failed" not in session.outcomes
 
 
-def test_a_session_of_passed_gates_does_not_end_in_red(partly_known: Project) -> None:
+def test_a_session_of_passed_gates_does_not_end_in_red(partly_known: Project):
     partly_known.rows("a", "wrong")
     session = partly_known.run("--color=yes", "--osmosis-gate=mean >= 0.5")
     [last] = [line for line in session.lines if " gate passed" in line]
@@ -77,7 +77,7 @@ class TestRuns:
     """What runs are reported as where gates decide."""
 
     @pytest.mark.slow
-    def test_a_low_run_is_below_with_its_reason(self, partly_known: Project) -> None:
+    def test_a_low_run_is_below_with_its_reason(self, partly_known: Project):
         session = gated(partly_known, PASSES, "scored > 0.5", workers=0, output="out.json")
         assert session.outcomes["gates"] == 2
         session = partly_known.run(
@@ -94,7 +94,7 @@ class TestRuns:
         skipped = session.junit.find(".//testcase[@name='row-0[run-0]']/skipped").attrib["message"]
         assert skipped == "rewards:length scored 0.1, below the threshold 1"
 
-    def test_what_has_an_error_keeps_it(self, project: Project) -> None:
+    def test_what_has_an_error_keeps_it(self, project: Project):
         project.rows("raise", "give up", "a")
         session = gated(project, "mean >= 0.3", "errors == 2", "scored == 1")
         assert session.outcomes["raised"] == 2
@@ -104,7 +104,7 @@ class TestRuns:
 
     def test_a_failing_test_beside_the_evaluation_still_fails_the_session(
         self, partly_known: Project
-    ) -> None:
+    ):
         partly_known.write("test_unit.py", "def test_unit(): assert False\n")
         args = partly_known.options("-n0", f"--osmosis-gate={PASSES}", "data.jsonl", "test_unit.py")
         session = partly_known.plain(*args)
@@ -116,7 +116,7 @@ class TestRuns:
                                                     ("raise KeyboardInterrupt", 2)])  # fmt: skip
     def test_another_reason_to_end_keeps_its_code(
         self, partly_known: Project, raised: str, status: int
-    ) -> None:
+    ):
         partly_known.write(
             "conftest.py",
             f"import pytest\ndef pytest_runtest_logfinish(nodeid):\n"
@@ -125,7 +125,7 @@ class TestRuns:
         args = partly_known.options("-n0", f"--osmosis-gate={FAILS}")
         assert partly_known.apart(*args).ret == status
 
-    def test_a_code_that_another_plugin_has_set_stays(self, partly_known: Project) -> None:
+    def test_a_code_that_another_plugin_has_set_stays(self, partly_known: Project):
         partly_known.write(
             "conftest.py",
             "import pytest\n@pytest.hookimpl(wrapper=True)\n"
@@ -139,7 +139,7 @@ class TestRuns:
 class TestAsTests:
     """A gate is a test of its own."""
 
-    def test_terminal_junit_and_json_show_each(self, partly_known: Project, workers: int) -> None:
+    def test_terminal_junit_and_json_show_each(self, partly_known: Project, workers: int):
         gates = [PASSES, BETWEEN, FAILS, NAMED]
         session = partly_known.run(
             *(f"--osmosis-gate={gate}" for gate in gates), "--junitxml=out.xml", workers=workers
@@ -170,7 +170,7 @@ class TestAsTests:
     @pytest.mark.slow
     def test_lf_runs_all_again_where_nothing_but_gates_has_failed(
         self, partly_known: Project, workers: int
-    ) -> None:
+    ):
         partly_known.rows("a", "wrong")
         more = [f"--osmosis-gate={gate}" for gate in (NAMED, "mean > 0.1")]
         assert partly_known.run(*more, "--osmosis-no-journal").ret == 1
@@ -179,13 +179,13 @@ class TestAsTests:
         assert len(session.runs) == 2
         assert session.ret == 1
 
-    def test_one_row_alone_decides_for_itself(self, partly_known: Project, workers: int) -> None:
+    def test_one_row_alone_decides_for_itself(self, partly_known: Project, workers: int):
         session = partly_known.run("-k", "row-2", f"--osmosis-gate={PASSES}", workers=workers)
         assert (session.ret, session.outcomes["failed"]) == (1, 1)
         assert session.report["gates"] == []
 
 
-def test_each_suite_has_its_own(project: Project) -> None:
+def test_each_suite_has_its_own(project: Project):
     project.rows("a", "b", name="one.jsonl")
     project.rows("a", {"user_prompt": "b", "ground_truth": "no"}, name="two.jsonl")
     session = project.run(
@@ -211,9 +211,7 @@ def test_it(rollout):
 
 
 @each_mode
-def test_a_marked_functions_asserts_become_observations(
-    partly_known: Project, workers: int
-) -> None:
+def test_a_marked_functions_asserts_become_observations(partly_known: Project, workers: int):
     partly_known.write("test_it.py", MARKED)
     session = partly_known.plain(
         "test_it.py", f"-n{workers}", "--osmosis-model=m", "-rx", "--osmosis-output=out.json",
@@ -229,7 +227,7 @@ def test_a_marked_functions_asserts_become_observations(
 @each_mode
 def test_gates_decide_on_data_files_and_functions_beside_them_for_themselves(
     partly_known: Project, workers: int
-) -> None:
+):
     partly_known.write("test_it.py", MARKED)
     partly_known.write("pytest.ini", "[pytest]\nosmosis_agent = agent:agent_loop\n")
     session = partly_known.run(
@@ -272,9 +270,7 @@ def everywhere(project: Project) -> set[str]:
     ("gate", "status", "verdict"),
     [("mean >= 0.25", 0, "passed"), ("mean >= 0.9", 1, "failed")],
 )
-def test_it_is_that_of_the_exit_status(
-    project: Project, gate: str, status: int, verdict: str
-) -> None:
+def test_it_is_that_of_the_exit_status(project: Project, gate: str, status: int, verdict: str):
     project.endpoint.answers = lambda ask: "right" if ask.row in ("a", "b") else "half"
     project.rows("a", "b", "c", "d")
     session = project.run(f"--osmosis-gate={gate}", eval_fn="rewards:judge")
@@ -296,7 +292,7 @@ def test_it_is_that_of_the_exit_status(
 
 def test_a_session_that_the_endpoint_stopped_is_unfinished_though_its_gate_has_passed(
     project: Project,
-) -> None:
+):
     down = error_reply(503, "down", headers={"x-should-retry": "false"})
     project.endpoint.answers = lambda ask: ask.row if ask.row == "0" else down
     project.rows(*map(str, range(18)))
@@ -309,7 +305,7 @@ def test_a_session_that_the_endpoint_stopped_is_unfinished_though_its_gate_has_p
 
 def test_a_session_without_the_gates_of_the_one_that_it_extends_has_its_own(
     project: Project,
-) -> None:
+):
     project.endpoint.answers = "no"
     project.rows("a", "b")
     assert project.run("--osmosis-gate=mean <= 0.25").ret == 0
@@ -334,7 +330,7 @@ def verdicts(session: Session) -> dict[str, str]:
 
 
 @each_mode
-def test_what_is_not_needed_is_not_run_and_reported_as_not_run(easy: Project, workers: int) -> None:
+def test_what_is_not_needed_is_not_run_and_reported_as_not_run(easy: Project, workers: int):
     args = easy.options(
         f"-n{workers}", STOP, "--osmosis-gate=mean >= 0.25", "--osmosis-gate=min >= -1", "-rs",
         "data.jsonl", "test_unit.py", "--junitxml=out.xml",
@@ -357,7 +353,7 @@ def test_what_is_not_needed_is_not_run_and_reported_as_not_run(easy: Project, wo
     assert f"{20 - ran} of 20 runs ({(20 - ran) / 20:.0%}) did not have to be run" in summary
 
 
-def test_a_gate_that_is_never_settled_early_lets_all_run(easy: Project) -> None:
+def test_a_gate_that_is_never_settled_early_lets_all_run(easy: Project):
     sure = ("--osmosis-gate=mean >= 0.25", "--osmosis-confidence=0.9")
     for gates in (("--osmosis-gate=mean == 1",), sure):
         session = easy.run(STOP, "--osmosis-fresh", *gates)
@@ -366,7 +362,7 @@ def test_a_gate_that_is_never_settled_early_lets_all_run(easy: Project) -> None:
 
 
 @pytest.mark.slow
-def test_extending_without_it_runs_what_was_left_out(easy: Project) -> None:
+def test_extending_without_it_runs_what_was_left_out(easy: Project):
     gate = "--osmosis-gate=mean >= 0.25"
     assert len(easy.run(STOP, gate).runs) == 5
     session = easy.run(gate, "--osmosis-extend")

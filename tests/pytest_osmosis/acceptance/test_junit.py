@@ -21,7 +21,7 @@ def cases(junit: Element) -> dict[str, Element]:
     return {case.attrib["name"]: case for case in junit.iter("testcase")}
 
 
-def test_each_case_and_the_suite_have_their_figures(project: Project) -> None:
+def test_each_case_and_the_suite_have_their_figures(project: Project):
     project.endpoint.answers = lambda ask: (
         failure_reply("no") if ask.row == "refused" else completion(ask.row)
     )
@@ -72,7 +72,7 @@ def test_each_case_and_the_suite_have_their_figures(project: Project) -> None:
     assert f'503 from {project.endpoint.netloc} ("no")' in error.attrib["message"]
 
 
-def test_so_it_is_for_a_marked_test(project: Project) -> None:
+def test_so_it_is_for_a_marked_test(project: Project):
     project.write("agent.py", AGENT.replace("answer = ", "print(wish)\n        answer = "))
     project.rows("said by the rollout")
     project.write(
@@ -95,7 +95,7 @@ def test_answer(rollout):
     assert printed.count("said by the test") == 1
 
 
-def test_every_family_is_written_without_a_warning(project: Project) -> None:
+def test_every_family_is_written_without_a_warning(project: Project):
     project.rows("a")
     session = project.run("--junitxml=out.xml", "-ojunit_family=legacy", "-Werror")
     assert session.outcomes == {"passed": 1}
@@ -105,7 +105,7 @@ def test_every_family_is_written_without_a_warning(project: Project) -> None:
 
 @pytest.mark.slow
 @each_mode
-def test_summary_and_reports_have_a_table_by_the_column(project: Project, workers: int) -> None:
+def test_summary_and_reports_have_a_table_by_the_column(project: Project, workers: int):
     project.write("pytest.ini", "[pytest]\nosmosis_by = Level\n")
     told = [("a", 2), ("b", 1), ("wrong", 2)]
     project.rows(

@@ -74,7 +74,7 @@ def check_artefacts(project: Project, session: Session) -> None:
 
 
 @pytest.mark.usefixtures("litellm")
-def test_a_model_whose_price_is_known(provider: Project) -> None:
+def test_a_model_whose_price_is_known(provider: Project):
     provider.rows("a", f"say {KEY}")
     session = provider.run("--osmosis-temperature=0.5", model="openai/gpt-4o-mini", base_url=None)
     assert session.outcomes == {"passed": 2}, session.out + session.err
@@ -92,7 +92,7 @@ def test_a_model_whose_price_is_known(provider: Project) -> None:
 
 
 @pytest.mark.slow
-def test_a_workflow_and_a_price_that_nobody_knows(provider: Project) -> None:
+def test_a_workflow_and_a_price_that_nobody_knows(provider: Project):
     provider.endpoint.answers = f"the key is {KEY}"
     provider.rows("a", "b")
     session = run(provider, "openai/house-model-7", "--batch-size=2", agent="flow.py:Flow")
@@ -126,7 +126,7 @@ sys.meta_path.insert(0, Slow())
 
 
 @pytest.mark.slow
-def test_importing_litellm_takes_no_runs_time(provider: Project) -> None:
+def test_importing_litellm_takes_no_runs_time(provider: Project):
     provider.write("conftest.py", SLOW_IMPORT)
     provider.rows("a", "b")
     session = run(provider, "openai/gpt-4o-mini", "--batch-size=2")
@@ -136,7 +136,7 @@ def test_importing_litellm_takes_no_runs_time(provider: Project) -> None:
 @pytest.mark.slow
 def test_a_warning_of_litellm_is_no_error_of_a_session_that_asks_an_endpoint_first(
     provider: Project,
-) -> None:
+):
     provider.rows("a", "b")
     with Endpoint() as local:
         session = provider.apart(
@@ -151,7 +151,7 @@ def test_a_warning_of_litellm_is_no_error_of_a_session_that_asks_an_endpoint_fir
 @pytest.mark.usefixtures("litellm")
 def test_a_baseline_model_of_a_provider_is_asked_there_and_each_key_goes_to_its_own_endpoint(
     provider: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     provider.rows("a", "b")
     monkeypatch.setenv("LOCAL_KEY", "key-of-the-local-server-0123")
     with Endpoint(api_key="key-of-the-local-server-0123") as local:

@@ -220,7 +220,7 @@ WRONG: list[tuple[Given, str]] = [
 @pytest.mark.parametrize(("given", "sentence"), WRONG, ids=lambda each: str(each)[:60])
 def test_a_mistake_is_one_sentence_before_any_request(
     project: Project, monkeypatch: pytest.MonkeyPatch, given: Given, sentence: str
-) -> None:
+):
     for name, value in {"PASTED": f"sk-\N{EN DASH}{KEY}", "MY_KEY": KEY, "A_TOKEN": SECRET}.items():
         monkeypatch.setenv(name, value)
     row = {"system_prompt": "s", "user_prompt": "a", "ground_truth": "a"}

@@ -18,9 +18,7 @@ KEY = "sk-a-key-that-nobody-may-see"
 SENDER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
 
-def test_an_extra_that_is_missing_is_named(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_extra_that_is_missing_is_named(project: Project, monkeypatch: pytest.MonkeyPatch):
     project.rows("a")
     monkeypatch.setitem(sys.modules, SENDER, None)
     session = project.run("--osmosis-otel")
@@ -30,7 +28,7 @@ def test_an_extra_that_is_missing_is_named(
     )
 
 
-def test_a_mistake_is_reported_by_the_controller_alone(project: Project) -> None:
+def test_a_mistake_is_reported_by_the_controller_alone(project: Project):
     project.write("data.jsonl", '{"user_')
     session = project.run(workers=2)
     assert (session.ret, project.endpoint.requests) == (4, 0)
@@ -40,7 +38,7 @@ def test_a_mistake_is_reported_by_the_controller_alone(project: Project) -> None
 
 @pytest.mark.fault("no row is selected", "it has no bytes, only blank lines, or no rows")
 @pytest.mark.parametrize("options", [{"offset": "7"}, {"data": "none.jsonl"}])
-def test_nothing_to_run_is_said_and_exits_with_5(project: Project, options: Any) -> None:
+def test_nothing_to_run_is_said_and_exits_with_5(project: Project, options: Any):
     project.rows("a", "b")
     project.write("none.jsonl", "\n")
     session = project.run(**options)
@@ -62,7 +60,7 @@ def test_nothing_to_run_is_said_and_exits_with_5(project: Project, options: Any)
 )
 def test_a_key_where_others_see_it_works_and_is_warned_about_once(
     project: Project, monkeypatch: pytest.MonkeyPatch, where: str, said: str
-) -> None:
+):
     project.rows("a", "b")
     project.endpoint.api_key = KEY
     if where == "addopts":
@@ -80,7 +78,7 @@ def test_a_key_where_others_see_it_works_and_is_warned_about_once(
 
 def test_a_key_comes_from_the_variable_that_is_named(
     project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     project.rows("a")
     project.endpoint.api_key = KEY
     monkeypatch.setenv("MY_KEY", KEY)
@@ -91,7 +89,7 @@ def test_a_key_comes_from_the_variable_that_is_named(
 
 def test_over_plain_http_a_key_goes_to_another_machine_only_when_its_variable_is_named(
     project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     project.rows("a")
     monkeypatch.setenv("HTTP_PROXY", f"http://{project.endpoint.netloc}")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -112,7 +110,7 @@ def test_over_plain_http_a_key_goes_to_another_machine_only_when_its_variable_is
 @pytest.mark.slow
 def test_an_address_of_a_provider_over_plain_http_takes_no_key_that_is_not_named(
     project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     project.rows("a")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_BASE_URL", "HTTP://model.example/v1")
@@ -125,7 +123,7 @@ def test_an_address_of_a_provider_over_plain_http_takes_no_key_that_is_not_named
 
 
 class TestIni:
-    def test_a_suite_can_live_in_the_ini_file(self, project: Project) -> None:
+    def test_a_suite_can_live_in_the_ini_file(self, project: Project):
         project.rows("a", "b", "c")
         project.write(
             "pyproject.toml",
@@ -152,7 +150,7 @@ osmosis_output = "out.json"
         assert [run["answer"] for run in session.runs] == [None] * 4
         assert [ask.body["seed"] for ask in project.endpoint.seen] == [7, 8, 7, 8]
 
-    def test_the_command_line_wins(self, project: Project) -> None:
+    def test_the_command_line_wins(self, project: Project):
         project.rows("a", "b")
         project.write("pytest.ini", "[pytest]\nosmosis_n = 5\nosmosis_limit = 1\n")
         session = project.run(n="2")
@@ -176,7 +174,7 @@ osmosis_output = "out.json"
     )
     def test_a_mistake_is_reported_by_the_name_of_its_key(
         self, project: Project, lines: list[str], message: str
-    ) -> None:
+    ):
         project.rows("a")
         ini = project.write("pytest.ini", "[pytest]\nosmosis_" + "\n".join(lines))
         data = None if "dta" in lines[0] else "data.jsonl"
@@ -185,7 +183,7 @@ osmosis_output = "out.json"
         project.write("test_unit.py", "def test_unit(): pass\n")
         assert project.plain("-n0", "test_unit.py").ret == 0
 
-    def test_every_option_has_a_twin(self, pytester: pytest.Pytester) -> None:
+    def test_every_option_has_a_twin(self, pytester: pytest.Pytester):
         printed = pytester.runpytest_inprocess("--help").stdout.str()
         for option in OPTIONS:
             assert f"  {option.flag_name}" in printed
@@ -194,7 +192,7 @@ osmosis_output = "out.json"
         assert [line.rpartition(": ")[2] for line in titles] == [f"{title}:" for title in GROUPS]
 
     @pytest.mark.skipif(pytest.version_tuple < (9,), reason="[tool.pytest] is new in pytest 9")
-    def test_the_table_of_pytest_9_takes_values_with_their_types(self, project: Project) -> None:
+    def test_the_table_of_pytest_9_takes_values_with_their_types(self, project: Project):
         project.rows("a", "b", "c")
         table = (
             "[tool.pytest]\nosmosis_n = 2\nosmosis_pass_threshold = 0.5\nosmosis_limit = '2'\n"
@@ -216,9 +214,7 @@ osmosis_output = "out.json"
 
 class TestPaths:
     @pytest.mark.fault("the current directory is not the root")
-    def test_on_the_command_line_they_start_at_the_current_directory(
-        self, project: Project
-    ) -> None:
+    def test_on_the_command_line_they_start_at_the_current_directory(self, project: Project):
         project.write("pytest.ini", "[pytest]\n")
         project.rows("a", name="sub/data.jsonl")
         os.chdir(project.path / "sub")
@@ -228,7 +224,7 @@ class TestPaths:
         assert not (project.path / "out.json").exists()
 
     @pytest.mark.fault("the current directory is not the root")
-    def test_in_the_ini_file_they_start_at_the_root(self, project: Project) -> None:
+    def test_in_the_ini_file_they_start_at_the_root(self, project: Project):
         project.rows("a")
         project.write(
             "pytest.ini", "[pytest]\nosmosis_data = data.jsonl\nosmosis_output = out.json\n"
@@ -241,7 +237,7 @@ class TestPaths:
 
 
 class TestSpellings:
-    def test_an_option_of_another_plugin_is_no_mistake(self, project: Project) -> None:
+    def test_an_option_of_another_plugin_is_no_mistake(self, project: Project):
         project.write(
             "conftest.py",
             "def pytest_addoption(parser):\n"
@@ -252,7 +248,7 @@ class TestSpellings:
         project.rows("a")
         assert project.run("--osmosis-modle=x").ret == 0
 
-    def test_the_short_ones_mean_the_same(self, project: Project) -> None:
+    def test_the_short_ones_mean_the_same(self, project: Project):
         project.rows("a", "b")
         session = project.plain(
             *project.options(eval_fn=None),
@@ -268,7 +264,7 @@ class TestSpellings:
     @pytest.mark.parametrize("where", ["conftest.py", "other.py"])
     def test_one_that_another_plugin_has_is_left_to_it(
         self, project: Project, monkeypatch: pytest.MonkeyPatch, where: str
-    ) -> None:
+    ):
         project.rows("a")
         project.write(
             where,
@@ -295,7 +291,7 @@ def pytest_report_header(config):
 
 
 class TestRequest:
-    def test_sampling_is_sent_only_when_it_is_given(self, project: Project) -> None:
+    def test_sampling_is_sent_only_when_it_is_given(self, project: Project):
         project.rows("a")
         project.run()
         project.run(temperature="0.5", max_tokens="100", top_p="0.9", seed="3")
@@ -309,7 +305,7 @@ class TestRequest:
             "seed": 3,
         }
 
-    def test_the_request_holds_prompts_columns_and_limits(self, project: Project) -> None:
+    def test_the_request_holds_prompts_columns_and_limits(self, project: Project):
         project.write(
             "agent.py",
             AGENT.replace(
@@ -356,7 +352,7 @@ def test_answer(rollout):
         usual = {"agent": None, "data": None, "eval_fn": None, **options}
         return project.run("--strict-markers", "-Werror", *args, **usual)
 
-    def test_a_marked_test_runs_on_every_row_and_run(self, project: Project) -> None:
+    def test_a_marked_test_runs_on_every_row_and_run(self, project: Project):
         project.rows("a", {"user_prompt": "b", "ground_truth": "c"})
         session = self.session(project, 'agent="agent:agent_loop", data="data.jsonl", n=2')
         assert session.outcomes == {"passed": 2, "failed": 2}
@@ -371,7 +367,7 @@ def test_answer(rollout):
         assert shown[-3:] == ["-", "-", "2/4"]
         assert [run["passed"] for run in session.runs] == [True, True, False, False]
 
-    def test_a_mark_leaves_agent_and_data_to_the_ini_file(self, project: Project) -> None:
+    def test_a_mark_leaves_agent_and_data_to_the_ini_file(self, project: Project):
         project.rows("a")
         keys = "osmosis_agent = agent:agent_loop\nosmosis_data = data.jsonl"
         project.write("pytest.ini", f"[pytest]\n{keys}\n")

@@ -66,7 +66,7 @@ def refused(project: Project, *words: str) -> str:
 
 
 @pytest.mark.parametrize("option", with_("needs"), ids=lambda option: option.name)
-def test_one_that_is_nothing_alone_names_what_it_needs(project: Project, option: Option) -> None:
+def test_one_that_is_nothing_alone_names_what_it_needs(project: Project, option: Option):
     needed = [BY_NAME[name].flag_name for name in option.needs]
     said = f"{option.flag_name} needs {' or '.join(needed)} too"
     if "data" not in option.needs:
@@ -84,7 +84,7 @@ def test_one_that_is_nothing_alone_names_what_it_needs(project: Project, option:
 @pytest.mark.parametrize(("one", "other"), pairs("excludes"))
 def test_those_that_exclude_each_other_are_refused_wherever_they_stand(
     project: Project, one: str, other: str
-) -> None:
+):
     first, second = BY_NAME[one], BY_NAME[other]
     both = "{} and {} contradict each other: give one of them"
     said = both.format(first.flag_name, second.flag_name)
@@ -97,7 +97,7 @@ def test_those_that_exclude_each_other_are_refused_wherever_they_stand(
 @pytest.mark.parametrize(("one", "other"), pairs("replaces"))
 def test_one_without_effect_beside_another_is_refused_on_the_command_line(
     project: Project, one: str, other: str
-) -> None:
+):
     first, second = BY_NAME[one], BY_NAME[other]
     said = f"{second.flag_name} has no effect beside {first.flag_name}: leave out one of them"
     assert said in refused(project, spelled(one), spelled(other))
@@ -122,7 +122,7 @@ REACHING = [option for option in with_("reaches") if option.name != "baseline-mo
     "excludes it"
 )
 @pytest.mark.parametrize("option", REACHING, ids=lambda option: option.name)
-def test_one_that_reaches_no_agent_is_refused(project: Project, option: Option) -> None:
+def test_one_that_reaches_no_agent_is_refused(project: Project, option: Option):
     project.write("app.py", AGENTS)
     project.write("p.txt", "Be brief.")
     name = option.name
@@ -161,7 +161,7 @@ ONE, TWO = ["app:ask"], ["agent:agent_loop", "app:ask"]
 )
 def test_models_are_not_compared_by_an_agent_that_asks_its_own(
     project: Project, agents: list[str], models: list[str]
-) -> None:
+):
     project.write("app.py", AGENTS)
     given = [f"--osmosis-agent={agent}" for agent in agents]
     project.rows("a")
@@ -173,7 +173,7 @@ def test_models_are_not_compared_by_an_agent_that_asks_its_own(
 
 def test_one_model_beside_an_agent_that_asks_its_own_stands_for_the_other_alone(
     project: Project,
-) -> None:
+):
     project.write("app.py", AGENTS)
     project.rows("a")
     agents = ["--osmosis-agent=agent:agent_loop", "--osmosis-agent=app:ask"]
@@ -186,7 +186,7 @@ def test_one_model_beside_an_agent_that_asks_its_own_stands_for_the_other_alone(
     assert "temperature" not in found["ask"]["settings"]
 
 
-def test_a_name_alone_reaches_a_function_that_takes_it_alone(project: Project) -> None:
+def test_a_name_alone_reaches_a_function_that_takes_it_alone(project: Project):
     project.write("app.py", AGENTS)
     project.rows({"user_prompt": "?", "ground_truth": "some/model"})
     given = {"agent": "app:named", "model": "some/model", "base_url": None}
@@ -199,7 +199,7 @@ def test_a_name_alone_reaches_a_function_that_takes_it_alone(project: Project) -
 
 def test_a_loop_by_which_no_call_reaches_the_model_is_said_to_ask_its_own(
     project: Project,
-) -> None:
+):
     project.write("app.py", AGENTS)
     project.rows("a")
     session = project.run(agent="app:loop")
@@ -208,7 +208,7 @@ def test_a_loop_by_which_no_call_reaches_the_model_is_said_to_ask_its_own(
 
 def test_the_command_names_its_own_options(
     project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     from osmosis_cli.errors import run
     from osmosis_cli.main import cli
 
@@ -224,7 +224,7 @@ def test_the_command_names_its_own_options(
 
 def test_an_argument_of_the_marker_that_cannot_reach_its_agent_is_refused(
     project: Project,
-) -> None:
+):
     project.write("app.py", AGENTS)
     project.rows("a")
     for argument in ("model='embedded'", "max_turns=3"):
@@ -242,7 +242,7 @@ def test_an_argument_of_the_marker_that_cannot_reach_its_agent_is_refused(
 
 def test_a_cassette_says_that_it_does_not_have_the_calls_of_an_agents_own_client(
     project: Project,
-) -> None:
+):
     project.write("app.py", AGENTS)
     project.rows("a")
     own = {"agent": "app:ask", "model": None, "base_url": None}

@@ -167,7 +167,7 @@ def in_order(text: str, lines: tuple[str, ...]) -> bool:
 
 
 @pytest.mark.fault("an eval function raises")
-def test_each_run_becomes_what_happened_to_it(fated: Project) -> None:
+def test_each_run_becomes_what_happened_to_it(fated: Project):
     fated.rows(*(fate.prompt for fate in FATES))
     session = fated.run("--eval-fn=rewards:judge", "-rA", "--junitxml=out.xml", "-l")
     at = fated.endpoint.netloc
@@ -205,7 +205,7 @@ def test_each_run_becomes_what_happened_to_it(fated: Project) -> None:
             assert internal not in text
 
 
-def test_every_eval_function_that_gave_no_score_is_reported(project: Project) -> None:
+def test_every_eval_function_that_gave_no_score_is_reported(project: Project):
     project.rows("boom")
     project.write("more.py", "def none(solution_str): pass\n")
     session = project.run("--eval-fn=rewards:judge", "--eval-fn=more:none")
@@ -214,7 +214,7 @@ def test_every_eval_function_that_gave_no_score_is_reported(project: Project) ->
     assert section.count("`more:none` returned None for row-0; expected a finite float") == 1
 
 
-def test_without_an_eval_function_the_rollouts_own_reward_is_the_score(project: Project) -> None:
+def test_without_an_eval_function_the_rollouts_own_reward_is_the_score(project: Project):
     project.write("agent.py", AGENT.replace("(messages)", "(messages, reward=0.25)"))
     project.rows("a")
     session = project.run("--pass-threshold=0.2", eval_fn=None)
@@ -225,7 +225,7 @@ def test_without_an_eval_function_the_rollouts_own_reward_is_the_score(project: 
 
 def test_a_rollout_without_a_reward_is_an_error_when_nothing_else_scores_it(
     project: Project,
-) -> None:
+):
     reward = "(messages, reward=1.0 if wish == 'a' else None)"
     project.write("agent.py", AGENT.replace("(messages)", reward))
     project.rows("a", "b", "c")
@@ -240,7 +240,7 @@ def test_a_rollout_without_a_reward_is_an_error_when_nothing_else_scores_it(
 
 def test_an_error_of_the_endpoint_that_the_agent_passes_on_is_the_endpoints(
     fated: Project,
-) -> None:
+):
     fated.write(
         "agent.py",
         """
@@ -290,7 +290,7 @@ def judged(solution_str):
 
 def test_an_eval_functions_own_client_that_is_refused_leaves_the_run_out_and_its_bug_does_not(
     project: Project,
-) -> None:
+):
     project.write("own.py", OWN_JUDGE)
     project.rows("a", "busy", "broken")
     session = project.run(eval_fn="own:judged")
@@ -304,7 +304,7 @@ def test_an_eval_functions_own_client_that_is_refused_leaves_the_run_out_and_its
 @pytest.mark.parametrize("gates", [(), ("errors <= 9",)], ids=["plain", "gated"])
 def test_a_runs_outcome_is_the_same_everywhere_whatever_gates_there_are(
     fated: Project, workers: int, gates: tuple[str, ...]
-) -> None:
+):
     wanted = ["passed", "below", "raised", "timeout", "error", "error"]
     fated.rows("right", "half", "raise", "sleep", "overloaded", "boom")
     session = fated.run(

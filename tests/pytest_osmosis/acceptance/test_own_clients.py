@@ -170,7 +170,7 @@ def evaluated(own: Project, agent: str, *more: str) -> Session:
     "it fails the client of a function, a workflow or a framework, with `record` or without",
     "a reply to such a client fails inside a 200",
 )
-def test_the_endpoint_or_the_agent_is_blamed_as_with_our_own_calls(own: Project) -> None:
+def test_the_endpoint_or_the_agent_is_blamed_as_with_our_own_calls(own: Project):
     own.rows(*({"user_prompt": row, "ground_truth": row.partition(": ")[2]} for row in EXPECTED))
     session = evaluated(own, "behaves", "--batch-size=4")
     for (row, (outcome, type_, kind)), run in zip(EXPECTED.items(), session.runs, strict=True):
@@ -186,7 +186,7 @@ def test_the_endpoint_or_the_agent_is_blamed_as_with_our_own_calls(own: Project)
 
 
 @pytest.mark.parametrize("agent", ["alone", "recorded"])
-def test_a_refused_key_of_a_function_stops_the_session(own: Project, agent: str) -> None:
+def test_a_refused_key_of_a_function_stops_the_session(own: Project, agent: str):
     own.endpoint.answers = lambda ask: [error_reply(401, "wrong", code="invalid_api_key")]
     own.rows(*(f"row {number}" for number in range(12)))
     session = evaluated(own, agent)
@@ -196,7 +196,7 @@ def test_a_refused_key_of_a_function_stops_the_session(own: Project, agent: str)
 
 def test_a_function_whose_endpoint_is_away_stops_the_session_and_resumes(
     own: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     own.rows(*(f"row {number}" for number in range(12)))
     with refusing_address() as netloc:
         monkeypatch.setenv("MODEL_URL", f"http://{netloc}/v1")
@@ -206,7 +206,7 @@ def test_a_function_whose_endpoint_is_away_stops_the_session_and_resumes(
     assert f"cannot reach http://{netloc}" in summary["halted"]
 
 
-def test_runs_that_an_endpoint_failed_are_run_again(own: Project) -> None:
+def test_runs_that_an_endpoint_failed_are_run_again(own: Project):
     failing = {"is": True}
     own.endpoint.answers = lambda ask: (
         [error_reply(503, "busy")] if failing["is"] and ask.row == "b" else ask.row
@@ -219,7 +219,7 @@ def test_runs_that_an_endpoint_failed_are_run_again(own: Project) -> None:
     assert again.ret == 0 and own.endpoint.by_row == {"a": 1, "b": 2}
 
 
-def test_a_reply_that_was_arriving_when_time_was_up_is_the_agents(own: Project) -> None:
+def test_a_reply_that_was_arriving_when_time_was_up_is_the_agents(own: Project):
     part = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
             "choices": [{"index": 0, "delta": {"content": "4"}}]}  # fmt: skip
     own.endpoint.answers = lambda ask: (

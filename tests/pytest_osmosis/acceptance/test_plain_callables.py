@@ -33,7 +33,7 @@ def meet(question: str) -> str:
 
 
 @each_mode
-def test_a_function_is_evaluated_without_a_model(project: Project, workers: int) -> None:
+def test_a_function_is_evaluated_without_a_model(project: Project, workers: int):
     project.write("app.py", APP)
     project.rows("a", "b")
     session = project.run(f"-n{workers}", agent="app:repeat", model=None, base_url=None)
@@ -45,7 +45,7 @@ def test_a_function_is_evaluated_without_a_model(project: Project, workers: int)
     assert alone.outcomes == {"passed": 2}, alone.out  # the one function that the file defines
 
 
-def test_synchronous_functions_run_at_once_as_many_as_the_batch_size(project: Project) -> None:
+def test_synchronous_functions_run_at_once_as_many_as_the_batch_size(project: Project):
     project.write("app.py", APP)
     project.rows("a", "b", "c", "d")
     session = project.run("-n0", "--batch-size=4", agent="app:meet", model=None, base_url=None)
@@ -58,7 +58,7 @@ NAMES = (
 )  # fmt: skip
 
 
-def test_agents_as_people_have_them_are_recorded(project: Project, monkeypatch) -> None:
+def test_agents_as_people_have_them_are_recorded(project: Project, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", project.endpoint.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-agent-0123456789")
     project.endpoint.answers = lambda ask: (
@@ -76,7 +76,7 @@ def test_agents_as_people_have_them_are_recorded(project: Project, monkeypatch) 
 
 def test_the_commands_take_it_and_serving_it_is_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     project.write("functions3.py", APP)
     project.rows("a")
     monkeypatch.chdir(project.path)

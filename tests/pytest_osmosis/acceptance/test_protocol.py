@@ -36,7 +36,7 @@ def four(project: Project) -> Project:
     return project
 
 
-def test_a_warning_names_the_item_of_its_run(four: Project) -> None:
+def test_a_warning_names_the_item_of_its_run(four: Project):
     four.write("conftest.py", WARNING)
     session = four.run("-Wdefault")
     assert session.outcomes == {"passed": 3, "failed": 1, "warnings": 4}
@@ -44,14 +44,14 @@ def test_a_warning_names_the_item_of_its_run(four: Project) -> None:
     assert message == [f"runtest {nodeid} seen {row}" for row, nodeid in enumerate(IDS)]
 
 
-def test_a_filter_of_one_item_holds_for_it_alone(four: Project) -> None:
+def test_a_filter_of_one_item_holds_for_it_alone(four: Project):
     four.write("conftest.py", WARNING + MARKING)
     assert four.run("-Wdefault", "-Wignore:seen 3").outcomes["warnings"] == 2
     message = (four.path / "warned.txt").read_text().splitlines()
     assert message == [f"runtest {IDS[row]} seen {row}" for row in (0, 2)]
 
 
-def test_a_loop_of_another_plugin_runs_the_items(four: Project) -> None:
+def test_a_loop_of_another_plugin_runs_the_items(four: Project):
     four.write(
         "conftest.py",
         "def pytest_runtestloop(session):\n"
@@ -65,7 +65,7 @@ def test_a_loop_of_another_plugin_runs_the_items(four: Project) -> None:
     assert session.outcomes == {"passed": 1, "failed": 1}
 
 
-def test_tests_between_two_files_of_rows_are_run_where_they_stand(four: Project) -> None:
+def test_tests_between_two_files_of_rows_are_run_where_they_stand(four: Project):
     four.rows("e", "f", name="more.jsonl")
     four.write("test_between.py", "def test_it():\n    assert True\n")
     files = ["data.jsonl", "test_between.py", "more.jsonl"]

@@ -75,7 +75,7 @@ def seen(project: Project, where: str, process: str = "main") -> set[str]:
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_every_process_of_an_evaluation_collects_rarely(observed: Project, workers: int) -> None:
+def test_every_process_of_an_evaluation_collects_rarely(observed: Project, workers: int):
     assert observed.run(workers=workers).outcomes == {"passed": 2}
     runner = "gw0" if workers else "main"
     assert seen(observed, "collected", runner) == {"700 10 10"}
@@ -94,7 +94,7 @@ def test_every_process_of_an_evaluation_collects_rarely(observed: Project, worke
 )
 def test_a_collector_that_is_off_or_slower_is_left_alone(
     observed: Project, setting: str, during: str
-) -> None:
+):
     observed.write("conftest.py", f"{CONFTEST}\n{setting}\n")
     observed.run()
     assert seen(observed, "eval") == {during}
@@ -107,7 +107,7 @@ def test_a_collector_that_is_off_or_slower_is_left_alone(
 )
 def test_runs_beside_an_ordinary_test_leave_the_collector_alone(
     observed: Project, arguments: tuple[str, str]
-) -> None:
+):
     observed.write("test_one.py", TEST)
     assert observed.run(*arguments).outcomes == {"passed": 3}
     assert seen(observed, "eval") == seen(observed, "test") == {"700 10 10"}
@@ -131,7 +131,7 @@ assert first > 10_000 and second <= first, counts
 
 
 @pytest.mark.slow
-def test_what_exists_is_frozen_once_in_a_process_with_two_evaluations(observed: Project) -> None:
+def test_what_exists_is_frozen_once_in_a_process_with_two_evaluations(observed: Project):
     script = observed.write("twice.py", TWICE)
     command = [sys.executable, str(script), *observed.options("-n0", output=None)]
     done = subprocess.run(command, cwd=observed.path, capture_output=True, text=True, check=False)
@@ -139,7 +139,7 @@ def test_what_exists_is_frozen_once_in_a_process_with_two_evaluations(observed: 
     assert seen(observed, "eval") == {RARE}
 
 
-def test_a_session_that_breaks_off_puts_the_threshold_back(observed: Project) -> None:
+def test_a_session_that_breaks_off_puts_the_threshold_back(observed: Project):
     told = CONFTEST.replace('note("report")', 'note("report")\n    raise RuntimeError')
     observed.write("conftest.py", told)
     assert observed.run().ret == pytest.ExitCode.INTERNAL_ERROR

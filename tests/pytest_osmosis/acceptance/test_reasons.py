@@ -21,7 +21,7 @@ FILES = ("out.json", "out.md", "out.html", "out.csv", "out.xml", "out.trajectori
 
 
 @each_mode
-def test_reports_show_the_reason_beside_the_score(project: Project, workers: int) -> None:
+def test_reports_show_the_reason_beside_the_score(project: Project, workers: int):
     project.write("reasoned.py", REASONED)
     project.rows("a", {"user_prompt": "b", "ground_truth": "c"})
     options = [
@@ -71,7 +71,7 @@ SAID = {
 
 def test_reasons_are_shown_beside_functions_that_gave_no_score(
     project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     project.write("beside.py", BESIDE_OTHERS)
     project.rows("a")
@@ -101,7 +101,7 @@ kind = scorers.judge("Is it kind?", model="openai/m", api_base=os.environ["JUDGE
 
 def test_clamped_scores_of_a_judge_are_said_beside_the_run_and_counted(
     project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     project.write("judging.py", JUDGED)
     project.rows("a", "b", "c")
     monkeypatch.setenv("OPENAI_API_KEY", "judge-key-0123456789")
@@ -129,7 +129,7 @@ def answer(question):
 """
 
 
-def test_by_name_with_settings_and_as_values_of_a_module(project: Project) -> None:
+def test_by_name_with_settings_and_as_values_of_a_module(project: Project):
     project.write("app.py", APP)
     project.rows({"user_prompt": "6.4", "ground_truth": "6", "system_prompt": ""})
     session = project.run(

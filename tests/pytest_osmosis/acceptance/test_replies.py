@@ -147,7 +147,7 @@ def by_row(session: Session, names: Any) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.fault("a 200 holds an error")
 @each_way
-def test_a_failure_inside_a_200_is_tried_again_and_never_scored(asked: Project, way: str) -> None:
+def test_a_failure_inside_a_200_is_tried_again_and_never_scored(asked: Project, way: str):
     failures = {
         "in its choice": broken(error=UPSTREAM, finish_reason="error"),
         "in its choice, as a usual end": broken(error=UPSTREAM),
@@ -167,7 +167,7 @@ def test_a_failure_inside_a_200_is_tried_again_and_never_scored(asked: Project, 
 
 @pytest.mark.fault("it refuses one request: moderation, a picture, too long a context, a schema")
 @each_way
-def test_a_refusal_of_one_request_is_that_runs_alone(asked: Project, way: str) -> None:
+def test_a_refusal_of_one_request_is_that_runs_alone(asked: Project, way: str):
     refusals = {
         "a fight": (reply(403, FLAGGED), "Your input was flagged"),
         "a picture": (error_reply(404, BLIND, code=404), BLIND),
@@ -195,7 +195,7 @@ def test_a_refusal_of_one_request_is_that_runs_alone(asked: Project, way: str) -
 @each_way
 def test_each_kind_of_answer_has_a_word_and_a_line_and_every_token_is_billed(
     asked: Project, way: str
-) -> None:
+):
     asked.endpoint.answers = lambda ask: (
         [found] if isinstance(found := ANSWERS[ask.row][0], bytes) else found
     )
@@ -216,7 +216,7 @@ def test_each_kind_of_answer_has_a_word_and_a_line_and_every_token_is_billed(
 
 
 @each_way
-def test_a_budget_counts_every_token(asked: Project, way: str) -> None:
+def test_a_budget_counts_every_token(asked: Project, way: str):
     asked.endpoint.answers = lambda ask: [ANSWERS["thoughts apart"][0]]
     asked.rows(*"abcdefgh")
     more = ("--osmosis-price-per-mtok=1,1000", "--osmosis-max-cost=2")
@@ -227,7 +227,7 @@ def test_a_budget_counts_every_token(asked: Project, way: str) -> None:
 
 @pytest.mark.fault("it wants `max_completion_tokens`, or streams alone")
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "LiteLLM"])
-def test_a_limit_is_sent_under_the_name_that_the_endpoint_wants(asked: Project, way: str) -> None:
+def test_a_limit_is_sent_under_the_name_that_the_endpoint_wants(asked: Project, way: str):
     asked.endpoint.answers = lambda ask: [LIMIT] if "max_tokens" in ask.body else ask.row
     asked.rows(*"abcd")
     session = asked.run("--osmosis-max-tokens=50", **WAYS[way])
@@ -239,7 +239,7 @@ def test_a_limit_is_sent_under_the_name_that_the_endpoint_wants(asked: Project, 
     assert session.report["summary"]["notes"] == {told.removesuffix(" (4 runs)"): 4}
 
 
-def test_a_limit_is_sent_under_its_other_name_through_litellm(asked: Project) -> None:
+def test_a_limit_is_sent_under_its_other_name_through_litellm(asked: Project):
     asked.endpoint.answers = lambda ask: [LIMIT] if "max_tokens" in ask.body else ask.row
     asked.rows(*"abcd")
     session = run(asked, "LiteLLM", "--osmosis-max-tokens=50")
@@ -256,7 +256,7 @@ CHUNKS = [
 
 
 @pytest.mark.fault("it wants `max_completion_tokens`, or streams alone")
-def test_an_endpoint_that_only_streams_is_read(asked: Project) -> None:
+def test_an_endpoint_that_only_streams_is_read(asked: Project):
     events = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in CHUNKS) + "data: [DONE]\n\n"
 
     def answers(ask: Ask) -> Any:
@@ -273,7 +273,7 @@ def test_an_endpoint_that_only_streams_is_read(asked: Project) -> None:
 
 
 @pytest.mark.fault("a tool call is of an unknown tool, lacks an id or repeats one")
-def test_a_call_with_null_as_arguments_is_one_without_any(asked: Project) -> None:
+def test_a_call_with_null_as_arguments_is_one_without_any(asked: Project):
     asked.write(
         "clock.py",
         """
@@ -324,7 +324,7 @@ GATEWAY_KEY = "gk/0123456789+abcdef"
 @each_way
 def test_further_fields_and_headers_go_with_each_call_and_no_value_is_shown(
     asked: Project, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+):
     monkeypatch.setenv("GATEWAY_KEY", GATEWAY_KEY)
     asked.endpoint.answers = lambda ask: f"your key is {ask.headers['api-key']}"
     asked.rows("a")
@@ -349,7 +349,7 @@ BODY = {"data_sources": [{"type": "search", "parameters": {"authentication": {"k
 
 
 @each_way
-def test_a_key_within_further_fields_is_sent_and_never_shown(asked: Project, way: str) -> None:
+def test_a_key_within_further_fields_is_sent_and_never_shown(asked: Project, way: str):
     asked.endpoint.answers = lambda ask: f"it was {json.dumps(ask.body['data_sources'])}"
     asked.rows("a")
     options = ("--osmosis-header=X-Team=evals", f"--osmosis-extra-body={json.dumps(BODY)}")
@@ -364,7 +364,7 @@ def test_a_key_within_further_fields_is_sent_and_never_shown(asked: Project, way
 
 def test_what_holds_a_key_goes_to_no_other_endpoint(
     asked: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("GATEWAY_KEY", GATEWAY_KEY)
     asked.rows("a")
     body = {**BODY, "top_k": 20}
@@ -381,7 +381,7 @@ def test_what_holds_a_key_goes_to_no_other_endpoint(
 
 def test_a_change_of_what_is_sent_starts_another_evaluation(
     asked: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("GATEWAY_KEY", GATEWAY_KEY)
     down = error_reply(500, "down", headers={"x-should-retry": "false"})
     asked.endpoint.answers = lambda ask: [down] if ask.row == "b" else ask.row
@@ -396,7 +396,7 @@ def test_a_change_of_what_is_sent_starts_another_evaluation(
 
 def test_a_query_of_the_base_url_goes_with_each_call_and_its_keys_are_masked(
     asked: Project,
-) -> None:
+):
     asked.endpoint.answers = lambda ask: [error_reply(400, f"no: {ask.path}", code="wrong")]
     asked.rows("a")
     secret = "q-0123456789abcdef"
@@ -428,9 +428,7 @@ def test_a_query_of_the_base_url_goes_with_each_call_and_its_keys_are_masked(
         ("price-per-mtok=1,2,-1", "expected IN,OUT or IN,OUT,CACHED"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_in_one_sentence(
-    asked: Project, option: str, said: str
-) -> None:
+def test_what_cannot_be_sent_is_refused_in_one_sentence(asked: Project, option: str, said: str):
     asked.rows("a")
     session = asked.run(f"--osmosis-{option}")
     assert session.ret == 4
@@ -474,7 +472,7 @@ def without_halves(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 )
 def test_half_a_character_is_written_as_a_whole_one_in_every_file(
     asked: Project, agent: str, rows: list[str]
-) -> None:
+):
     asked.write("half.py", HALF)
     asked.rows(*rows)
     more = ("--eval-fn=half:broken", "--junitxml=out.xml")
@@ -496,9 +494,7 @@ def test_half_a_character_is_written_as_a_whole_one_in_every_file(
 
 
 @each_way
-def test_half_a_character_of_the_endpoint_is_a_whole_one_and_counted(
-    asked: Project, way: str
-) -> None:
+def test_half_a_character_of_the_endpoint_is_a_whole_one_and_counted(asked: Project, way: str):
     asked.endpoint.answers = lambda ask: "ok \ud83d"
     asked.rows("a", "b")
     session = run(asked, way)

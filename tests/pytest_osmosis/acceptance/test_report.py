@@ -67,7 +67,7 @@ def close(told: float, truth: Fraction | float) -> bool:
     return math.isclose(told, float(truth), rel_tol=1e-12, abs_tol=1e-15)
 
 
-def test_every_number_can_be_counted_again_from_the_rows(mixed: Project) -> None:
+def test_every_number_can_be_counted_again_from_the_rows(mixed: Project):
     report = evaluated(mixed).report
     config, summary = report["config"], report["summary"]
     runs = [run for row in report["rows"] for run in row["runs"]]
@@ -117,7 +117,7 @@ def test_every_number_can_be_counted_again_from_the_rows(mixed: Project) -> None
     assert text.isascii() and text.endswith("}\n")
 
 
-def test_rows_and_runs_are_sorted_whatever_order_they_finished_in(project: Project) -> None:
+def test_rows_and_runs_are_sorted_whatever_order_they_finished_in(project: Project):
     project.endpoint.answers = lambda ask: [
         0.02 * (5 - int(ask.row)),
         reply(200, completion(ask.row)),
@@ -134,7 +134,7 @@ def test_rows_and_runs_are_sorted_whatever_order_they_finished_in(project: Proje
 
 
 class TestAnswers:
-    def test_they_can_be_left_out(self, project: Project) -> None:
+    def test_they_can_be_left_out(self, project: Project):
         project.rows("not to be kept")
         session = project.run(
             "--osmosis-no-answers", "--junitxml=out.xml", "--osmosis-html=out.html"
@@ -147,7 +147,7 @@ class TestAnswers:
 
 class TestWriting:
     @pytest.mark.fault("others can read the files")
-    def test_its_mode_is_the_umasks_or_that_of_the_file_before(self, project: Project) -> None:
+    def test_its_mode_is_the_umasks_or_that_of_the_file_before(self, project: Project):
         project.rows("a")
         umask = os.umask(0o027)
         try:
@@ -163,7 +163,7 @@ class TestWriting:
         finally:
             os.umask(umask)
 
-    def test_a_session_without_a_run_leaves_the_old_report_alone(self, project: Project) -> None:
+    def test_a_session_without_a_run_leaves_the_old_report_alone(self, project: Project):
         project.rows("a")
         project.write("out.json", "what was there")
         session = project.run("-k", "nothing")
@@ -171,7 +171,7 @@ class TestWriting:
         assert (project.path / "out.json").read_text() == "what was there"
 
 
-def test_the_report_says_what_was_asked(project: Project) -> None:
+def test_the_report_says_what_was_asked(project: Project):
     project.rows("a", "b", "c")
     session = project.run(temperature="0.5", seed="3", max_turns="4", limit="2", offset="1")
     assert [row["row_index"] for row in session.report["rows"]] == [1, 2]
@@ -194,7 +194,7 @@ def pytest_terminal_summary(terminalreporter):
 @each_mode
 def test_a_run_has_one_report_and_three_where_somebody_looks_at_phases(
     project: Project, workers: int
-) -> None:
+):
     project.rows("a", {"user_prompt": "b", "ground_truth": "c"})
     project.write("conftest.py", COUNTS_REPORTS)
     assert "reports: 2" in project.run(workers=workers).lines

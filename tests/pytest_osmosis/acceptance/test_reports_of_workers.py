@@ -40,7 +40,7 @@ def heard(project: Project) -> list[list[str]]:
 @pytest.mark.slow
 def test_plugins_of_the_controller_hear_of_each_item_from_its_start_to_its_finish(
     project: Project,
-) -> None:
+):
     project.rows(*ROWS)
     project.write("conftest.py", LISTENER)
     session = project.run("--batch-size=4", workers=2)
@@ -59,7 +59,7 @@ def test_plugins_of_the_controller_hear_of_each_item_from_its_start_to_its_finis
 
 
 @pytest.mark.slow
-def test_what_is_wrong_in_a_worker_ends_the_session_and_is_shown(project: Project) -> None:
+def test_what_is_wrong_in_a_worker_ends_the_session_and_is_shown(project: Project):
     project.rows(*ROWS)
     project.write(
         "conftest.py",

@@ -133,7 +133,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_session(project: Project, kind: str) -> None:
+def test_a_session(project: Project, kind: str):
     if set(COMPARED) <= set(KINDS[kind]):
         project.run("--osmosis-no-journal", output="base.json", n="3", model="other")
     check(project, *project.options("--osmosis-no-journal", *KINDS[kind]))
@@ -150,30 +150,28 @@ def test_a_session(project: Project, kind: str) -> None:
         (("--osmosis-n=2",), ("--osmosis-retry-failed", "--osmosis-n=2")),
     ],
 )
-def test_a_session_after_another(
-    project: Project, first: tuple[str, ...], then: tuple[str, ...]
-) -> None:
+def test_a_session_after_another(project: Project, first: tuple[str, ...], then: tuple[str, ...]):
     project.run(*first)
     check(project, *project.options(*then))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", ["", "-k id-a", "--osmosis-gate=mean[length]>2"])
-def test_marked_functions_with_recorded_scores(project: Project, more: str) -> None:
+def test_marked_functions_with_recorded_scores(project: Project, more: str):
     project.write("test_marked.py", MARKED)
     usual = project.options("test_marked.py", agent=None, data=None, eval_fn=None)
     check(project, *usual, *more.split())
 
 
 @pytest.mark.slow
-def test_what_was_scored_again(project: Project) -> None:
+def test_what_was_scored_again(project: Project):
     project.run(n="2")
     gate = ("--pass-threshold=0.2", "--osmosis-gate=mean >= 0.1")
     again = (f"--osmosis-rescore={KEPT}", "--osmosis-output=out.json", "--eval-fn=rewards:length")
     check(project, *again, *gate)
 
 
-def test_a_session_that_was_interrupted(project: Project) -> None:
+def test_a_session_that_was_interrupted(project: Project):
     check(project, *project.options("--osmosis-n=2", *GATES), interrupts_after=3)
 
 
@@ -181,7 +179,7 @@ def test_a_session_that_was_interrupted(project: Project) -> None:
 @pytest.mark.parametrize("more", [GATES[:1], ("--osmosis-model=other", "--osmosis-by=level")])
 def test_what_was_merged_is_the_whole(
     project: Project, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
-) -> None:
+):
     options = ("--osmosis-no-journal", "--osmosis-confidence=0.9", *more)
     for number in (1, 2):
         project.run(f"--osmosis-shard={number}/2", *options, output=f"{number}.json", n="3")

@@ -50,23 +50,23 @@ def refusal(words: tuple[str, ...], session: Session) -> None:
 @pytest.mark.parametrize("option", PATHS)
 def test_a_path_outside_of_rootdir_is_refused_whether_it_is_there_or_not(
     branch: Project, option: str, value: str
-) -> None:
+):
     words = option, value.replace("{top}", str(branch.path))
     refusal(words, branch.plain("--osmosis-agent=agent.py:agent", *words))
 
 
 @pytest.mark.parametrize("option", CODE)
-def test_so_is_the_file_of_code(branch: Project, option: str) -> None:
+def test_so_is_the_file_of_code(branch: Project, option: str):
     words = option, "../main/agent.py:agent"
     refusal(words, branch.plain(*words))
 
 
 @pytest.mark.parametrize("option", ["--osmosis-by", "--osmosis-model", "--osmosis-gate"])
-def test_any_value_is_refused_where_it_moves_rootdir(branch: Project, option: str) -> None:
+def test_any_value_is_refused_where_it_moves_rootdir(branch: Project, option: str):
     refusal((option, "../main"), branch.plain(option, "../main"))
 
 
-def test_a_folder_below_that_has_an_ini_file_moves_it_too(branch: Project) -> None:
+def test_a_folder_below_that_has_an_ini_file_moves_it_too(branch: Project):
     branch.write("branch/sub/pytest.ini", "[pytest]\n")
     branch.rows("a", name="branch/sub/data.jsonl")
     words = "--osmosis-data", "sub/data.jsonl"
@@ -75,7 +75,7 @@ def test_a_folder_below_that_has_an_ini_file_moves_it_too(branch: Project) -> No
 
 def test_options_of_the_environment_are_read_likewise(
     branch: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("PYTEST_ADDOPTS", "--osmosis-run-dir '../main/kept runs'")
     session = branch.plain()
     assert session.ret == 4
@@ -83,7 +83,7 @@ def test_options_of_the_environment_are_read_likewise(
 
 
 @pytest.mark.parametrize("inner", ["", "@inner"])
-def test_so_are_those_of_a_file_of_options(branch: Project, inner: str) -> None:
+def test_so_are_those_of_a_file_of_options(branch: Project, inner: str):
     words = "--osmosis-baseline", "../main/data.jsonl"
     branch.write("branch/inner", "\n".join(words))
     branch.write("branch/words", inner or "\n".join(words))
@@ -104,14 +104,14 @@ def test_so_are_those_of_a_file_of_options(branch: Project, inner: str) -> None:
         ["--rootdir=..", "--osmosis-data", "data.jsonl", "--osmosis-output", "../main/o.json"],
     ],
 )
-def test_what_moves_nothing_is_taken(branch: Project, words: list[str]) -> None:
+def test_what_moves_nothing_is_taken(branch: Project, words: list[str]):
     session = branch.plain("--osmosis-agent=agent.py:agent", "--eval-fn", "exact", *words)
     assert session.ret == 0, session.err
     assert f"rootdir: {branch.path}" in session.out
 
 
 @pytest.mark.slow
-def test_workers_have_the_same_rootdir_and_ini_file(branch: Project) -> None:
+def test_workers_have_the_same_rootdir_and_ini_file(branch: Project):
     branch.write(
         "branch/conftest.py",
         "import os\nfrom pathlib import Path\n\n\ndef pytest_sessionstart(session):\n"

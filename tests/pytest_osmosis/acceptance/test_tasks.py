@@ -54,7 +54,7 @@ def task(left: int) -> dict[str, int]:
 @pytest.mark.parametrize("as_text", [False, True])
 def test_a_workflow_and_its_grader_are_given_the_task_and_nothing_beside_it(
     project: Project, workers: int, as_text: bool
-) -> None:
+):
     tasks = [json.dumps(task(left)) if as_text else task(left) for left in range(4)]
     truths = [{"ground_truth": str(2 * left + 1)} if as_text else {} for left in range(4)]
     pairs = zip(tasks, truths, strict=True)
@@ -64,7 +64,7 @@ def test_a_workflow_and_its_grader_are_given_the_task_and_nothing_beside_it(
     assert session.report["summary"]["eval_fns"]["reward"]["mean"] == 0.75
 
 
-def test_a_function_of_the_row_needs_no_question(project: Project) -> None:
+def test_a_function_of_the_row_needs_no_question(project: Project):
     write(project, *({"metadata": task(left)} for left in range(3)))
     session = project.run(agent="sums:of_the_row", eval_fn="includes", model=None, base_url=None)
     assert "'ground_truth' is" in session.out + session.err  # it is no truth either
@@ -90,7 +90,7 @@ def test_a_function_of_the_row_needs_no_question(project: Project) -> None:
 )
 def test_an_agent_that_would_get_nothing_of_some_rows_is_refused(
     project: Project, agent: str, rows: list[object], refusal: str
-) -> None:
+):
     write(project, *rows)
     session = project.run(agent=agent, eval_fn=None)
     assert session.ret == pytest.ExitCode.USAGE_ERROR
@@ -98,7 +98,7 @@ def test_an_agent_that_would_get_nothing_of_some_rows_is_refused(
     assert not project.endpoint.requests
 
 
-def test_metadata_is_a_column_like_any_other_for_an_agent_that_is_asked(project: Project) -> None:
+def test_metadata_is_a_column_like_any_other_for_an_agent_that_is_asked(project: Project):
     rows = [{"user_prompt": "u", "metadata": {"a": 1}}, {"user_prompt": "v", "metadata": None}]
     write(project, *rows)
     project.write(
@@ -110,7 +110,7 @@ def test_metadata_is_a_column_like_any_other_for_an_agent_that_is_asked(project:
     assert session.outcomes == {"passed": 2}, session.out
 
 
-def test_rows_without_a_system_prompt_send_no_system_message(project: Project) -> None:
+def test_rows_without_a_system_prompt_send_no_system_message(project: Project):
     write(project, {"user_prompt": "u"}, {"user_prompt": "v", "system_prompt": None})
     roles = []
 

@@ -32,7 +32,7 @@ def table(session: Session) -> dict[str, dict[str, str]]:
 
 
 class TestHeader:
-    def test_it_says_what_is_evaluated_how_and_where(self, ten: Project) -> None:
+    def test_it_says_what_is_evaluated_how_and_where(self, ten: Project):
         session = ten.run("--batch-size=4", "-v", n="2", seed="11", pass_threshold="0.5")
         lines = [line for line in session.lines if line.startswith("osmosis: ")]
         digest = session.report["config"]["data_sha256"]
@@ -48,7 +48,7 @@ class TestHeader:
 class TestSummary:
     def test_it_has_a_line_for_each_eval_function_the_lowest_rows_tokens_and_the_report(
         self, ten: Project
-    ) -> None:
+    ):
         session = ten.run("--eval-fn=rewards:length", n="3", pass_threshold="0.1")
         figures = session.report["summary"]["eval_fns"]
         shown = table(session)
@@ -71,7 +71,7 @@ class TestSummary:
     )
     def test_it_ends_with_where_to_look(
         self, ten: Project, monkeypatch: pytest.MonkeyPatch, args: str
-    ) -> None:
+    ):
         if args == "CI":
             monkeypatch.setenv("CI", "true")
         session = ten.run(*([args] if args.startswith("-") else []))
@@ -85,7 +85,7 @@ class TestQuiet:
     @each_mode
     def test_nothing_but_news_comes_ahead_of_the_tests(
         self, project: Project, option: str, workers: int
-    ) -> None:
+    ):
         refused = error_reply(503, "no", headers={"x-should-retry": "false"})
         project.endpoint.answers = lambda ask: refused if ask.row == "b" else ask.row
         project.rows("a", "b")
@@ -97,7 +97,7 @@ class TestQuiet:
             "osmosis: journal .osmosis/runs/agent.agent_loop-data-m, resuming: 1 of 2 runs done"
         ]
 
-    def test_what_was_expected_stands_in_its_column_over_all_its_lines(self, ten: Project) -> None:
+    def test_what_was_expected_stands_in_its_column_over_all_its_lines(self, ten: Project):
         ten.rows({"user_prompt": "b", "ground_truth": "one\ntwo\n\nfour"})
         lines = ten.run().lines
         at = lines.index("  ground truth  one")
@@ -109,21 +109,21 @@ class TestQuiet:
 @pytest.mark.parametrize("variable", ["NO_COLOR", "TERM"])
 def test_no_escape_is_written_where_colour_is_not_wanted(
     ten: Project, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
+):
     monkeypatch.setenv(variable, "dumb")
     session = ten.run("--color=auto", "-vv")
     assert "\x1b" not in session.out
 
 
 @pytest.mark.slow
-def test_colour_does_not_change_what_is_said(ten: Project) -> None:
+def test_colour_does_not_change_what_is_said(ten: Project):
     plain = ten.run("--color=no").section("osmosis summary")
     coloured = ten.run("--color=yes")
     assert "\x1b" in coloured.out
     assert [line for line in plain if line and line not in coloured.out] == []
 
 
-def test_what_a_prompt_holds_does_not_reach_the_terminal_raw(project: Project) -> None:
+def test_what_a_prompt_holds_does_not_reach_the_terminal_raw(project: Project):
     evil = "\x1b]0;owned\x07 \x9b31m \u202e"
     project.endpoint.answers = evil
     project.rows({"user_prompt": evil, "ground_truth": evil + "!", "id": "a\x1b[2Jb"})
@@ -134,14 +134,14 @@ def test_what_a_prompt_holds_does_not_reach_the_terminal_raw(project: Project) -
 
 
 @pytest.mark.slow
-def test_durations_are_the_rollouts_own(project: Project) -> None:
+def test_durations_are_the_rollouts_own(project: Project):
     project.endpoint.answers = lambda ask: [0.3, reply(200, completion(ask.row))]
     project.rows("a")
     session = project.run("--durations=1", "--durations-min=0.2")
     assert any("call" in line and "data.jsonl::row-0[run-0]" in line for line in session.lines)
 
 
-def test_s_lets_output_through(project: Project) -> None:
+def test_s_lets_output_through(project: Project):
     ask = "        answer = await"
     project.write("agent.py", AGENT.replace(ask, f'        print(f"out <{{wish}}>")\n{ask}'))
     project.rows("one")

@@ -97,9 +97,7 @@ def test_other(rollout: Rollout) -> None:
 
 
 @each_mode
-def test_functions_over_the_same_agent_and_rows_pay_for_them_once(
-    project: Project, workers: int
-) -> None:
+def test_functions_over_the_same_agent_and_rows_pay_for_them_once(project: Project, workers: int):
     project.write("test_shop.py", SHOP)
     more = ["--osmosis-model=embedded"] if workers else []
     session = project.plain("-n", str(workers), "--osmosis-output=out.json", *more)
@@ -139,7 +137,7 @@ CHANGING = ASKING.replace(
 @pytest.mark.parametrize("journal", [[], ["--osmosis-no-journal"]])
 def test_shared_rollouts_are_read_from_disk_and_dropped_after_their_last_taker(
     project: Project, held: list[int], journal: list[str]
-) -> None:
+):
     project.rows(*(f"row {number}" for number in range(9)))
     project.write("test_it.py", CHANGING)
     url = f"--osmosis-base-url={project.endpoint.base_url}"
@@ -149,9 +147,7 @@ def test_shared_rollouts_are_read_from_disk_and_dropped_after_their_last_taker(
     assert held == [0] * 19
 
 
-def test_what_the_journal_cannot_hold_whole_is_shared_whole(
-    project: Project, held: list[int]
-) -> None:
+def test_what_the_journal_cannot_hold_whole_is_shared_whole(project: Project, held: list[int]):
     long = "return 9_000_000 * question[0]"
     project.write("app.py", f"def agent(question):\n    {long}\n")
     project.rows("a", "b")
@@ -164,9 +160,7 @@ def test_what_the_journal_cannot_hold_whole_is_shared_whole(
 
 
 @each_mode
-def test_a_resumed_session_shares_what_an_earlier_one_has_paid_for(
-    project: Project, workers: int
-) -> None:
+def test_a_resumed_session_shares_what_an_earlier_one_has_paid_for(project: Project, workers: int):
     project.rows("a", "b", "c")
     project.write("test_it.py", CHANGING)
     stop = "if 'other' in item.name and not Path('again').exists(): raise KeyboardInterrupt"
@@ -186,7 +180,7 @@ def test_a_resumed_session_shares_what_an_earlier_one_has_paid_for(
 
 
 @pytest.mark.parametrize("words", [["-k", "other"], ["test_it.py::test_other"], ["-x"]])
-def test_a_part_of_the_functions_shares_likewise(project: Project, words: list[str]) -> None:
+def test_a_part_of_the_functions_shares_likewise(project: Project, words: list[str]):
     project.rows("a", "b")
     project.write("test_it.py", CHANGING)
     url = f"--osmosis-base-url={project.endpoint.base_url}"
@@ -195,7 +189,7 @@ def test_a_part_of_the_functions_shares_likewise(project: Project, words: list[s
     assert project.endpoint.requests == 2
 
 
-def test_usage_is_that_of_the_shared_rollout_and_counts_once(project: Project) -> None:
+def test_usage_is_that_of_the_shared_rollout_and_counts_once(project: Project):
     project.rows("a", "b")
     project.write("test_it.py", ASKING)
     session = project.plain(
@@ -207,7 +201,7 @@ def test_usage_is_that_of_the_shared_rollout_and_counts_once(project: Project) -
     assert tokens[0] > 0 and tokens[1] == 0
 
 
-def test_a_marker_alone_begins_an_evaluation_and_an_embedded_model(project: Project) -> None:
+def test_a_marker_alone_begins_an_evaluation_and_an_embedded_model(project: Project):
     project.rows("a")
     project.write("test_it.py", ASKING.replace('"m"', '"embedded/perfect"'))
     session = project.plain()
@@ -260,7 +254,7 @@ MISTAKES = {
 }
 
 
-def test_a_mistake_in_a_marker_is_one_sentence(project: Project) -> None:
+def test_a_mistake_in_a_marker_is_one_sentence(project: Project):
     project.rows("a")
     for number, mark in enumerate(MISTAKES):
         project.write(
@@ -284,7 +278,7 @@ def test_a_mistake_in_a_marker_is_one_sentence(project: Project) -> None:
         "class TestIt(TestCase):\n  @osmosis()\n  def test_it(self): ...",
     ],
 )
-def test_a_decorator_that_would_run_no_rollout_is_one_sentence(project: Project, code: str) -> None:
+def test_a_decorator_that_would_run_no_rollout_is_one_sentence(project: Project, code: str):
     project.write("test_it.py", f"from unittest import *\nfrom pytest_osmosis import *\n{code}\n")
     session = project.plain()
     assert session.outcomes == {"errors": 1}, session.out
@@ -314,7 +308,7 @@ async def test_judged(rollout: Rollout) -> None:
 """
 
 
-def test_what_a_test_calls_of_ours_raises_at_its_own_line(project: Project) -> None:
+def test_what_a_test_calls_of_ours_raises_at_its_own_line(project: Project):
     project.write("test_it.py", JUDGED)
     session = project.plain()
     assert session.outcomes == {"failed": 1}, session.out
@@ -322,7 +316,7 @@ def test_what_a_test_calls_of_ours_raises_at_its_own_line(project: Project) -> N
     assert "MissingAPIKeyError: " in session.out and "osmosis_ai/" not in session.out
 
 
-def test_an_unrecorded_function_has_unknown_tokens_and_no_budget(project: Project) -> None:
+def test_an_unrecorded_function_has_unknown_tokens_and_no_budget(project: Project):
     project.rows("a", "b")
     project.write("mine.py", "def answer(question): return question\n")
     given = {"agent": "mine:answer", "model": None, "base_url": None}

@@ -12,7 +12,7 @@ HELD = ["--eval-fn=rewards:length", "--pass-threshold=0.9", "--pass-threshold=le
 
 
 @each_mode
-def test_an_eval_function_is_held_to_its_own_threshold(project: Project, workers: int) -> None:
+def test_an_eval_function_is_held_to_its_own_threshold(project: Project, workers: int):
     project.rows("abcde", "abcd")
     session = project.run(*HELD, "--junitxml=out.xml", workers=workers, n="2")
     assert session.outcomes == {"passed": 2, "failed": 2}, session.out
@@ -27,7 +27,7 @@ def test_an_eval_function_is_held_to_its_own_threshold(project: Project, workers
     assert functions["rewards:exact"]["pass_at_1"] == 1.0
 
 
-def test_a_saved_report_is_read_with_the_thresholds(project: Project) -> None:
+def test_a_saved_report_is_read_with_the_thresholds(project: Project):
     project.rows("abcde", "abcd")
     project.run(*HELD)
     [suite] = read_result(project.path / "out.json").suites
@@ -35,7 +35,7 @@ def test_a_saved_report_is_read_with_the_thresholds(project: Project) -> None:
     assert suite.functions[1]["min"] == 0.4 and suite.threshold_of(suite.functions[1]) == 0.5
 
 
-def test_a_rescored_evaluation_keeps_them_and_takes_new_ones(project: Project) -> None:
+def test_a_rescored_evaluation_keeps_them_and_takes_new_ones(project: Project):
     project.rows("abcde", "abcd")
     project.run(*HELD)
     again = "--osmosis-rescore=agent.agent_loop-data-m"
@@ -45,7 +45,7 @@ def test_a_rescored_evaluation_keeps_them_and_takes_new_ones(project: Project) -
 
 
 @pytest.mark.skipif(pytest.version_tuple < (9,), reason="[tool.pytest] is new in pytest 9")
-def test_the_ini_file_takes_a_number_or_a_list(project: Project) -> None:
+def test_the_ini_file_takes_a_number_or_a_list(project: Project):
     project.rows("abcde")
     project.write("pyproject.toml", "[tool.pytest]\nosmosis_pass_threshold = 0.9\n")
     assert project.run("--eval-fn=rewards:length").outcomes == {"failed": 1}

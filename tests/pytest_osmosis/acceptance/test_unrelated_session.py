@@ -59,7 +59,7 @@ def modules(pytester: pytest.Pytester, *args: str) -> set[str]:
 
 
 @pytest.mark.fault("ordinary tests, and no evaluation")
-def test_nothing_heavy_is_imported_and_no_more_than_the_plugin(plain: pytest.Pytester) -> None:
+def test_nothing_heavy_is_imported_and_no_more_than_the_plugin(plain: pytest.Pytester):
     args = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:anyio")
     without = modules(plain, *args, "-p", "no:osmosis")
     loaded = modules(plain, *args) - without
@@ -81,7 +81,7 @@ def test_nothing_heavy_is_imported_and_no_more_than_the_plugin(plain: pytest.Pyt
     ],
     ids=str,
 )
-def test_ordinary_tests_are_left_alone(plain: pytest.Pytester, args: list[str]) -> None:
+def test_ordinary_tests_are_left_alone(plain: pytest.Pytester, args: list[str]):
     result = plain.runpytest_inprocess(*args)
     result.assert_outcomes(passed=2)
     assert result.ret == 0
@@ -95,13 +95,13 @@ def test_ordinary_tests_are_left_alone(plain: pytest.Pytester, args: list[str]) 
 @pytest.mark.slow
 def test_it_can_be_loaded_by_name_where_plugins_do_not_load_themselves(
     plain: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     result = plain.runpytest_subprocess("-p", "osmosis", "-p", "osmosis", "--osmosis-n=2")
     result.assert_outcomes(passed=2)
 
 
 @pytest.mark.slow
-def test_its_marker_and_options_are_reported(plain: pytest.Pytester) -> None:
+def test_its_marker_and_options_are_reported(plain: pytest.Pytester):
     plain.runpytest_inprocess("--markers").stdout.fnmatch_lines(["*(agent, data, n,*max_turns)*"])
     plain.runpytest_inprocess("--help").stdout.fnmatch_lines(["osmosis: evaluate LLM agents*"])

@@ -77,7 +77,7 @@ def is_left_alone(session: Session, endpoint: Endpoint) -> bool:
 )
 def test_sessions_without_its_items_are_left_alone(
     with_ini: Project, endpoint: Endpoint, args: list[str], passed: int
-) -> None:
+):
     session = with_ini.plain(*args)
     assert session.outcomes["passed"] == passed
     assert is_left_alone(session, endpoint), session.out
@@ -96,7 +96,7 @@ def test_sessions_without_its_items_are_left_alone(
 )
 def test_sessions_with_its_items_evaluate(
     with_ini: Project, endpoint: Endpoint, args: list[str], passed: int
-) -> None:
+):
     session = with_ini.plain("-n0", *args)
     assert session.outcomes["passed"] == passed
     assert "osmosis: m at 127.0.0.1" in session.out
@@ -106,7 +106,7 @@ def test_sessions_with_its_items_evaluate(
 @pytest.mark.fault("`--dist loadgroup`, `loadscope`, `loadfile`")
 def test_a_dist_of_addopts_that_groups_tests_is_taken_as_load_for_runs_alone(
     with_ini: Project, endpoint: Endpoint
-) -> None:
+):
     ini = with_ini.path / "pytest.ini"
     ini.write_text(f"{ini.read_text()}addopts = -n2 --dist=loadfile\n")
     session = with_ini.plain("-m", "osmosis")
@@ -252,7 +252,7 @@ class TestExplicit:
         return with_ini
 
     @pytest.mark.parametrize("args", [["."], ["-k", "test_unit"]], ids=str)
-    def test_it_waits_to_be_asked(self, explicit: Project, endpoint: Endpoint, args) -> None:
+    def test_it_waits_to_be_asked(self, explicit: Project, endpoint: Endpoint, args):
         session = explicit.plain(*args)
         assert session.outcomes["passed"] == 2
         assert session.outcomes["deselected"] > 0
@@ -268,10 +268,10 @@ class TestExplicit:
         ],
         ids=str,
     )
-    def test_it_runs_when_asked(self, explicit: Project, args, passed: int) -> None:
+    def test_it_runs_when_asked(self, explicit: Project, args, passed: int):
         assert explicit.plain("-n0", *args).outcomes["passed"] == passed
 
-    def test_another_word_is_a_usage_error(self, with_ini: Project) -> None:
+    def test_another_word_is_a_usage_error(self, with_ini: Project):
         session = with_ini.plain("--osmosis-run=sometimes")
         assert session.mistake == "--osmosis-run 'sometimes': expected 'always' or 'explicit'"
 
@@ -323,7 +323,7 @@ AGENT, DATA = "--osmosis-agent=agent:agent_loop", "--osmosis-data=data.jsonl"
 )
 def test_a_node_id_without_its_options_says_which_are_missing(
     project: Project, args: list[str], missing: str
-) -> None:
+):
     project.rows("a", "b")
     session = project.plain(*args)
     assert session.ret == 4
@@ -332,7 +332,7 @@ def test_a_node_id_without_its_options_says_which_are_missing(
     )
 
 
-def test_a_node_id_runs_as_the_whole_evaluation_does(project: Project) -> None:
+def test_a_node_id_runs_as_the_whole_evaluation_does(project: Project):
     project.write("app.py", "def ask(question): return question\n")
     keys = "osmosis_agent = app:ask\nosmosis_data = data.jsonl\nosmosis_eval_fns = rewards:exact\n"
     project.write("pytest.ini", f"[pytest]\n{keys}osmosis_n = 2\n")
@@ -345,14 +345,14 @@ def test_a_node_id_runs_as_the_whole_evaluation_does(project: Project) -> None:
     assert session.mistake.startswith("--osmosis-model is needed: ")
 
 
-def test_an_agent_in_the_ini_file_alone_says_what_it_lacks(project: Project) -> None:
+def test_an_agent_in_the_ini_file_alone_says_what_it_lacks(project: Project):
     project.write("pytest.ini", "[pytest]\nosmosis_agent = agent:agent_loop\n")
     session = project.plain("-q")
     assert session.ret == 5
     assert 'evaluates nothing: add osmosis_data = "questions.jsonl" to the ini file' in session.out
 
 
-def test_node_ids_that_resemble_those_of_runs_are_pytest_s(project: Project) -> None:
+def test_node_ids_that_resemble_those_of_runs_are_pytest_s(project: Project):
     project.write(
         "test_it.py",
         "import pytest\n\n"
@@ -382,7 +382,7 @@ def test_other(): pass
 )
 def test_workers_run_marked_functions_that_need_no_option(
     pytester: pytest.Pytester, args: list[str], passed: int, runs: bool
-) -> None:
+):
     pytester.makeini("[pytest]\nosmosis_run = always\n")
     pytester.makepyfile(ALONE)
     result = pytester.runpytest_subprocess(*args)
@@ -393,14 +393,14 @@ def test_workers_run_marked_functions_that_need_no_option(
 @pytest.mark.slow
 def test_workers_without_an_option_name_the_one_that_marked_functions_need(
     pytester: pytest.Pytester,
-) -> None:
+):
     pytester.makepyfile(ALONE)
     result = pytester.runpytest_subprocess("-n2", "--dist=loadfile")
     assert result.ret == 1
     result.stdout.fnmatch_lines("*@pytest.mark.osmosis needs osmosis_run = always in the ini file*")
 
 
-def test_marked_functions_alone_wait_to_be_asked_for(pytester: pytest.Pytester) -> None:
+def test_marked_functions_alone_wait_to_be_asked_for(pytester: pytest.Pytester):
     pytester.makeini("[pytest]\nosmosis_run = explicit\n")
     pytester.makepyfile(ALONE)
     pytester.runpytest_inprocess("-n0").assert_outcomes(passed=1, deselected=1)

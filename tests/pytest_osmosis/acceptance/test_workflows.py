@@ -151,7 +151,7 @@ def run(project: Project, agent: str = "flow.py:Flow", *more: str, **replaced: A
 
 
 @each_mode
-def test_a_workflow_is_scored_by_the_grader_of_its_module(flows: Project, workers: int) -> None:
+def test_a_workflow_is_scored_by_the_grader_of_its_module(flows: Project, workers: int):
     flows.rows("a", {"user_prompt": "b", "ground_truth": "B"})
     session = run(flows, workers=workers)
     assert session.outcomes == {"passed": 1, "failed": 1}
@@ -161,7 +161,7 @@ def test_a_workflow_is_scored_by_the_grader_of_its_module(flows: Project, worker
     assert set(flows.endpoint.by_model) == {"m"}
 
 
-def test_each_rollout_has_a_workflow_a_config_and_a_grader_of_its_own(flows: Project) -> None:
+def test_each_rollout_has_a_workflow_a_config_and_a_grader_of_its_own(flows: Project):
     flows.write("stateful.py", STATEFUL)
     flows.rows("a", "b", "c")
     session = run(flows, "stateful.py:Stateful")
@@ -171,7 +171,7 @@ def test_each_rollout_has_a_workflow_a_config_and_a_grader_of_its_own(flows: Pro
     assert sorted(each["answer"] for each in session.runs) == ["1 1", "2 2", "3 3"]
 
 
-def test_what_the_workflow_does_not_tell_was_recorded(flows: Project) -> None:
+def test_what_the_workflow_does_not_tell_was_recorded(flows: Project):
     flows.rows({"user_prompt": "a", "ground_truth": "sure?"})
     flows.write(
         "rewards.py", "def judge_turns(messages, metadata):\n    return len(messages) / 5\n"
@@ -183,18 +183,18 @@ def test_what_the_workflow_does_not_tell_was_recorded(flows: Project) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_that_blocks_gets_its_answers(flows: Project) -> None:
+def test_a_client_that_blocks_gets_its_answers(flows: Project):
     flows.rows("a", "b")
     assert run(flows, "flow.py:Blocking", "--batch-size=2").outcomes["passed"] == 2
 
 
-def test_a_workflow_that_left_nothing_has_no_sample_to_grade(flows: Project) -> None:
+def test_a_workflow_that_left_nothing_has_no_sample_to_grade(flows: Project):
     flows.rows("a")
     session = run(flows, "flow.py:Nothing")
     assert session.outcomes == {"errors": 1} and "AttributeError" in session.runs[0]["error"]
 
 
-def test_further_eval_functions_score_what_the_grader_saw(flows: Project) -> None:
+def test_further_eval_functions_score_what_the_grader_saw(flows: Project):
     flows.rows("right")
     session = run(flows, grader="graders:Kind", eval_fn="rewards:judge")
     assert session.runs[0]["scores"] == {"reward": 1.0, "rewards:judge": 1.0}
@@ -208,7 +208,7 @@ UNGRADED = {
 }
 
 
-def test_a_grader_that_gives_no_reward_is_an_error_of_its_own(flows: Project) -> None:
+def test_a_grader_that_gives_no_reward_is_an_error_of_its_own(flows: Project):
     flows.rows("right", *UNGRADED)
     session = run(
         flows, "flow.py:Flow", "--batch-size=5", grader="graders:Kind", grader_timeout="0.5"
@@ -219,7 +219,7 @@ def test_a_grader_that_gives_no_reward_is_an_error_of_its_own(flows: Project) ->
 
 
 @pytest.mark.slow
-def test_a_workflow_that_takes_too_long_is_cancelled_with_what_it_used(flows: Project) -> None:
+def test_a_workflow_that_takes_too_long_is_cancelled_with_what_it_used(flows: Project):
     flows.rows("a")
     session = run(flows, "flow.py:Sleeper", agent_timeout="2")
     assert session.outcomes == {"failed": 1}
@@ -234,7 +234,7 @@ def test_a_workflow_that_takes_too_long_is_cancelled_with_what_it_used(flows: Pr
 )
 def test_a_refusal_behind_the_agents_own_client_is_reported_in_the_endpoints_words(
     flows: Project, status: int, said: str, outcomes: str, whose: str
-) -> None:
+):
     flows.endpoint.answers = lambda ask: [error_reply(status, said)]
     flows.rows("a")
     session = run(flows)
@@ -246,7 +246,7 @@ def test_a_refusal_behind_the_agents_own_client_is_reported_in_the_endpoints_wor
 
 
 @each_mode
-def test_a_refused_key_ends_the_session_at_the_third_row(flows: Project, workers: int) -> None:
+def test_a_refused_key_ends_the_session_at_the_third_row(flows: Project, workers: int):
     flows.endpoint.api_key = KEY
     flows.rows(*"abcdefgh")
     session = run(flows, workers=workers)
@@ -267,7 +267,7 @@ def test_a_refused_key_ends_the_session_at_the_third_row(flows: Project, workers
 )
 def test_mistakes_are_reported_before_any_request(
     flows: Project, agent: str, options: dict[str, str], mistake: str
-) -> None:
+):
     flows.write(
         "many.py",
         "from flow import *\n\nclass Other(Exact):\n    pass\n\nclass Exact(Exact):\n    pass",
@@ -301,7 +301,7 @@ class Configured(AgentWorkflow):
 
 
 @each_mode
-def test_no_more_are_in_flight_than_the_config_allows(flows: Project, workers: int) -> None:
+def test_no_more_are_in_flight_than_the_config_allows(flows: Project, workers: int):
     flows.write("configured.py", FLOW + CONFIGURED)
     flows.rows(
         *({"user_prompt": str(n), "ground_truth": str(n), "topic": "sums"} for n in range(12))
@@ -313,7 +313,7 @@ def test_no_more_are_in_flight_than_the_config_allows(flows: Project, workers: i
     assert "3 in flight" in session.out
 
 
-def test_artifacts_have_a_place_below_the_debug_directory(flows: Project) -> None:
+def test_artifacts_have_a_place_below_the_debug_directory(flows: Project):
     flows.write("configured.py", FLOW + CONFIGURED)
     flows.rows({"user_prompt": "a", "ground_truth": "a", "topic": "sums"})
     assert run(flows, "configured.py:Configured", debug_dir="debug").ret == 0
@@ -343,7 +343,7 @@ print("imported with the key:", "OPENAI_API_KEY" in os.environ, file=sys.stderr)
 @each_mode
 def test_the_providers_key_is_in_no_artefact(
     flows: Project, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("THE_SAME_KEY", KEY)
     for name, value in OTHER_KEYS.items():
@@ -379,7 +379,7 @@ def written(folder: Path) -> list[Path]:
 @each_mode
 def test_a_judge_finds_the_key_that_it_shares_with_the_evaluated_model(
     flows: Project, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+):
     load()  # here, since pytester forgets what the session imports
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     flows.endpoint.api_key = KEY
@@ -417,7 +417,7 @@ def test_beside():
 
 def test_the_environment_is_left_alone_for_code_in_our_process(
     flows: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("THE_SAME_KEY", KEY)
     monkeypatch.delenv("PYTEST_CURRENT_TEST")

@@ -47,13 +47,13 @@ def suites(*texts: str) -> list[SuiteResult]:
 )
 def test_a_suite_has_the_one_that_is_plainly_its_own(
     here: list[str], there: list[str], expected: list[int | None]
-) -> None:
+):
     infos, others = [each.info for each in suites(*here)], suites(*there)
     found = counterparts(infos, others)
     assert found == [None if at is None else others[at] for at in expected]
 
 
-def test_what_is_not_clear_is_refused_by_name() -> None:
+def test_what_is_not_clear_is_refused_by_name():
     report, [current] = result_of(*suites("q by m", "q by n")), suites("q by o")
     with pytest.raises(NoCounterpart) as told:
         baselines_of(report, [current.info], source="base.json")

@@ -26,7 +26,7 @@ def by_level(rows: Sequence[Sequence[RunSpec]], levels: Sequence[object]) -> Sui
     return broken_down(replace(suite, rows=tuple(with_data)), ["level"], confidence=None)
 
 
-def test_each_value_has_the_figures_of_its_own_rows() -> None:
+def test_each_value_has_the_figures_of_its_own_rows():
     rows: list[list[RunSpec]] = [[1.0, 0.0], [0.0, "busy"], [1.0, 1.0], ["busy", "busy"]]
     [found] = by_level(rows, [10, 9, 10, None]).breakdowns
     assert found.column == "Level"
@@ -37,7 +37,7 @@ def test_each_value_has_the_figures_of_its_own_rows() -> None:
     assert null.functions[0].mean is None
 
 
-def test_numbers_are_in_order_of_size_and_texts_as_they_come() -> None:
+def test_numbers_are_in_order_of_size_and_texts_as_they_come():
     def values(*levels: object) -> list[str]:
         [found] = by_level([[1.0]] * len(levels), levels).breakdowns
         return [each.value for each in found.values]
@@ -46,7 +46,7 @@ def test_numbers_are_in_order_of_size_and_texts_as_they_come() -> None:
     assert values("two", "one", None, "two", True) == ["two", "one", "null", "true"]
 
 
-def test_a_report_read_back_has_the_same_breakdown(tmp_path: Path) -> None:
+def test_a_report_read_back_has_the_same_breakdown(tmp_path: Path):
     plain = by_level([[1.0, 0.5], [0.0, 0.0]], ["a", "b"])
     whole = aggregate(plain.info, plain.runs, selected=4, confidence=0.9)
     suite = replace(whole, breakdowns=breakdowns_of(whole, plain.breakdowns, confidence=0.9))
@@ -58,7 +58,7 @@ def test_a_report_read_back_has_the_same_breakdown(tmp_path: Path) -> None:
     assert value["eval_fns"][EXACT]["mean"] == 0.75
 
 
-def test_tables_show_so_many_values_and_say_how_many_are_left() -> None:
+def test_tables_show_so_many_values_and_say_how_many_are_left():
     suite = by_level([[1.0]] * 25, [f"v{number}\x1b[31m" for number in range(25)])
     [table] = by_columns(suite)
     assert (len(table.table.rows), table.left_out) == (VALUES_SHOWN, 5)
@@ -67,7 +67,7 @@ def test_tables_show_so_many_values_and_say_how_many_are_left() -> None:
     assert "\x1b" not in "".join(lines)
 
 
-def test_a_column_that_no_row_has_is_named_with_those_there_are() -> None:
+def test_a_column_that_no_row_has_is_named_with_those_there_are():
     rows = [{"level": 1}, {"Topic": "x"}]
     for name in ("LEVEL", "topic", "Ground_Truth", "system_prompt"):
         check_column(name, rows)

@@ -38,10 +38,10 @@ def rows(*given: str) -> PlannedRows:
 )
 def test_rows_are_paired_by_id_and_content(
     here: list[str], there: list[str], pairs: dict[int, int]
-) -> None:
+):
     assert dict(match_rows(rows(*here), rows(*there)).pairs) == pairs
 
 
-def test_every_row_that_is_not_paired_is_named_once() -> None:
+def test_every_row_that_is_not_paired_is_named_once():
     found = match_rows(rows("a=1", "a=2", "b=3", "c=4"), rows("a=1", "b=9", "b=8", "d=5"))
     assert (found.changed, found.added, found.removed) == (("b",), ("a", "c"), ("b", "d"))

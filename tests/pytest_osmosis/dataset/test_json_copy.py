@@ -16,11 +16,11 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_json_is_copied(value: object) -> None:
+def test_json_is_copied(value: object):
     assert json_copy(value) == value
 
 
-def test_the_copy_can_be_changed_alone() -> None:
+def test_the_copy_can_be_changed_alone():
     given = {"a": [{"b": 1}], "when": date(2026, 1, 1), "of": {1, 2}}
     copied = json_copy(given)
     copied["a"][0]["b"] = 2
@@ -28,7 +28,7 @@ def test_the_copy_can_be_changed_alone() -> None:
     assert given == {"a": [{"b": 1}], "when": date(2026, 1, 1), "of": {1, 2}}
 
 
-def test_a_list_that_holds_itself_is_copied_too() -> None:
+def test_a_list_that_holds_itself_is_copied_too():
     cycle: list[object] = []
     cycle.append(cycle)
     copied = json_copy(cycle)

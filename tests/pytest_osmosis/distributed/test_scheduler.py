@@ -133,14 +133,14 @@ def scheduling(listener: Listener, batch_size: int, channels: dict[str, Any]) ->
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 7])
 @pytest.mark.parametrize("batch_size", [7, 8, 10, 64])
-def test_the_shares_of_all_workers_sum_to_the_batch_size(batch_size: int, workers: int) -> None:
+def test_the_shares_of_all_workers_sum_to_the_batch_size(batch_size: int, workers: int):
     bench = Bench(500, batch_size=batch_size, workers=workers)
     shares = [worker.window for worker in bench.workers]
     assert sum(shares) == batch_size
     assert max(shares) - min(shares) <= 1
 
 
-def test_another_batch_size_is_shared_out_at_once_and_leaves_each_worker_one() -> None:
+def test_another_batch_size_is_shared_out_at_once_and_leaves_each_worker_one():
     bench = Bench(100, batch_size=8, workers=2)
     bench.scheduling.resize(5)
     assert [worker.window for worker in bench.workers] == [3, 2]
@@ -148,13 +148,13 @@ def test_another_batch_size_is_shared_out_at_once_and_leaves_each_worker_one() -
     assert [worker.window for worker in bench.workers] == [1, 1]
 
 
-def test_the_items_are_known_before_any_is_given_out() -> None:
+def test_the_items_are_known_before_any_is_given_out():
     bench = Bench(5, batch_size=2, workers=2)
     assert bench.listener.collections == [bench.items]
     assert bench.scheduling.collection == bench.items
 
 
-def test_what_is_coming_is_announced_to_the_worker_in_the_same_order() -> None:
+def test_what_is_coming_is_announced_to_the_worker_in_the_same_order():
     bench = Bench(40, batch_size=6, workers=2)
     for worker in bench.workers:
         assert [index for some in worker.told("coming") for index in some] == worker.given
@@ -166,7 +166,7 @@ def test_what_is_coming_is_announced_to_the_worker_in_the_same_order() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_every_item_is_given_to_one_worker_once(
     count: int, batch_size: int, workers: int, seed: int
-) -> None:
+):
     bench = Bench(count, batch_size=batch_size, workers=workers)
     reported = bench.run_all(seed)
     assert sorted(reported) == list(range(count))
@@ -175,7 +175,7 @@ def test_every_item_is_given_to_one_worker_once(
     assert not bench.scheduling.has_pending
 
 
-def test_the_tail_is_level_a_slow_worker_keeps_no_more_than_it_may_run() -> None:
+def test_the_tail_is_level_a_slow_worker_keeps_no_more_than_it_may_run():
     bench = Bench(100, batch_size=8, workers=2)
     slow, fast = bench.workers
     while not fast.shutting_down:
@@ -185,7 +185,7 @@ def test_the_tail_is_level_a_slow_worker_keeps_no_more_than_it_may_run() -> None
     assert len(fast.given) >= 100 - 2 * slow.window
 
 
-def test_a_run_that_has_finished_makes_room_before_its_item_is_reported() -> None:
+def test_a_run_that_has_finished_makes_room_before_its_item_is_reported():
     bench = Bench(100, batch_size=4, workers=1)
     [worker] = bench.workers
     before = len(worker.given)
@@ -194,7 +194,7 @@ def test_a_run_that_has_finished_makes_room_before_its_item_is_reported() -> Non
     assert len(worker.given) >= before + worker.window
 
 
-def test_the_only_run_in_flight_is_blamed_and_the_rest_is_run_by_a_replacement() -> None:
+def test_the_only_run_in_flight_is_blamed_and_the_rest_is_run_by_a_replacement():
     bench = Bench(10, batch_size=2, workers=2)
     first, second = bench.workers
     held = list(first.given)
@@ -205,7 +205,7 @@ def test_the_only_run_in_flight_is_blamed_and_the_rest_is_run_by_a_replacement()
     assert sorted(given) == sorted(set(range(10)) - {held[0]})
 
 
-def test_several_runs_in_flight_are_suspects_that_one_worker_runs_one_at_a_time() -> None:
+def test_several_runs_in_flight_are_suspects_that_one_worker_runs_one_at_a_time():
     bench = Bench(40, batch_size=6, workers=2)
     first, second = bench.workers
     suspects = first.given[: first.window]
@@ -217,7 +217,7 @@ def test_several_runs_in_flight_are_suspects_that_one_worker_runs_one_at_a_time(
     assert bench.scheduling.remove_node(third) == bench.items[suspects[0]]
 
 
-def test_a_worker_that_died_unnoticed_is_not_blamed_for_what_it_was_never_sent() -> None:
+def test_a_worker_that_died_unnoticed_is_not_blamed_for_what_it_was_never_sent():
     bench = Bench(12, batch_size=2, workers=2)
     dead = bench.workers[0]
     [running, *_] = dead.given
@@ -233,7 +233,7 @@ def test_a_worker_that_died_unnoticed_is_not_blamed_for_what_it_was_never_sent()
     assert sorted(bench.reported) == list(range(12))
 
 
-def test_suspects_that_reach_no_worker_stay_suspects() -> None:
+def test_suspects_that_reach_no_worker_stay_suspects():
     bench = Bench(40, batch_size=4, workers=2)
     dead, other = bench.workers
     suspects = dead.given[:2]
@@ -248,7 +248,7 @@ def test_suspects_that_reach_no_worker_stay_suspects() -> None:
     assert replacement.window == 1
 
 
-def test_when_the_suspects_are_done_the_batch_size_is_shared_out_again() -> None:
+def test_when_the_suspects_are_done_the_batch_size_is_shared_out_again():
     bench = Bench(60, batch_size=6, workers=2)
     first, second = bench.workers
     bench.scheduling.remove_node(first)
@@ -259,7 +259,7 @@ def test_when_the_suspects_are_done_the_batch_size_is_shared_out_again() -> None
     assert {third.window, second.window} == {3}
 
 
-def test_a_result_that_came_before_its_worker_died_is_reported_by_another() -> None:
+def test_a_result_that_came_before_its_worker_died_is_reported_by_another():
     bench = Bench(40, batch_size=2, workers=2)
     first, second = bench.workers
     done, culprit = first.given[:2]
@@ -273,7 +273,7 @@ def test_a_result_that_came_before_its_worker_died_is_reported_by_another() -> N
     assert culprit not in second.given
 
 
-def test_a_worker_that_reported_whose_fault_its_end_is_leaves_nobody_to_blame() -> None:
+def test_a_worker_that_reported_whose_fault_its_end_is_leaves_nobody_to_blame():
     bench = Bench(10, batch_size=2, workers=2)
     first, second = bench.workers
     held = list(first.given)
@@ -283,14 +283,14 @@ def test_a_worker_that_reported_whose_fault_its_end_is_leaves_nobody_to_blame() 
     assert set(held) <= set(second.given)
 
 
-def test_a_worker_that_ended_in_order_leaves_nobody_to_blame() -> None:
+def test_a_worker_that_ended_in_order_leaves_nobody_to_blame():
     bench = Bench(10, batch_size=1, workers=1)
     [worker] = bench.workers
     vars(worker)["workeroutput"] = {"exitstatus": 0}  # as xdist sets it
     assert bench.scheduling.remove_node(worker) is None
 
 
-def test_after_the_workers_are_shut_down_nothing_more_is_given() -> None:
+def test_after_the_workers_are_shut_down_nothing_more_is_given():
     bench = Bench(100, batch_size=4, workers=2)
     first, second = bench.workers
     before = list(first.given), list(second.given)
@@ -301,7 +301,7 @@ def test_after_the_workers_are_shut_down_nothing_more_is_given() -> None:
     assert first.shutting_down and second.shutting_down
 
 
-def test_an_item_that_was_reported_is_neither_blamed_nor_run_again() -> None:
+def test_an_item_that_was_reported_is_neither_blamed_nor_run_again():
     bench = Bench(10, batch_size=2, workers=2)
     first, second = bench.workers
     done, culprit = first.given[:2]
@@ -311,7 +311,7 @@ def test_an_item_that_was_reported_is_neither_blamed_nor_run_again() -> None:
     assert done not in second.given
 
 
-def test_after_a_halt_nothing_more_is_given_and_every_worker_gets_the_reason() -> None:
+def test_after_a_halt_nothing_more_is_given_and_every_worker_gets_the_reason():
     bench = Bench(100, batch_size=4, workers=2)
     before = [list(worker.given) for worker in bench.workers]
     bench.scheduling.halt("the budget is spent")
@@ -325,19 +325,19 @@ def test_after_a_halt_nothing_more_is_given_and_every_worker_gets_the_reason() -
     assert bench.scheduling.tests_finished
 
 
-def test_a_worker_that_comes_after_a_halt_is_halted_at_once() -> None:
+def test_a_worker_that_comes_after_a_halt_is_halted_at_once():
     bench = Bench(10, batch_size=2, workers=1)
     bench.scheduling.halt("enough")
     assert bench.replacement().told("halt") == ["enough"]
 
 
-def test_a_halt_may_let_the_workers_report_the_items_that_are_left() -> None:
+def test_a_halt_may_let_the_workers_report_the_items_that_are_left():
     bench = Bench(30, batch_size=4, workers=2)
     bench.scheduling.halt("every gate is decided", keep_items=True)
     assert sorted(bench.run_all()) == list(range(30))
 
 
-def test_workers_that_collected_different_items_are_a_usage_error() -> None:
+def test_workers_that_collected_different_items_are_a_usage_error():
     listener = Listener()
     one, other = Worker("gw0"), Worker("gw1")
     made = scheduling(listener, 2, {"gw0": one, "gw1": other})
@@ -349,7 +349,7 @@ def test_workers_that_collected_different_items_are_a_usage_error() -> None:
     assert one.given == other.given == []
 
 
-def test_a_replacement_with_other_items_is_sent_away_and_reported() -> None:
+def test_a_replacement_with_other_items_is_sent_away_and_reported():
     bench = Bench(10, batch_size=2, workers=2)
     worker = bench.channels["gw2"] = Worker("gw2")
     bench.scheduling.add_node(worker)
@@ -360,7 +360,7 @@ def test_a_replacement_with_other_items_is_sent_away_and_reported() -> None:
     assert worker.given == []
 
 
-def test_runs_that_are_kept_take_no_place_and_reach_the_worker_before_their_items() -> None:
+def test_runs_that_are_kept_take_no_place_and_reach_the_worker_before_their_items():
     kept = {
         f"data.jsonl::row-{row}[run-0]": CachedResult(str(row), decided=True) for row in range(50)
     }
@@ -373,7 +373,7 @@ def test_runs_that_are_kept_take_no_place_and_reach_the_worker_before_their_item
     assert len([entry for some in worker.told("cached") for entry in some]) == 50
 
 
-def test_an_item_that_another_plugin_wants_again_is_run_again() -> None:
+def test_an_item_that_another_plugin_wants_again_is_run_again():
     bench = Bench(40, batch_size=2, workers=2)
     again = bench.workers[0].given[0]
     bench.report(bench.workers[0], again)
@@ -382,7 +382,7 @@ def test_an_item_that_another_plugin_wants_again_is_run_again() -> None:
     assert sum(worker.given.count(again) for worker in bench.workers) == 2
 
 
-def test_a_channel_that_is_closed_does_not_stop_the_others() -> None:
+def test_a_channel_that_is_closed_does_not_stop_the_others():
     bench = Bench(10, batch_size=2, workers=2)
 
     def closed(message: object) -> None:
@@ -393,7 +393,7 @@ def test_a_channel_that_is_closed_does_not_stop_the_others() -> None:
     assert bench.workers[1].told("halt") == ["enough"]
 
 
-def test_items_with_one_rollout_are_given_to_one_worker_and_take_one_place() -> None:
+def test_items_with_one_rollout_are_given_to_one_worker_and_take_one_place():
     listener = Listener(followed={index: [index + 4] for index in range(4)})
     bench = Bench(8, batch_size=2, workers=2, listener=listener)
     assert [set(worker.given) for worker in bench.workers] == [{0, 4, 1, 5}, {2, 6, 3, 7}]

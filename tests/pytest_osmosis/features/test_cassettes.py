@@ -69,11 +69,11 @@ def answer(cassette: FolderCassette, run: RunId, asked: bytes) -> Any:
         (body("a", tools=[{"type": "function"}]), False),
     ],
 )  # fmt: skip
-def test_requests_are_the_same_but_for_what_names_their_run(other: bytes, same: bool) -> None:
+def test_requests_are_the_same_but_for_what_names_their_run(other: bytes, same: bool):
     assert (request(other).id == request(body("a", seed=7)).id) is same
 
 
-def test_the_random_markers_of_judges_prompts_are_no_difference() -> None:
+def test_the_random_markers_of_judges_prompts_are_no_difference():
     def asked(candidate: str) -> bytes:
         case = Case(rubric="Is it?", candidate=candidate, score_min=0, score_max=1)
         return json.dumps({"model": "j", "messages": judge_messages(case)}).encode()
@@ -82,7 +82,7 @@ def test_the_random_markers_of_judges_prompts_are_no_difference() -> None:
     assert request(asked("a")).id == request(asked("a")).id != request(asked("b")).id
 
 
-def test_lines_have_no_secret_and_bodies_once(tmp_path: Path) -> None:
+def test_lines_have_no_secret_and_bodies_once(tmp_path: Path):
     mask_everywhere(Secret(SECRET, "KEY"))
     cassette = recorder(tmp_path)
     for run in range(3):
@@ -103,7 +103,7 @@ def test_lines_have_no_secret_and_bodies_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"\xff\xfe\x00", b"<html>", b'{"a": 1, "a": NaN}', b"1" * 5000]
 )
-def test_replies_of_any_content(tmp_path: Path, content: bytes) -> None:
+def test_replies_of_any_content(tmp_path: Path, content: bytes):
     cassette = recorder(tmp_path)
     record(cassette, RunId("s", 0, 0), (b"\xff", content))
     cassette.close()
@@ -114,7 +114,7 @@ def test_replies_of_any_content(tmp_path: Path, content: bytes) -> None:
     assert reply.body == (b'{"a":NaN}' if content.startswith(b"{") else content)
 
 
-def test_a_run_that_began_again_has_its_last_calls_alone(tmp_path: Path) -> None:
+def test_a_run_that_began_again_has_its_last_calls_alone(tmp_path: Path):
     run, other = RunId("s", 0, 0), RunId("s", 0, 1)
     first, second = recorder(tmp_path), recorder(tmp_path)
     record(first, run, (body("a"), 1), (body("given up"), 2))
@@ -128,7 +128,7 @@ def test_a_run_that_began_again_has_its_last_calls_alone(tmp_path: Path) -> None
     assert "given up" not in (tmp_path / "calls.jsonl").read_text()
 
 
-def test_the_file_is_the_same_in_whatever_order_calls_end(tmp_path: Path) -> None:
+def test_the_file_is_the_same_in_whatever_order_calls_end(tmp_path: Path):
     texts = []
     for name, order in (("one", (0, 1, 2)), ("other", (2, 0, 1))):
         folder = tmp_path / name
@@ -142,7 +142,7 @@ def test_the_file_is_the_same_in_whatever_order_calls_end(tmp_path: Path) -> Non
     assert texts[0] == texts[1]
 
 
-def test_the_torn_end_of_a_killed_process_is_left_out(tmp_path: Path) -> None:
+def test_the_torn_end_of_a_killed_process_is_left_out(tmp_path: Path):
     cassette = recorder(tmp_path)
     record(cassette, RunId("s", 0, 0), (body("a"), 1), (body("a"), 2))
     cassette.close()
@@ -158,7 +158,7 @@ def test_the_torn_end_of_a_killed_process_is_left_out(tmp_path: Path) -> None:
         cassette_folder.read(tmp_path)
 
 
-def test_an_answer_is_asked_for_as_often_as_it_was_recorded(tmp_path: Path) -> None:
+def test_an_answer_is_asked_for_as_often_as_it_was_recorded(tmp_path: Path):
     run = RunId("s", 3, 1)
     cassette = recorder(tmp_path)
     record(cassette, run, (body("a"), 1), (body("a"), 2))
@@ -191,7 +191,7 @@ def test_an_answer_is_asked_for_as_often_as_it_was_recorded(tmp_path: Path) -> N
 )  # fmt: skip
 def test_a_missing_answer_says_what_differs_from_the_nearest_request(
     tmp_path: Path, asked: bytes, told: str
-) -> None:
+):
     cassette = recorder(tmp_path)
     words = "one two three four five six seven eight nine ten"
     record(cassette, RunId("s", 0, 0), (body(words, temperature=0), 1), (body("far"), 2))

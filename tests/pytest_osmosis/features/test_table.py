@@ -54,7 +54,7 @@ def pytest_in(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_main_job_works_without(name: str, tmp_path: Path) -> None:
+def test_the_main_job_works_without(name: str, tmp_path: Path):
     plugin_without(name, tmp_path)
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
     (tmp_path / "conftest.py").write_text(NOTES_OPTIONS)

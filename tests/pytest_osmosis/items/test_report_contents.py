@@ -41,7 +41,7 @@ def pytest_configure(config):
 @each_mode
 def test_what_a_log_of_reports_keeps_is_json_without_a_key_and_reads_back_the_same(
     project: Project, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+):
     key = "sk-a-key-that-nobody-may-see"
     monkeypatch.setenv("OPENAI_API_KEY", key)
 

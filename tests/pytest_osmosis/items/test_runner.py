@@ -70,7 +70,7 @@ def test_no_run_is_offered_before_the_session_comes_to_one(
     begun: list[int],
     test_of: Callable[[RunId], Any],
     request: pytest.FixtureRequest,
-) -> None:
+):
     runner.coming([request.node, test_of(FIRST)])
     runner.coming([test_of(SECOND)])
     runner.reach(request.node)  # a test: no run yet
@@ -88,7 +88,7 @@ def test_runs_behind_an_ordinary_test_wait_for_its_end(
     begun: list[int],
     test_of: Callable[[RunId], Any],
     request: pytest.FixtureRequest,
-) -> None:
+):
     ordinary = request.node
     runner.coming([test_of(FIRST), ordinary, test_of(SECOND)])
     runner.coming([test_of(THIRD), ordinary])
@@ -115,7 +115,7 @@ def test_runs_that_the_session_has_passed_are_not_started(
     offered: Offered,
     test_of: Callable[[RunId], Any],
     request: pytest.FixtureRequest,
-) -> None:
+):
     runner.coming([test_of(FIRST), request.node, test_of(SECOND)])
     runner.begin(SECOND)  # a fixture of the first has failed
     assert offered.runs == [SECOND]
@@ -127,7 +127,7 @@ def test_all_runs_are_offered_where_ordinary_tests_touch_none(
     begun: list[int],
     test_of: Callable[[RunId], Any],
     request: pytest.FixtureRequest,
-) -> None:
+):
     runner.coming([request.node, test_of(FIRST), request.node, test_of(SECOND)])
     runner.begin_all()
     assert offered.runs == [FIRST, SECOND]

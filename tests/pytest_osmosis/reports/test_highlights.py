@@ -35,7 +35,7 @@ def test_a_run_without_a_score_says_nothing_about_its_row():
     assert "<code>row-2</code> 2 of 2 runs have no score" in markdown
 
 
-def test_a_row_and_its_count_stay_on_one_line() -> None:
+def test_a_row_and_its_count_stay_on_one_line():
     suite = suite_of([[1.0, 0.0]] * 5)
     for width in range(30, 60):
         lines = summary(result_of(suite), width=width)

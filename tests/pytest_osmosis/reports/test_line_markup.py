@@ -22,7 +22,5 @@ ANSWER = "eight words that are too long for it"
         (f"{'':25}~~~~~^^^^^", [f"{'':25}~~~~~^^^^^"]),
     ],
 )
-def test_conversations_are_broken_between_words_and_code_is_not(
-    line: str, lines: list[str]
-) -> None:
+def test_conversations_are_broken_between_words_and_code_is_not(line: str, lines: list[str]):
     assert hanging(line, 33) == lines

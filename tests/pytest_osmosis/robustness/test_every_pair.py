@@ -259,7 +259,7 @@ class Scenario:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("features", sessions(), ids=lambda each: ",".join(sorted(each)) or "plain")
-def test_every_pair_of_features_works_together(project: Project, features: frozenset[str]) -> None:
+def test_every_pair_of_features_works_together(project: Project, features: frozenset[str]):
     scenario = Scenario(project, features)
     is_stopped_by_xdist = {"-x", "workers"} <= features
     for session in scenario.sessions():
@@ -271,12 +271,12 @@ def test_every_pair_of_features_works_together(project: Project, features: froze
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", REFUSED, ids=lambda each: ",".join(sorted(each)))
-def test_what_does_not_go_together_is_refused(project: Project, pair: frozenset[str]) -> None:
+def test_what_does_not_go_together_is_refused(project: Project, pair: frozenset[str]):
     [session] = Scenario(project, pair).sessions()
     assert (session.ret, REFUSED[pair] in session.mistake) == (4, True), session.mistake
 
 
-def test_the_sessions_have_every_pair() -> None:
+def test_the_sessions_have_every_pair():
     found = Counter(pair for features in sessions() for pair in pairs_of(features))
     assert [pair for pair in wanted() if found[pair] < TIMES] == []
     assert not any(map(is_refused, sessions()))

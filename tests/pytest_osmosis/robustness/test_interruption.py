@@ -86,7 +86,7 @@ def ended(process: subprocess.Popen[str]) -> str:
 
 @pytest.mark.fault("Ctrl-C")
 @pytest.mark.slow
-def test_an_interrupt_while_workers_start_ends_with_one_sentence(project: Project) -> None:
+def test_an_interrupt_while_workers_start_ends_with_one_sentence(project: Project):
     project.rows("alpha")
     project.write(
         "conftest.py",
@@ -100,7 +100,7 @@ def test_an_interrupt_while_workers_start_ends_with_one_sentence(project: Projec
 
 
 @pytest.mark.fault("Ctrl-C")
-def test_an_interrupt_while_the_agent_is_imported_ends_with_one_sentence(project: Project) -> None:
+def test_an_interrupt_while_the_agent_is_imported_ends_with_one_sentence(project: Project):
     project.rows("alpha")
     project.write(
         "interrupted.py",

@@ -26,13 +26,13 @@ def run_with(waited_s: float | None, *, tries: int = 1) -> Any:
     return SimpleNamespace(llm=SimpleNamespace(longest_wait=lambda: call))
 
 
-def test_an_agent_that_goes_round_in_circles_has_failed_itself() -> None:
+def test_an_agent_that_goes_round_in_circles_has_failed_itself():
     for run in (SimpleNamespace(llm=None), run_with(None), run_with(0.2), run_with(4.0)):
         failure = timed_out(8.0, run)
         assert (failure.type, failure.message) == ("timeout", "the agent timed out after 8 s")
 
 
-def test_one_call_that_took_more_than_half_of_the_time_is_the_endpoints() -> None:
+def test_one_call_that_took_more_than_half_of_the_time_is_the_endpoints():
     failure = timed_out(8.0, run_with(4.1))
     assert (failure.type, failure.kind, failure.fatal) == ("provider", "not_streamed", False)
     said = "no answer from localhost:8000 in 4.1 s, when the agent's 8 s were up"
@@ -42,7 +42,7 @@ def test_one_call_that_took_more_than_half_of_the_time_is_the_endpoints() -> Non
     assert "in 7.9 s (5 tries; the last: 503 (busy)), when" in failure.message
 
 
-def test_what_the_last_try_said_is_not_said_twice() -> None:
+def test_what_the_last_try_said_is_not_said_twice():
     for told, shown in (
         ("no answer from localhost:8000 (reset by peer)", "reset by peer"),
         ('503 from localhost:8000 ("busy")', '503 ("busy")'),

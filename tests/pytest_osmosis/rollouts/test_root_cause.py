@@ -27,7 +27,7 @@ CLOSED = "Event loop is closed"
 
 
 @pytest.mark.parametrize("implicitly", [False, True])
-def test_the_root_of_a_chain_stands_first(implicitly: bool) -> None:
+def test_the_root_of_a_chain_stands_first(implicitly: bool):
     root = RuntimeError("no drawer")
     error = raised(root, OSError("x"), ConnectionFailed("Connection error."), implicitly=implicitly)
     assert root_of(error) is root
@@ -35,13 +35,13 @@ def test_the_root_of_a_chain_stands_first(implicitly: bool) -> None:
     assert introduction(error) == said
 
 
-def test_one_that_came_of_nothing_needs_no_introduction() -> None:
+def test_one_that_came_of_nothing_needs_no_introduction():
     alone, hidden = KeyError("x"), ValueError("y")
     hidden.__context__, hidden.__suppress_context__ = KeyError("x"), True
     assert introduction(alone) == introduction(hidden) == ""
 
 
-def test_a_chain_that_comes_back_to_itself_has_an_end() -> None:
+def test_a_chain_that_comes_back_to_itself_has_an_end():
     one, other = KeyError("x"), ValueError("y")
     one.__context__, other.__context__ = other, one
     assert root_of(one) is other
@@ -66,7 +66,7 @@ def test_a_chain_that_comes_back_to_itself_has_an_end() -> None:
         "generator already executing",
     ],
 )
-def test_words_of_shared_objects_name_concurrency_and_both_cures(words: str) -> None:
+def test_words_of_shared_objects_name_concurrency_and_both_cures(words: str):
     error = raised(RuntimeError(words), ConnectionFailed("Connection error."))
     assert is_of_sharing(error) and is_of_sharing(RuntimeError(words))
     hint = hint_for(error) or ""
@@ -75,7 +75,7 @@ def test_words_of_shared_objects_name_concurrency_and_both_cures(words: str) -> 
     assert introduction(RuntimeError(words)) == f"RuntimeError: {words}\n{hint}\n"
 
 
-def test_members_of_a_group_are_looked_at_too() -> None:
+def test_members_of_a_group_are_looked_at_too():
     group = RuntimeError("unhandled errors in a TaskGroup (1 sub-exception)")
     group.exceptions = (raised(RuntimeError(CLOSED), OSError("x")),)  # type: ignore[attr-defined]
     assert is_of_sharing(group)
@@ -92,7 +92,7 @@ def test_members_of_a_group_are_looked_at_too() -> None:
         ("Cannot run the event loop while another loop is running", "declare the agent `def`"),
     ],
 )
-def test_a_loop_that_is_missing_or_in_the_way_has_a_cure_of_its_own(words: str, cure: str) -> None:
+def test_a_loop_that_is_missing_or_in_the_way_has_a_cure_of_its_own(words: str, cure: str):
     assert cure in (hint_for(RuntimeError(words)) or "")
     assert not is_of_sharing(RuntimeError(words))
 
@@ -100,5 +100,5 @@ def test_a_loop_that_is_missing_or_in_the_way_has_a_cure_of_its_own(words: str, 
 @pytest.mark.parametrize(
     "words", ["Connection error.", "Too many concurrent requests", "the loop ended", "closed"]
 )
-def test_other_words_are_worth_no_hint(words: str) -> None:
+def test_other_words_are_worth_no_hint(words: str):
     assert hint_for(RuntimeError(words)) is None

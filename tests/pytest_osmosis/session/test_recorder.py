@@ -137,7 +137,7 @@ def make() -> Make:
     return made
 
 
-def test_a_run_counts_once_whether_it_is_noted_or_reported_or_both(make: Make) -> None:
+def test_a_run_counts_once_whether_it_is_noted_or_reported_or_both(make: Make):
     bench = make()
     noted, reported, both, late = (result(row, run) for row in (0, 1) for run in (0, 1))
     bench.recorder.note(noted.run_id, noted)
@@ -155,7 +155,7 @@ def test_a_run_counts_once_whether_it_is_noted_or_reported_or_both(make: Make) -
     assert first == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
-def test_runs_that_ended_without_a_report_can_be_left_out(make: Make) -> None:
+def test_runs_that_ended_without_a_report_can_be_left_out(make: Make):
     bench = make()
     reported, ahead, late = result(0, 0), result(0, 1, 0.0), result(1, 0)
     bench.recorder.note(reported.run_id, reported)
@@ -169,7 +169,7 @@ def test_runs_that_ended_without_a_report_can_be_left_out(make: Make) -> None:
     assert found.suites[0].finished == 1
 
 
-def test_what_the_report_carries_supersedes_what_was_noted(make: Make) -> None:
+def test_what_the_report_carries_supersedes_what_was_noted(make: Make):
     bench = make()
     bench.recorder.note(result(0, 0).run_id, result(0, 0, 0.0))
     for row, run in ((0, 0), (0, 1), (1, 0), (1, 1)):
@@ -181,7 +181,7 @@ def test_what_the_report_carries_supersedes_what_was_noted(make: Make) -> None:
 
 def test_a_run_counts_before_other_plugins_hear_of_it_and_the_field_is_gone_afterwards(
     make: Make,
-) -> None:
+):
     bench = make()
     run = result(0, 0)
     report = bench.report(0, 0, carries=run)
@@ -191,7 +191,7 @@ def test_a_run_counts_before_other_plugins_hear_of_it_and_the_field_is_gone_afte
 
 
 @pytest.mark.fault("a run was selected and is never reported")
-def test_runs_that_were_never_reported_fail_the_session_by_name(make: Make) -> None:
+def test_runs_that_were_never_reported_fail_the_session_by_name(make: Make):
     bench = make()
     for row, run in ((0, 0), (0, 1), (1, 1)):
         bench.report(row, run, carries=result(row, run))
@@ -202,7 +202,7 @@ def test_runs_that_were_never_reported_fail_the_session_by_name(make: Make) -> N
 
 
 @pytest.mark.parametrize("cut", ["shouldstop", "shouldfail", "maxfail", "interrupted"])
-def test_a_session_that_was_cut_short_misses_nothing(make: Make, cut: str) -> None:
+def test_a_session_that_was_cut_short_misses_nothing(make: Make, cut: str):
     bench = make()
     bench.report(0, 0, carries=result(0, 0))
     if cut == "maxfail":
@@ -219,7 +219,7 @@ def test_a_session_that_was_cut_short_misses_nothing(make: Make, cut: str) -> No
 
 def test_an_item_that_failed_before_its_run_began_is_reported_and_has_no_result(
     make: Make,
-) -> None:
+):
     bench = make()
     suite = info(name="test_it.py::test_answer", n=1, rows=1)
     bench.recorder.declare(suite)
@@ -233,7 +233,7 @@ def test_an_item_that_failed_before_its_run_began_is_reported_and_has_no_result(
     assert bench.session.exitstatus == pytest.ExitCode.OK
 
 
-def test_reports_of_other_tests_are_passed_on(make: Make) -> None:
+def test_reports_of_other_tests_are_passed_on(make: Make):
     bench = make()
     bench.report(0, 0, outcome="failed")
     assert bench.heard.calls == [("plugin", None)]
@@ -251,7 +251,7 @@ def test_reports_of_other_tests_are_passed_on(make: Make) -> None:
 )
 def test_a_halt_fails_the_session_but_where_it_leaves_that_to_gates(
     make: Make, halts: dict[str, Any], before: int, status: int
-) -> None:
+):
     for gated, expected in ((False, 1), (True, status)):
         bench = make()
         bench.gates.gated = gated
@@ -264,7 +264,7 @@ def test_a_halt_fails_the_session_but_where_it_leaves_that_to_gates(
         assert bench.session.exitstatus == expected
 
 
-def test_a_spent_budget_halts_no_session_in_which_every_run_has_ended(make: Make) -> None:
+def test_a_spent_budget_halts_no_session_in_which_every_run_has_ended(make: Make):
     for ended, halted in ((4, None), (3, "the budget is spent (5 used)")):
         bench = make()
         for index in range(ended):
@@ -277,7 +277,7 @@ def test_a_spent_budget_halts_no_session_in_which_every_run_has_ended(make: Make
         assert (bench.session.exitstatus == pytest.ExitCode.OK) == (halted is None)
 
 
-def test_gates_that_are_decided_stop_no_session_in_which_every_run_has_ended(make: Make) -> None:
+def test_gates_that_are_decided_stop_no_session_in_which_every_run_has_ended(make: Make):
     for ended, halted in ((4, None), (3, DECIDED)):
         bench = make()
         for index in range(ended):
@@ -289,7 +289,7 @@ def test_gates_that_are_decided_stop_no_session_in_which_every_run_has_ended(mak
         assert found.halted == halted
 
 
-def test_a_journal_that_fails_after_a_budget_is_spent_is_the_reason(make: Make) -> None:
+def test_a_journal_that_fails_after_a_budget_is_spent_is_the_reason(make: Make):
     bench = make()
     for index in range(4):
         row, run = divmod(index, 2)
@@ -302,9 +302,7 @@ def test_a_journal_that_fails_after_a_budget_is_spent_is_the_reason(make: Make) 
     assert bench.session.exitstatus == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_file_that_cannot_be_written_is_named_and_fails_the_session(
-    make: Make, tmp_path: Path
-) -> None:
+def test_a_file_that_cannot_be_written_is_named_and_fails_the_session(make: Make, tmp_path: Path):
     (tmp_path / "file").write_text("")
     good = tmp_path / "out.md"
     bench = make(reports={"output": tmp_path / "file" / "out.json", "markdown": good})
@@ -319,7 +317,7 @@ def test_a_file_that_cannot_be_written_is_named_and_fails_the_session(
     assert good.exists()
 
 
-def test_an_evaluation_has_ended_once_its_reports_are_written(make: Make, tmp_path: Path) -> None:
+def test_an_evaluation_has_ended_once_its_reports_are_written(make: Make, tmp_path: Path):
     for failing in (False, True):
         bench = make(trajectories=tmp_path / "out.trajectories.jsonl")
         bench.report(0, 0, carries=result(0, 0))
@@ -339,7 +337,7 @@ def test_an_evaluation_has_ended_once_its_reports_are_written(make: Make, tmp_pa
 @pytest.mark.parametrize("when", ["files", "summary"])
 def test_a_signal_while_reports_are_written_decides_the_exit_status_and_ends_no_evaluation(
     make: Make, tmp_path: Path, when: str
-) -> None:
+):
     bench = make(trajectories=tmp_path / "out.trajectories.jsonl")
     bench.report(0, 0, carries=result(0, 0))
     if when == "files":
@@ -354,7 +352,7 @@ def test_a_signal_while_reports_are_written_decides_the_exit_status_and_ends_no_
     assert ("end", None) not in bench.heard.calls
 
 
-def test_without_runs_there_is_no_result(make: Make) -> None:
+def test_without_runs_there_is_no_result(make: Make):
     bench = make()
     bench.recorder.select({SUITE: 0})
     assert bench.finish() is None
@@ -364,9 +362,7 @@ def test_without_runs_there_is_no_result(make: Make) -> None:
 @pytest.mark.parametrize(
     ("ended", "told"), [(0, "0 of 4 runs are done"), (1, "1 of 4 runs is done and kept")]
 )
-def test_an_interrupt_before_any_run_has_ended_shows_no_figures(
-    make: Make, ended: int, told: str
-) -> None:
+def test_an_interrupt_before_any_run_has_ended_shows_no_figures(make: Make, ended: int, told: str):
     bench = make()
     bench.session.exitstatus = pytest.ExitCode.INTERRUPTED
     crash = SimpleNamespace(message="")
@@ -383,7 +379,7 @@ def test_an_interrupt_before_any_run_has_ended_shows_no_figures(
     assert (summary(found) == ["no run had ended"]) is (ended == 0)
 
 
-def test_an_interrupt_is_part_of_the_result(make: Make) -> None:
+def test_an_interrupt_is_part_of_the_result(make: Make):
     bench = make()
     bench.session.exitstatus = pytest.ExitCode.INTERRUPTED
     bench.config.pluginmanager = SimpleNamespace(

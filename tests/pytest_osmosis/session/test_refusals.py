@@ -92,21 +92,19 @@ class Session:
         (100, [RAISED] * 50, None),
     ],
 )
-def test_what_stops_a_session(
-    rows: int, runs: list[dict[str, Any]], stopped_after: int | None
-) -> None:
+def test_what_stops_a_session(rows: int, runs: list[dict[str, Any]], stopped_after: int | None):
     session = Session(rows)
     assert session.end(*runs) == stopped_after
     if stopped_after:
         assert session.reasons == [runs[stopped_after - 1]["error"]]
 
 
-def test_one_row_alone_is_no_refusal_of_every_row() -> None:
+def test_one_row_alone_is_no_refusal_of_every_row():
     assert Session(5, planned=50).end(*[KEY] * 10, one_row=True) is None
     assert Session(1, planned=10).end(*[KEY] * 10, one_row=True) == 1
 
 
-def test_each_model_at_each_endpoint_is_looked_at_alone() -> None:
+def test_each_model_at_each_endpoint_is_looked_at_alone():
     session = Session(100)
     assert session.end(GOOD, GOOD, suite="good") is None
     assert session.end(KEY, KEY, suite="other") is None
@@ -114,7 +112,7 @@ def test_each_model_at_each_endpoint_is_looked_at_alone() -> None:
     assert session.end(KEY, KEY, KEY, suite="third") == 3
 
 
-def test_a_candidate_that_has_answers_hides_none_that_has_not() -> None:
+def test_a_candidate_that_has_answers_hides_none_that_has_not():
     away = {"error_type": "provider", "error_kind": "unreachable", "error": "cannot reach x:1"}
     session = Session(100)
     for _ in range(2):
@@ -125,7 +123,7 @@ def test_a_candidate_that_has_answers_hides_none_that_has_not() -> None:
     assert session.reasons == ["cannot reach x:1"]
 
 
-def test_what_ended_the_session_is_asked_again_and_another_refusal_is_its_runs_own() -> None:
+def test_what_ended_the_session_is_asked_again_and_another_refusal_is_its_runs_own():
     session = Session(100)
     assert session.end(*[request("400: no such thing")] * 3) == 3
     [alike, other, key] = [
@@ -155,7 +153,7 @@ def after(clock: Clock, tries: RefusedTries, *steps: tuple[float, float]) -> flo
     return None
 
 
-def test_two_minutes_without_a_success_are_too_long_and_asked_pauses_do_not_count() -> None:
+def test_two_minutes_without_a_success_are_too_long_and_asked_pauses_do_not_count():
     clock = Clock()
     assert after(clock, RefusedTries(clock), *[(8.0, 0.0)] * 30) == 128.0  # the first is the start
     clock = Clock()
@@ -167,7 +165,7 @@ def test_two_minutes_without_a_success_are_too_long_and_asked_pauses_do_not_coun
     assert after(clock, RefusedTries(clock), *[(60.0, 60.0)] * 100) is None
 
 
-def test_the_session_stops_after_two_minutes_and_the_line_names_the_last_refusal() -> None:
+def test_the_session_stops_after_two_minutes_and_the_line_names_the_last_refusal():
     clock, reasons = Clock(), []
     supervisor = RunBudget(
         batch_size=16, budget=Budget(), selected=lambda: 100, resize=lambda window: None,
@@ -189,7 +187,7 @@ def test_the_session_stops_after_two_minutes_and_the_line_names_the_last_refusal
     assert reasons == ["no answer for 120 s: 503 x 2: busy"]
 
 
-def test_two_minutes_are_counted_for_each_model_at_each_endpoint() -> None:
+def test_two_minutes_are_counted_for_each_model_at_each_endpoint():
     clock, reasons = Clock(), []
     supervisor = RunBudget(
         batch_size=16, budget=Budget(), selected=lambda: 100, resize=lambda window: None,

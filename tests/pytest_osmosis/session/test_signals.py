@@ -40,14 +40,14 @@ def handlers() -> Iterator[Handlers]:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_first_signal_is_one_keyboard_interrupt_that_says_which_it_was(
     handlers: Handlers, name: str
-) -> None:
+):
     handlers.install()
     with pytest.raises(KeyboardInterrupt, match=f"by {name}"):
         signal.raise_signal(getattr(signal, name))
     assert handlers.received == name and handlers.reported == [name]
 
 
-def test_a_later_sigterm_does_not_interrupt_the_end_of_the_session(handlers: Handlers) -> None:
+def test_a_later_sigterm_does_not_interrupt_the_end_of_the_session(handlers: Handlers):
     handlers.install()
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGHUP)
@@ -64,7 +64,7 @@ class Finalized:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_second_sigint_is_noted_even_where_its_exception_is_lost(handlers: Handlers) -> None:
+def test_a_second_sigint_is_noted_even_where_its_exception_is_lost(handlers: Handlers):
     handlers.install()
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
@@ -75,7 +75,7 @@ def test_a_second_sigint_is_noted_even_where_its_exception_is_lost(handlers: Han
 
 def test_while_pytest_notes_an_interrupt_a_second_sigint_waits_and_a_third_does_not(
     handlers: Handlers,
-) -> None:
+):
     handlers.install()
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
@@ -91,7 +91,7 @@ def test_while_pytest_notes_an_interrupt_a_second_sigint_waits_and_a_third_does_
 @pytest.mark.parametrize("name", NAMES)
 def test_while_reports_are_written_a_first_signal_waits_and_a_sigint_after_it_does_not(
     handlers: Handlers, name: str
-) -> None:
+):
     handlers.install()
     handlers.is_reporting = True
     signal.raise_signal(getattr(signal, name))
@@ -100,7 +100,7 @@ def test_while_reports_are_written_a_first_signal_waits_and_a_sigint_after_it_do
         signal.raise_signal(signal.SIGINT)
 
 
-def test_a_second_sigint_goes_to_the_handler_that_was_there_before(handlers: Handlers) -> None:
+def test_a_second_sigint_goes_to_the_handler_that_was_there_before(handlers: Handlers):
     theirs: list[int] = []
     signal.signal(signal.SIGINT, lambda number, frame: theirs.append(number))
     handlers.install()
@@ -112,7 +112,7 @@ def test_a_second_sigint_goes_to_the_handler_that_was_there_before(handlers: Han
 
 def test_removing_the_handlers_restores_those_before_also_after_a_signal(
     handlers: Handlers,
-) -> None:
+):
     before = [signal.getsignal(getattr(signal, name)) for name in NAMES]
     handlers.install()
     with pytest.raises(KeyboardInterrupt):
@@ -122,7 +122,7 @@ def test_removing_the_handlers_restores_those_before_also_after_a_signal(
     assert [signal.getsignal(getattr(signal, name)) for name in NAMES] == before
 
 
-def test_a_signal_that_is_ignored_stays_ignored(handlers: Handlers) -> None:
+def test_a_signal_that_is_ignored_stays_ignored(handlers: Handlers):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     handlers.install()
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
@@ -130,7 +130,7 @@ def test_a_signal_that_is_ignored_stays_ignored(handlers: Handlers) -> None:
     assert handlers.received is None
 
 
-def test_outside_the_main_thread_nothing_is_installed(handlers: Handlers) -> None:
+def test_outside_the_main_thread_nothing_is_installed(handlers: Handlers):
     before = signal.getsignal(signal.SIGINT)
     thread = threading.Thread(target=handlers.install)
     thread.start()
@@ -138,7 +138,7 @@ def test_outside_the_main_thread_nothing_is_installed(handlers: Handlers) -> Non
     assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_a_worker_takes_no_sigint_and_programs_it_starts_still_do(handlers: Handlers) -> None:
+def test_a_worker_takes_no_sigint_and_programs_it_starts_still_do(handlers: Handlers):
     leave_to_controller()
     signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
@@ -146,7 +146,7 @@ def test_a_worker_takes_no_sigint_and_programs_it_starts_still_do(handlers: Hand
 
 def test_a_signal_amid_an_import_waits_until_the_import_system_has_returned(
     handlers: Handlers,
-) -> None:
+):
     handlers.install()
     amid = compile("signal.raise_signal(signal.SIGINT)", "<frozen importlib._bootstrap>", "exec")
     exec(amid, {"signal": signal})
@@ -155,7 +155,7 @@ def test_a_signal_amid_an_import_waits_until_the_import_system_has_returned(
     assert handlers.reported == ["SIGINT"]
 
 
-def test_an_interrupt_waits_until_processes_are_started(handlers: Handlers) -> None:
+def test_an_interrupt_waits_until_processes_are_started(handlers: Handlers):
     handlers.install()
     reached = []
     with pytest.raises(KeyboardInterrupt, match="by SIGINT"), interrupts_held():

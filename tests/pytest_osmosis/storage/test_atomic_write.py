@@ -32,7 +32,7 @@ class Reader(Thread):
         return self._data
 
 
-def test_other_threads_keep_their_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_threads_keep_their_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def asked(mask: int) -> int:
         raise AssertionError("the umask is the whole process's")
 
@@ -47,7 +47,7 @@ def test_other_threads_keep_their_umask(tmp_path: Path, monkeypatch: pytest.Monk
         os.umask(before)
 
 
-def test_a_fifo_is_written_into_and_stays(tmp_path: Path) -> None:
+def test_a_fifo_is_written_into_and_stays(tmp_path: Path):
     reader = Reader(tmp_path / "fifo")
     check_writable(reader.path)
     write_whole(reader.path, iter([b"one ", b"two"]), mode=0o600)
@@ -57,7 +57,7 @@ def test_a_fifo_is_written_into_and_stays(tmp_path: Path) -> None:
 
 def test_a_fifo_that_may_not_be_written_is_refused_ahead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     os.mkfifo(tmp_path / "fifo")
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(PermissionError, match="Permission denied"):

@@ -26,7 +26,7 @@ def siblings(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.parent.glob("[!.]*"))
 
 
-def test_a_new_evaluation_is_on_disk_once_it_begins(tmp_path: Path) -> None:
+def test_a_new_evaluation_is_on_disk_once_it_begins(tmp_path: Path):
     found = opened(tmp_path / "it")
     assert (found.session, found.cached, found.notes) == (1, {}, [])
     assert not (tmp_path / "it").exists()
@@ -36,7 +36,7 @@ def test_a_new_evaluation_is_on_disk_once_it_begins(tmp_path: Path) -> None:
     assert kept.runs == {}
 
 
-def test_an_incomplete_evaluation_goes_on_with_the_runs_that_ended(tmp_path: Path) -> None:
+def test_an_incomplete_evaluation_goes_on_with_the_runs_that_ended(tmp_path: Path):
     folder = keep(tmp_path, ended(0, 0), ended(1, 1, passed=False))
     found = opened(folder)
     assert set(found.cached) == {(0, 0), (1, 1)}
@@ -47,7 +47,7 @@ def test_an_incomplete_evaluation_goes_on_with_the_runs_that_ended(tmp_path: Pat
     assert siblings(folder) == [folder.name]
 
 
-def test_an_option_that_an_earlier_version_did_not_have_changes_nothing(tmp_path: Path) -> None:
+def test_an_option_that_an_earlier_version_did_not_have_changes_nothing(tmp_path: Path):
     folder = keep(tmp_path, ended(0, 0))
     now = evaluation()
     without = replace(now, asked={**now.asked, "map": [], "grader": None})
@@ -58,18 +58,18 @@ def test_an_option_that_an_earlier_version_did_not_have_changes_nothing(tmp_path
 
 
 @pytest.mark.parametrize("error_type", ["provider", "worker_lost", "internal"])
-def test_runs_that_infrastructure_ended_run_again(tmp_path: Path, error_type: str) -> None:
+def test_runs_that_infrastructure_ended_run_again(tmp_path: Path, error_type: str):
     lost = ended(0, 0, passed=False, error="lost", error_type=error_type)
     folder = keep(tmp_path, lost, *ALL[1:])
     assert set(opened(folder).cached) == {(run.row_index, run.run_index) for run in ALL[1:]}
 
 
-def test_an_evaluation_that_was_cut_short_after_its_last_run_goes_on(tmp_path: Path) -> None:
+def test_an_evaluation_that_was_cut_short_after_its_last_run_goes_on(tmp_path: Path):
     found = opened(keep(tmp_path, *ALL))
     assert found.notes == ["resuming: 6 of 6 runs done"]
 
 
-def test_a_complete_evaluation_stays_and_another_begins(tmp_path: Path) -> None:
+def test_a_complete_evaluation_stays_and_another_begins(tmp_path: Path):
     folder = keep(tmp_path, *ALL, is_ended=True)
     found = opened(folder)
     assert (found.session, found.cached, found.notes) == (1, {}, [])
@@ -91,7 +91,7 @@ def test_a_complete_evaluation_stays_and_another_begins(tmp_path: Path) -> None:
 )
 def test_a_changed_evaluation_starts_anew_or_is_refused(
     tmp_path: Path, changed: dict[str, str], reason: str
-) -> None:
+):
     folder = keep(tmp_path, ended(0, 0))
     found = opened(folder, **changed)
     assert found.cached == {}
@@ -102,13 +102,13 @@ def test_a_changed_evaluation_starts_anew_or_is_refused(
     assert reason in str(refused.value)
 
 
-def test_a_changed_evaluation_without_a_usable_run_is_not_named(tmp_path: Path) -> None:
+def test_a_changed_evaluation_without_a_usable_run_is_not_named(tmp_path: Path):
     refused = ended(0, 0, passed=False, error="not known", error_type="provider", fatal=True)
     found = opened(keep(tmp_path, refused), model="calc-8b")
     assert (found.cached, found.notes) == ({}, [])
 
 
-def test_fresh_keeps_aside_what_could_go_on(tmp_path: Path) -> None:
+def test_fresh_keeps_aside_what_could_go_on(tmp_path: Path):
     folder = keep(tmp_path, ended(0, 0))
     found = opened(folder, Keeping(fresh=True))
     assert found.cached == {}
@@ -118,7 +118,7 @@ def test_fresh_keeps_aside_what_could_go_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("retry", "again"), [(None, set()), ("errors", {(0, 0)}), ("all", {(0, 0), (0, 1)})]
 )
-def test_what_is_asked_to_be_repeated_is(tmp_path: Path, retry: str, again: set[object]) -> None:
+def test_what_is_asked_to_be_repeated_is(tmp_path: Path, retry: str, again: set[object]):
     raised = ended(0, 0, passed=False, error="ValueError: no", error_type="agent")
     folder = keep(tmp_path, raised, ended(0, 1, passed=False), ended(1, 0))
     found = opened(folder, Keeping(retry=retry))  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ def test_what_is_asked_to_be_repeated_is(tmp_path: Path, retry: str, again: set[
 
 
 @pytest.mark.fault("the journal is torn, or damaged in the middle")
-def test_a_torn_end_is_cut_and_said(tmp_path: Path) -> None:
+def test_a_torn_end_is_cut_and_said(tmp_path: Path):
     folder = keep(tmp_path, ended(0, 0))
     path = folder / FILE
     whole = path.read_bytes()
@@ -138,7 +138,7 @@ def test_a_torn_end_is_cut_and_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("the journal is torn, or damaged in the middle")
-def test_damage_before_the_end_is_refused_unless_a_new_start_is_asked_for(tmp_path: Path) -> None:
+def test_damage_before_the_end_is_refused_unless_a_new_start_is_asked_for(tmp_path: Path):
     folder = keep(tmp_path, ended(0, 0), ended(0, 1))
     path = folder / FILE
     lines = path.read_bytes().splitlines(keepends=True)
@@ -154,7 +154,7 @@ def test_damage_before_the_end_is_refused_unless_a_new_start_is_asked_for(tmp_pa
 @pytest.mark.parametrize("left", [None, 0, 9, -7])
 def test_where_the_head_is_lost_a_new_evaluation_starts_beside_what_is_left(
     tmp_path: Path, left: int | None
-) -> None:
+):
     folder = keep(tmp_path)  # its runs are those of workers
     worker_keeps(folder, ended(0, 0))
     path = folder / FILE
@@ -185,7 +185,7 @@ def worker_keeps(folder: Path, *runs: RunResult) -> None:
         log.keep(run.run_id, RolloutRecord(run))
 
 
-def test_a_run_that_only_a_worker_knew_of_is_not_lost(tmp_path: Path) -> None:
+def test_a_run_that_only_a_worker_knew_of_is_not_lost(tmp_path: Path):
     folder = keep(tmp_path, ended(0, 0))
     worker_keeps(
         folder, ended(1, 0), ended(1, 1, passed=False, error="gone", error_type="provider")
@@ -196,7 +196,7 @@ def test_a_run_that_only_a_worker_knew_of_is_not_lost(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("version", "told"), [(1, "an earlier"), (9, "a newer")])
 def test_the_journal_of_another_version_is_kept_aside_and_named(
     tmp_path: Path, version: int, told: str
-) -> None:
+):
     folder = keep(tmp_path, ended(0, 0))
     path = folder / FILE
     path.write_bytes(add_checksum(f'{{"osmosis_journal":{version}}}'))
@@ -218,11 +218,11 @@ def test_the_journal_of_another_version_is_kept_aside_and_named(
 )
 def test_an_evaluation_is_complete_once_every_run_ended_by_itself(
     tmp_path: Path, runs: list[RunResult], complete: bool
-) -> None:
+):
     assert is_complete(journal.replay(keep(tmp_path, *runs))) is complete
 
 
-def test_another_models_unfinished_evaluation_stays_as_it_is(tmp_path: Path) -> None:
+def test_another_models_unfinished_evaluation_stays_as_it_is(tmp_path: Path):
     other = keep(tmp_path, ended(0, 0))
     again = other.with_name("it")
     assert opened(again, model="calc-8b").notes == []

@@ -35,7 +35,7 @@ def on_disk(store: RunStore, row: int, run: int) -> RunResult:
 
 def test_a_run_is_written_as_it_ends_and_synced_when_its_report_returns(
     store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     synced: list[Path] = []
     monkeypatch.setattr(AppendFile, "sync", lambda file: synced.append(file.path))
     run = ended(0, 0)
@@ -53,7 +53,7 @@ def test_a_run_is_written_as_it_ends_and_synced_when_its_report_returns(
 
 def test_what_pytest_reports_counts_where_it_differs_from_how_the_run_ended(
     store: RunStore,
-) -> None:
+):
     run = ended(0, 0)
     store.log.keep(run.run_id, RolloutRecord(run))
     changed = replace(run, passed=False)
@@ -61,7 +61,7 @@ def test_what_pytest_reports_counts_where_it_differs_from_how_the_run_ended(
     assert on_disk(store, 0, 0) == changed
 
 
-def test_the_runs_of_an_earlier_session_are_given_back_as_they_were(tmp_path: Path) -> None:
+def test_the_runs_of_an_earlier_session_are_given_back_as_they_were(tmp_path: Path):
     keep(tmp_path, ended(1, 0))
     for answers in (True, False):
         store = store_in(tmp_path, answers=answers)
@@ -76,7 +76,7 @@ def test_the_runs_of_an_earlier_session_are_given_back_as_they_were(tmp_path: Pa
 
 def test_how_runs_had_ended_that_are_run_again_is_known_whichever_session_ran_them(
     tmp_path: Path,
-) -> None:
+):
     def failed(run: int, tokens: int) -> RunResult:
         return ended(0, run, passed=False, error="lost", error_type="provider", tokens=tokens)
 
@@ -93,7 +93,7 @@ def test_how_runs_had_ended_that_are_run_again_is_known_whichever_session_ran_th
     assert (suite.used.tokens, suite.repeated.tokens) == (64 + 32 + 8, 2 + 4 + 16)
 
 
-def test_a_run_of_an_earlier_session_is_not_written_again(tmp_path: Path) -> None:
+def test_a_run_of_an_earlier_session_is_not_written_again(tmp_path: Path):
     folder = keep(tmp_path, ended(1, 0))
     store = store_in(tmp_path)
     store.open([evaluation()])
@@ -106,7 +106,7 @@ def test_a_run_of_an_earlier_session_is_not_written_again(tmp_path: Path) -> Non
     assert (folder / FILE).read_bytes() == before
 
 
-def test_the_test_of_a_marked_function_gets_no_damaged_conversation(tmp_path: Path) -> None:
+def test_the_test_of_a_marked_function_gets_no_damaged_conversation(tmp_path: Path):
     plain = evaluation()
     marked = replace(plain, info=replace(plain.info, marked=True))
     path = keep(tmp_path, ended(0, 0), ended(0, 1), identity=marked) / FILE
@@ -121,7 +121,7 @@ def test_the_test_of_a_marked_function_gets_no_damaged_conversation(tmp_path: Pa
     store.close()
 
 
-def test_the_lines_say_where_it_is_kept_and_quietly_only_what_is_unusual(tmp_path: Path) -> None:
+def test_the_lines_say_where_it_is_kept_and_quietly_only_what_is_unusual(tmp_path: Path):
     folder = keep(tmp_path)
     place = folder.relative_to(tmp_path)
     for quiet, expected in ((False, [f"osmosis: journal {place}"]), (True, [])):
@@ -136,7 +136,7 @@ def test_the_lines_say_where_it_is_kept_and_quietly_only_what_is_unusual(tmp_pat
     assert store.take_lines(quiet=True) == [f"osmosis: journal {place}, resuming: 1 of 6 runs done"]
 
 
-def test_one_evaluation_has_one_session_at_a_time(tmp_path: Path, store: RunStore) -> None:
+def test_one_evaluation_has_one_session_at_a_time(tmp_path: Path, store: RunStore):
     second = store_in(tmp_path)
     with pytest.raises(ConfigurationError, match=r"elsewhere with --osmosis-run-dir=PATH$"):
         second.open([evaluation()])
@@ -145,7 +145,7 @@ def test_one_evaluation_has_one_session_at_a_time(tmp_path: Path, store: RunStor
     second.close()
 
 
-def test_a_report_has_one_session_at_a_time(tmp_path: Path) -> None:
+def test_a_report_has_one_session_at_a_time(tmp_path: Path):
     first, second = (store_in(tmp_path) for _ in range(2))
     first.guard_report(tmp_path / "out.json")
     second.guard_report(tmp_path / "other.json")
@@ -156,7 +156,7 @@ def test_a_report_has_one_session_at_a_time(tmp_path: Path) -> None:
     second.close()
 
 
-def test_evaluations_of_files_with_one_name_have_folders_of_their_own(tmp_path: Path) -> None:
+def test_evaluations_of_files_with_one_name_have_folders_of_their_own(tmp_path: Path):
     store = store_in(tmp_path)
     store.open([evaluation(name=name) for name in ("a/data.jsonl", "b/data.jsonl")])
     folders = {place.folder for place in store.places().values()}
@@ -180,9 +180,7 @@ def name_of(root: Path, data: str) -> str:
         ("数" * 70 + ".jsonl", "数" * 71 + ".jsonl"),
     ],
 )
-def test_a_file_of_any_script_is_an_evaluation_of_its_own(
-    tmp_path: Path, names: tuple[str, str]
-) -> None:
+def test_a_file_of_any_script_is_an_evaluation_of_its_own(tmp_path: Path, names: tuple[str, str]):
     folders = {name_of(tmp_path, name) for name in names}
     assert len(folders) == 2
     assert all(len(folder.encode()) <= 100 for folder in folders)
@@ -196,7 +194,7 @@ def test_a_file_of_any_script_is_an_evaluation_of_its_own(
         ("数据.jsonl", "agent.agent_loop-数据-calc-7b"),
     ],
 )
-def test_an_evaluation_has_the_name_of_its_file(tmp_path: Path, data: str, name: str) -> None:
+def test_an_evaluation_has_the_name_of_its_file(tmp_path: Path, data: str, name: str):
     assert name_of(tmp_path, data) == name
 
 
@@ -213,7 +211,7 @@ def test_an_evaluation_has_the_name_of_its_file(tmp_path: Path, data: str, name:
 )
 def test_where_nothing_can_be_kept_that_is_said_before_anything_is_paid_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, keeping: Keeping, refused: bool
-) -> None:
+):
     def fails(folder: Path) -> None:
         raise OSError(error, "cannot")
 
@@ -232,7 +230,7 @@ def test_where_nothing_can_be_kept_that_is_said_before_anything_is_paid_for(
 
 def test_a_full_disk_ends_the_starting_of_runs_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     reasons: list[str] = []
     store = store_in(tmp_path, on_failure=reasons.append)
     store.open([evaluation()])
@@ -251,15 +249,13 @@ def test_a_full_disk_ends_the_starting_of_runs_once(
     assert "No space left on device; nothing more is started" in reason
 
 
-def test_closing_twice_is_harmless_and_frees_the_evaluation(
-    tmp_path: Path, store: RunStore
-) -> None:
+def test_closing_twice_is_harmless_and_frees_the_evaluation(tmp_path: Path, store: RunStore):
     store.close()
     store.close()
     keep(tmp_path, ended(0, 0))
 
 
-def test_conversations_are_written_also_where_no_run_is_kept(tmp_path: Path) -> None:
+def test_conversations_are_written_also_where_no_run_is_kept(tmp_path: Path):
     store = store_in(tmp_path)
     store.add([SUITE])
     store.begin([SUITE])

@@ -7,7 +7,7 @@ from pathlib import Path
 from pytest_osmosis.storage.source_digest import digests, input_digests
 
 
-def test_modules_that_are_imported_by_a_call_are_sources_too(tmp_path: Path) -> None:
+def test_modules_that_are_imported_by_a_call_are_sources_too(tmp_path: Path):
     main = tmp_path / "main.py"
     main.write_text(
         "import importlib\nfrom importlib import import_module\n\n"
@@ -21,7 +21,7 @@ def test_modules_that_are_imported_by_a_call_are_sources_too(tmp_path: Path) -> 
 
 def test_a_change_is_noticed_in_files_outside_of_the_project_that_share_a_name(
     tmp_path: Path,
-) -> None:
+):
     files = [tmp_path / folder / "conf.py" for folder in ("a", "b")]
     for file in files:
         file.parent.mkdir()

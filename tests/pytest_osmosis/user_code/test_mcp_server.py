@@ -34,9 +34,7 @@ def sdk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("main", None)
 
 
-def test_without_the_sdk_the_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_sdk_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def absent(name: str) -> str:
         raise importlib.metadata.PackageNotFoundError(name)
 
@@ -50,7 +48,7 @@ def test_without_the_sdk_the_extra_is_named(
 @pytest.mark.usefixtures("sdk")
 def test_an_sdk_that_cannot_be_imported_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "mcp")
     (tmp_path / "mcp.py").write_text("raise RuntimeError('another pydantic')")
@@ -59,7 +57,7 @@ def test_an_sdk_that_cannot_be_imported_is_reported(
 
 
 @pytest.mark.usefixtures("sdk")
-def test_a_folder_that_is_not_there_or_has_no_entry_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_or_has_no_entry_is_named(tmp_path: Path):
     assert "--mcp 'tools': no folder 'tools' (looked in " in refused("tools", tmp_path)
     (tmp_path / "tools").mkdir()
     assert "no main.py, which makes the MCP server, in " in refused("tools", tmp_path)
@@ -82,7 +80,7 @@ class FastMCP:
         ("import gone", "--mcp 'tools': 'main.py' imports 'gone', which is missing"),
     ],
 )
-def test_an_entry_without_one_server_is_reported(tmp_path: Path, text: str, said: str) -> None:
+def test_an_entry_without_one_server_is_reported(tmp_path: Path, text: str, said: str):
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "main.py").write_text(SERVERS + text)
     message = refused("tools", tmp_path)
@@ -90,7 +88,7 @@ def test_an_entry_without_one_server_is_reported(tmp_path: Path, text: str, said
     assert "-m/--module" not in message
 
 
-def test_the_files_of_the_folder_belong_to_the_evaluation(tmp_path: Path) -> None:
+def test_the_files_of_the_folder_belong_to_the_evaluation(tmp_path: Path):
     (tmp_path / "tools" / "more").mkdir(parents=True)
     files = [tmp_path / "tools" / name for name in ("main.py", "more/math.py")]
     for file in files:
@@ -98,7 +96,7 @@ def test_the_files_of_the_folder_belong_to_the_evaluation(tmp_path: Path) -> Non
     assert source_files("mcp:tools", [tmp_path]) == files
 
 
-def test_a_program_that_closes_its_outputs_first_gets_its_whole_input(tmp_path: Path) -> None:
+def test_a_program_that_closes_its_outputs_first_gets_its_whole_input(tmp_path: Path):
     program = Program(
         argv=["sh", "-c", "exec >counted 2>counted; wc -c"],
         cwd=tmp_path,

@@ -34,13 +34,13 @@ from osmosis_ai.models.transport.base_url import BaseURL, is_loopback, normalise
         ("http://host_name.internal:8000/v1", "http://host_name.internal:8000/v1"),
     ],
 )
-def test_spellings_of_one_address_become_one(text: str, url: str) -> None:
+def test_spellings_of_one_address_become_one(text: str, url: str):
     address = normalise_base_url(text)
     assert str(address) == url
     assert normalise_base_url(url) == address
 
 
-def test_the_printable_endpoint_leaves_out_the_schemes_own_port() -> None:
+def test_the_printable_endpoint_leaves_out_the_schemes_own_port():
     assert normalise_base_url("https://api.openai.com/v1").netloc == "api.openai.com"
     assert normalise_base_url("http://localhost:8000/v1").netloc == "localhost:8000"
     assert normalise_base_url("http://[::1]/v1").netloc == "[::1]"
@@ -75,7 +75,7 @@ def test_the_printable_endpoint_leaves_out_the_schemes_own_port() -> None:
         ("http://host/v1#sk-secret", "a fragment"),
     ],
 )
-def test_what_is_no_address_is_refused_in_one_sentence(text: str, words: str) -> None:
+def test_what_is_no_address_is_refused_in_one_sentence(text: str, words: str):
     with pytest.raises(ValueError) as caught:
         normalise_base_url(text)
     assert words in str(caught.value)
@@ -85,7 +85,7 @@ def test_what_is_no_address_is_refused_in_one_sentence(text: str, words: str) ->
 
 
 @given(st.text(max_size=40) | st.from_regex(r"https?://[\w.:@/\[\]?#%-]{0,30}", fullmatch=True))
-def test_any_text_is_normalised_once_and_for_all_or_refused(text: str) -> None:
+def test_any_text_is_normalised_once_and_for_all_or_refused(text: str):
     try:
         address = normalise_base_url(text)
     except ValueError as refusal:
@@ -113,17 +113,17 @@ def test_any_text_is_normalised_once_and_for_all_or_refused(text: str) -> None:
         "::",
     ],
 )
-def test_this_machine_is_known_in_any_spelling(host: str) -> None:
+def test_this_machine_is_known_in_any_spelling(host: str):
     assert is_loopback(host)
 
 
 @pytest.mark.parametrize("host", ["localhost.evil.com", "128.0.0.1", "example.com", "::2", "10.1"])
-def test_other_machines_are_not_taken_for_this_one(host: str) -> None:
+def test_other_machines_are_not_taken_for_this_one(host: str):
     assert not is_loopback(host)
     assert not BaseURL(scheme="http", host=host, port=80, path="").is_loopback
 
 
-def test_a_query_goes_with_each_route_and_is_shown_without_its_keys() -> None:
+def test_a_query_goes_with_each_route_and_is_shown_without_its_keys():
     address = normalise_base_url(
         "https://host/openai/deployments/d/chat/completions?api-version=2024-06-01&code=sk-1&x="
     )

@@ -65,7 +65,7 @@ def encrypted() -> Iterator[Endpoint]:
 
 def test_a_trusted_certificate_is_accepted_for_its_host_alone(
     encrypted: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("SSL_CERT_FILE", str(SELF_SIGNED))
     assert ask(encrypted.base_url).message["content"] == "42"
     failure = error(encrypted.base_url.replace("127.0.0.1", "127.0.0.2"))
@@ -73,7 +73,7 @@ def test_a_trusted_certificate_is_accepted_for_its_host_alone(
 
 
 @pytest.mark.fault("TLS fails")
-def test_an_unknown_certificate_is_a_tls_error_that_is_not_retried(encrypted: Endpoint) -> None:
+def test_an_unknown_certificate_is_a_tls_error_that_is_not_retried(encrypted: Endpoint):
     failure = error(encrypted.base_url)
     assert (failure.kind, failure.tries) == ("tls", 1)
     assert str(failure).startswith(f"TLS error with {encrypted.netloc}: self")
@@ -81,7 +81,7 @@ def test_an_unknown_certificate_is_a_tls_error_that_is_not_retried(encrypted: En
 
 
 @pytest.mark.fault("TLS fails")
-def test_an_expired_certificate_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expired_certificate_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(EXPIRED))
     with Endpoint("42", tls=EXPIRED) as endpoint:
         failure = error(endpoint.base_url)
@@ -92,7 +92,7 @@ def test_an_expired_certificate_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.fault("TLS fails")
 def test_https_on_a_plain_port_and_http_on_an_encrypted_one_are_reported(
     encrypted: Endpoint,
-) -> None:
+):
     with Endpoint("42") as endpoint:
         failure = error(endpoint.base_url.replace("http:", "https:"))
     assert (failure.kind, failure.tries) == ("tls", 1)
@@ -104,7 +104,7 @@ def test_https_on_a_plain_port_and_http_on_an_encrypted_one_are_reported(
 @pytest.mark.fault("the proxy or certificate variables are wrong")
 def test_a_certificate_file_that_is_missing_or_empty_is_named_by_its_variable(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+):
     (tmp_path / "empty.pem").write_text("nothing here")
     for name, told in (
         ("missing.pem", r"SSL_CERT_FILE names '.*missing.pem', which does not"),
@@ -164,7 +164,7 @@ def _pass_on(source: socket.socket, sink: socket.socket) -> None:
         return
 
 
-def test_a_plain_endpoint_is_asked_through_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_endpoint_is_asked_through_the_proxy(monkeypatch: pytest.MonkeyPatch):
     with Endpoint("42") as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://me:pass%40word@{proxy.netloc}")
         assert ask("http://model.example/v1").message["content"] == "42"
@@ -176,7 +176,7 @@ def test_a_plain_endpoint_is_asked_through_the_proxy(monkeypatch: pytest.MonkeyP
 
 def test_an_encrypted_endpoint_is_asked_through_a_tunnel(
     encrypted: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     tunnel = Tunnel(encrypted.port)
     monkeypatch.setenv("SSL_CERT_FILE", str(SELF_SIGNED))
     monkeypatch.setenv("https_proxy", f"me:secret-pass@127.0.0.1:{tunnel.port}")
@@ -191,7 +191,7 @@ def test_an_encrypted_endpoint_is_asked_through_a_tunnel(
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_proxy_whose_first_address_is_dead_is_reached_at_its_second(
     scheme: str, encrypted: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     resolve = socket.getaddrinfo
 
     def two_addresses(host: Any, port: Any, *args: Any, **kwargs: Any) -> Any:
@@ -208,7 +208,7 @@ def test_a_proxy_whose_first_address_is_dead_is_reached_at_its_second(
         tunnel.close()
 
 
-def test_a_proxy_that_refuses_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_refuses_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch):
     tunnel = Tunnel(1, status="403 Forbidden")
     monkeypatch.setenv("HTTPS_PROXY", f"http://me:secret-pass@127.0.0.1:{tunnel.port}")
     failure = error("https://model.example/v1")
@@ -221,7 +221,7 @@ def test_a_proxy_that_refuses_is_named_by_its_variable(monkeypatch: pytest.Monke
 
 def test_a_proxy_that_wants_credentials_is_no_fault_of_the_key(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     with Endpoint(reply(407, b"who are you?")) as proxy:
         monkeypatch.setenv("ALL_PROXY", f"http://{proxy.netloc}")
         failure = error("http://model.example/v1")
@@ -231,7 +231,7 @@ def test_a_proxy_that_wants_credentials_is_no_fault_of_the_key(
 
 
 @pytest.mark.fault("the proxy or certificate variables are wrong")
-def test_a_proxy_that_is_down_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_is_down_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     failure = error("http://model.example/v1")
     assert "cannot reach http://model.example after 3 tries" in str(failure)
@@ -239,7 +239,7 @@ def test_a_proxy_that_is_down_is_named_by_its_variable(monkeypatch: pytest.Monke
 
 
 @pytest.mark.fault("the proxy or certificate variables are wrong")
-def test_loopback_is_never_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loopback_is_never_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch):
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(variable, "http://127.0.0.1:1")
     monkeypatch.setenv("NO_PROXY", "elsewhere.example")
@@ -254,7 +254,7 @@ def test_loopback_is_never_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.fault("there are few file descriptors")
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on open files")
-def test_the_pool_is_bounded_by_the_limit_on_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pool_is_bounded_by_the_limit_on_open_files(monkeypatch: pytest.MonkeyPatch):
     import resource
 
     monkeypatch.setattr(resource, "getrlimit", lambda which: (67, 4096))
@@ -272,7 +272,7 @@ def test_the_pool_is_bounded_by_the_limit_on_open_files(monkeypatch: pytest.Monk
 
 @pytest.mark.fault("there are few file descriptors")
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on open files")
-def test_running_out_of_open_files_says_what_to_lower() -> None:
+def test_running_out_of_open_files_says_what_to_lower():
     import resource
 
     async def main(endpoint: Endpoint) -> None:

@@ -498,7 +498,7 @@ def test_a_difference_fails_only_where_the_whole_interval_misses_the_threshold()
 
 
 @pytest.mark.parametrize("text", ["mean - baseline >= -0.02", "pass@5 - baseline == 0"])
-def test_rows_that_are_too_few_to_show_anything_are_named(text: str) -> None:
+def test_rows_that_are_too_few_to_show_anything_are_named(text: str):
     few, enough = (
         evaluate(parse_gate(text), tally_of([[0.0] * 5] * rows), baseline=tally_of([[1.0] * 5] * 5))
         for rows in (4, 5)

@@ -32,7 +32,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_cluster_that_goes_away_ends_the_session_with_a_report_and_the_next_step(
     project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(connection, "_CODE", GOES_AWAY)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     project.rows("one", "two")
@@ -47,7 +47,7 @@ def test_a_cluster_that_goes_away_ends_the_session_with_a_report_and_the_next_st
 
 def test_a_cluster_that_is_not_there_is_a_usage_error(
     project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(connection, "_CODE", IS_NOT_THERE)
     project.rows("one")
     refused = project.run("--osmosis-ray=10.0.0.1:6379")

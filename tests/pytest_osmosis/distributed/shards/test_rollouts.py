@@ -119,7 +119,7 @@ class Driver:
         return self.rollouts.result(RunId("data", row, 0))
 
 
-def test_each_shard_gets_every_second_row_and_half_of_the_window() -> None:
+def test_each_shard_gets_every_second_row_and_half_of_the_window():
     driver = Driver(5)
     assert driver.fleet.started == [0, 1]
     driver.begin()
@@ -131,7 +131,7 @@ def test_each_shard_gets_every_second_row_and_half_of_the_window() -> None:
 
 def test_recorded_calls_are_written_down_masked_and_those_that_cannot_be_end_the_session(
     tmp_path: Path,
-) -> None:
+):
     mask_everywhere(Secret("sk-of-the-driver-alone"))
     cassettes = Cassettes(CassetteSpec(tmp_path / "taped"))
     halts: list[str] = []
@@ -153,7 +153,7 @@ def test_recorded_calls_are_written_down_masked_and_those_that_cannot_be_end_the
     assert halts == ["calls cannot be recorded: No such file or directory"]
 
 
-def test_a_result_is_kept_at_once_and_waits_for_its_item() -> None:
+def test_a_result_is_kept_at_once_and_waits_for_its_item():
     driver = Driver()
     driver.begin()
     driver.finish(2)
@@ -167,13 +167,13 @@ def test_a_result_is_kept_at_once_and_waits_for_its_item() -> None:
     waiting.join()
 
 
-def test_a_run_that_is_kept_already_is_no_shards() -> None:
+def test_a_run_that_is_kept_already_is_no_shards():
     driver = Driver(3, known=1)
     assert driver.fleet.started == [0]
     assert driver.result(1).result.row_index == 1
 
 
-def test_a_result_that_comes_twice_counts_once() -> None:
+def test_a_result_that_comes_twice_counts_once():
     driver = Driver()
     driver.begin()
     driver.finish(0)
@@ -181,7 +181,7 @@ def test_a_result_that_comes_twice_counts_once() -> None:
     assert len(driver.sink.kept) == 1
 
 
-def test_the_window_of_a_shard_that_has_ended_goes_to_the_others() -> None:
+def test_the_window_of_a_shard_that_has_ended_goes_to_the_others():
     driver = Driver(3)
     driver.begin()
     driver.fleet.take()
@@ -190,7 +190,7 @@ def test_the_window_of_a_shard_that_has_ended_goes_to_the_others() -> None:
     assert driver.fleet.take() == [(0, messages.WINDOW, 4)]
 
 
-def test_a_429_holds_the_other_shards_and_makes_all_windows_smaller() -> None:
+def test_a_429_holds_the_other_shards_and_makes_all_windows_smaller():
     driver = Driver()
     driver.begin()
     driver.fleet.take()
@@ -204,7 +204,7 @@ def test_a_429_holds_the_other_shards_and_makes_all_windows_smaller() -> None:
     ]
 
 
-def test_a_halted_session_waits_for_what_is_in_flight_alone() -> None:
+def test_a_halted_session_waits_for_what_is_in_flight_alone():
     driver = Driver()
     driver.begin(0)
     driver.rollouts.halt("the budget is spent")
@@ -219,14 +219,14 @@ def test_a_halted_session_waits_for_what_is_in_flight_alone() -> None:
     assert driver.rollouts.halted == "the budget is spent"
 
 
-def test_a_shard_that_comes_after_the_halt_is_sent_away() -> None:
+def test_a_shard_that_comes_after_the_halt_is_sent_away():
     driver = Driver()
     driver.rollouts.halt("decided")
     driver.begin(1)
     assert driver.fleet.sent == [(1, messages.CANCEL)]
 
 
-def test_a_lost_shard_makes_again_only_what_has_no_result() -> None:
+def test_a_lost_shard_makes_again_only_what_has_no_result():
     driver = Driver()
     driver.begin()
     driver.finish(2)
@@ -237,7 +237,7 @@ def test_a_lost_shard_makes_again_only_what_has_no_result() -> None:
     assert driver.fleet.take() == [(0, messages.BEGIN, [0, 0, 0, 0, 4, 0, 0, 6, 0], 2, 0)]
 
 
-def test_a_run_that_ends_two_processes_is_an_error_of_its_own() -> None:
+def test_a_run_that_ends_two_processes_is_an_error_of_its_own():
     driver = Driver()
     driver.begin()
     for _ in range(2):
@@ -249,7 +249,7 @@ def test_a_run_that_ends_two_processes_is_an_error_of_its_own() -> None:
     assert driver.fleet.take()[-1] == (0, messages.BEGIN, [0, 2, 0, 0, 4, 0, 0, 6, 0], 2, 1)
 
 
-def test_a_shard_that_is_lost_too_often_halts_the_session() -> None:
+def test_a_shard_that_is_lost_too_often_halts_the_session():
     driver = Driver()
     for _ in range(MAX_LOSSES + 1):
         driver.rollouts.gone(0, "the node died", suspect=False)
@@ -258,7 +258,7 @@ def test_a_shard_that_is_lost_too_often_halts_the_session() -> None:
         driver.result(0)
 
 
-def test_a_shard_with_another_version_of_a_file_runs_nothing() -> None:
+def test_a_shard_with_another_version_of_a_file_runs_nothing():
     driver = Driver()
     other = {"data": {**LOADED["data"], "agent.py": "changed"}}
     driver.rollouts.receive(0, messages.LOADED, [other])
@@ -266,7 +266,7 @@ def test_a_shard_with_another_version_of_a_file_runs_nothing() -> None:
     assert driver.fleet.sent == [(0, messages.CANCEL)]
 
 
-def test_what_stops_a_process_for_good_blames_no_other_run() -> None:
+def test_what_stops_a_process_for_good_blames_no_other_run():
     driver = Driver()
     driver.begin()
     driver.rollouts.receive(0, messages.GAVE_UP, ["holds the event loop"])
@@ -276,7 +276,7 @@ def test_what_stops_a_process_for_good_blames_no_other_run() -> None:
     assert driver.fleet.take()[-1][-2:] == (2, 0)  # both of its window at once
 
 
-def test_an_interrupted_session_takes_what_shards_have_finished() -> None:
+def test_an_interrupted_session_takes_what_shards_have_finished():
     driver = Driver()
     driver.begin()
     driver.rollouts.cancel()
@@ -294,7 +294,7 @@ def test_an_interrupted_session_takes_what_shards_have_finished() -> None:
     arriving.join()
 
 
-def test_a_shard_that_says_nothing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shard_that_says_nothing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rollouts, "LAST_RESULTS_S", 0.01)
     driver = Driver()
     driver.begin()
@@ -304,7 +304,7 @@ def test_a_shard_that_says_nothing_is_waited_for_once(monkeypatch: pytest.Monkey
     assert driver.fleet.closed
 
 
-def test_the_end_of_a_session_cancels_all_shards_and_closes_the_fleet() -> None:
+def test_the_end_of_a_session_cancels_all_shards_and_closes_the_fleet():
     driver = Driver()
     driver.begin()
     driver.fleet.take()

@@ -66,7 +66,7 @@ def plain_runs(session: Session) -> list[dict[str, Any]]:
 @pytest.mark.slow
 def test_shards_give_what_one_process_gives(
     project: Project, fleets: list[ProcessFleet], monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     project.endpoint.api_key = KEY
     project.endpoint.latency_s = 0.03
@@ -94,7 +94,7 @@ def test_shards_give_what_one_process_gives(
 @pytest.mark.slow
 def test_shards_record_what_one_process_records_and_replay_it(
     project: Project, fleets: list[ProcessFleet], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     project.rows(*ROWS, WRONG)
     there = plain_runs(sharded(project, "--osmosis-record=there"))
@@ -118,7 +118,7 @@ def test_shards_record_what_one_process_records_and_replay_it(
 @pytest.mark.slow
 def test_shards_start_at_once_whatever_tests_are_ahead(
     project: Project, fleets: list[ProcessFleet]
-) -> None:
+):
     project.rows("one", "two")
     project.write(
         "test_ahead.py",
@@ -131,7 +131,7 @@ def test_shards_start_at_once_whatever_tests_are_ahead(
 
 
 @pytest.mark.slow
-def test_shards_collect_garbage_rarely(project: Project, fleets: list[ProcessFleet]) -> None:
+def test_shards_collect_garbage_rarely(project: Project, fleets: list[ProcessFleet]):
     project.rows("one")
     project.write(
         "rewards.py",
@@ -179,7 +179,7 @@ class LateFleet(ProcessFleet):
 @pytest.mark.slow
 def test_what_shards_finished_before_an_interrupt_is_reported_though_it_comes_later(
     project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(driver_evaluation, "make_fleet", LateFleet)
     project.rows(*(f"row {number}" for number in range(len(ROWS))))
     with pytest.raises(KeyboardInterrupt):  # pytester's own
@@ -210,7 +210,7 @@ def test_what_shards_finished_before_an_interrupt_is_reported_though_it_comes_la
 )
 def test_options_that_do_not_go_together_are_refused_in_a_sentence(
     project: Project, options: list[str], message: str
-) -> None:
+):
     project.rows("one")
     refused = project.run(*options)
     assert (refused.ret, refused.mistake) == (4, message)
@@ -220,7 +220,7 @@ def test_options_that_do_not_go_together_are_refused_in_a_sentence(
 @pytest.mark.slow
 def test_one_shard_of_a_selection_is_divided_again_among_processes(
     project: Project, fleets: list[ProcessFleet]
-) -> None:
+):
     project.rows(*(f"row {number}" for number in range(9)))
     done = sharded(project, "--osmosis-shard=2/2")
     assert (done.ret, fleets[0].started) == (0, [0, 1])

@@ -96,7 +96,7 @@ class Shard:
         self.link.heard(messages.CANCEL, [])
 
 
-def test_a_cancelled_shard_sends_all_that_has_ended_and_says_that_it_is_done() -> None:
+def test_a_cancelled_shard_sends_all_that_has_ended_and_says_that_it_is_done():
     shard = Shard()
     shard.end(0)
 
@@ -111,7 +111,7 @@ def test_a_cancelled_shard_sends_all_that_has_ended_and_says_that_it_is_done() -
     assert shard.link.sent[-1] == (messages.DONE, ())
 
 
-def test_texts_of_a_feature_are_sent_ahead_of_the_run_that_they_belong_to() -> None:
+def test_texts_of_a_feature_are_sent_ahead_of_the_run_that_they_belong_to():
     shard = Shard()
     for row in range(10):
         shard.runs.for_feature("cassettes", f'{{"row": {row}}} ü\n')
@@ -125,7 +125,7 @@ def test_texts_of_a_feature_are_sent_ahead_of_the_run_that_they_belong_to() -> N
 
 def test_a_shard_that_can_run_nothing_more_sends_what_has_ended_and_ends(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     def leave(status: int) -> None:
         raise SystemExit(status)
 

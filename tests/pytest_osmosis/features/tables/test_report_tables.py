@@ -35,7 +35,7 @@ def project(pytester: pytest.Pytester) -> Project:
     return project
 
 
-def test_a_report_has_rows_runs_scores_and_calls(project: Project) -> None:
+def test_a_report_has_rows_runs_scores_and_calls(project: Project):
     read = read_report(project.path / "out.json")
     assert read.report.config.model == "m"
     assert read.report.summary.eval_fns["rewards:exact"].mean == pytest.approx(1 / 3)
@@ -64,7 +64,7 @@ def test_a_report_has_rows_runs_scores_and_calls(project: Project) -> None:
     assert (read.calls[0].model, read.calls[0].total_tokens) == ("m", 15)
 
 
-def test_tables_have_a_line_a_record(project: Project) -> None:
+def test_tables_have_a_line_a_record(project: Project):
     read = read_report(str(project.path / "out.json"))
     runs = read.to_arrow().to_pylist()
     assert [line["score[rewards:length]"] for line in runs] == [1, 1, 2, 2, None, None]
@@ -82,7 +82,7 @@ def test_tables_have_a_line_a_record(project: Project) -> None:
             table.to_pandas()
 
 
-def test_a_report_without_its_conversations_has_no_calls(project: Project) -> None:
+def test_a_report_without_its_conversations_has_no_calls(project: Project):
     (project.path / "out.trajectories.jsonl").unlink()
     read = read_report(project.path / "out.json")
     assert read.calls == [] and read.calls.to_arrow().column_names[0] == "suite"
@@ -90,6 +90,6 @@ def test_a_report_without_its_conversations_has_no_calls(project: Project) -> No
     assert len(read.to_arrow()) == len(read.runs) == 6
 
 
-def test_what_is_no_report_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_report_is_refused(tmp_path: Path):
     with pytest.raises(UnreadableReport, match="cannot be read: No such file"):
         read_report(tmp_path / "none.json")

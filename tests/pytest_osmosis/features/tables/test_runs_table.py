@@ -83,7 +83,7 @@ def test_answer(rollout):
 @each_mode
 def test_tables_carry_the_rows_without_keys(
     project: Project, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-table-0123456789abcdef")
     monkeypatch.setenv("OTHER_API_KEY", "sk-other-0123456789abcdef")
     prompt = "is sk-table-0123456789abcdef a key?"
