@@ -246,8 +246,6 @@ class SessionSpec:
     keeping: Keeping = Keeping()
     rescore: Rescore | None = None
     """The kept evaluation whose conversations are scored, instead of running any."""
-    by: tuple[str, ...] = ()
-    """Columns by whose values figures are shown."""
     reports: Mapping[str, Path] = field(default_factory=dict)
     """The files to write, by the names of their options."""
     trajectories: Path | None = None

@@ -19,6 +19,7 @@ from ..options.table import (
     add_features,
 )
 from ..reports.formats import REPORTS
+from .breakdown.options import BREAKDOWN
 from .cassettes.options import CASSETTES
 from .config_files.options import CONFIG_FILES
 from .env_file.options import ENV_FILE
@@ -43,6 +44,7 @@ FEATURES = (
     MARKDOWN,
     HTML,
     TABLES,
+    BREAKDOWN,
 )  # fmt: skip
 
 add_features(FEATURES)

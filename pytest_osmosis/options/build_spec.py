@@ -63,7 +63,6 @@ def build(config: pytest.Config) -> SessionSpec:
         deciding=_deciding(given),
         keeping=Keeping(journal=not given("no-journal"), **given.fields("keeping")),
         rescore=rescore,
-        by=tuple(given.distinct("by", str.casefold).values()),
         reports=reports,
         trajectories=_trajectories(given, reports.get("output")),
         answers=not given("no-answers"),

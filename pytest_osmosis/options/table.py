@@ -84,7 +84,7 @@ class OptionSet:
     group: str
     options: tuple[Option, ...]
     after: str | None = None
-    """The option behind which they stand; of a new group, the group. None: at the end."""
+    """The option behind which they stand; of a new group, the group. "": first; None: last."""
 
 
 @dataclass(frozen=True)
@@ -532,12 +532,6 @@ _BASELINE = (
 )
 
 _REPORTS = (
-    Option(
-        "by",
-        "show the figures for each value of this column of the dataset too",
-        metavar="COLUMN",
-        repeatable=True,
-    ),
     *map(report_option, REPORTS),
     Option(
         "trajectories",
@@ -665,6 +659,8 @@ def _insert(added: OptionSet) -> None:
 
 
 def _behind(name: str | None, names: Sequence[str]) -> int:
+    if name == "":
+        return 0
     return names.index(name) + 1 if name in names else len(names)
 
 

@@ -39,7 +39,8 @@ class ListingEvaluation(Evaluation):
         """Read rows and import code."""
         self._prepare()
         with preflight.usage_errors():
-            preflight.check_columns(self.spec.by, self.suites.values())
+            for feature in self.features:
+                feature.check_rows(self.suites)
 
     def add(self, suite: Suite) -> None:
         """Add a suite, and what is shown of it."""

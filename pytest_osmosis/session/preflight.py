@@ -5,7 +5,7 @@ Each check raises `pytest.UsageError` with the sentence for the user. Knows noth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,8 +26,6 @@ from . import selection
 
 if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
-
-    from ..rollouts.suite import Suite
 
 
 def session_of(config: pytest.Config) -> SessionSpec:
@@ -111,26 +109,6 @@ def usage_errors(config: pytest.Config | None = None) -> Iterator[None]:
 def is_quiet(config: pytest.Config) -> bool:
     """Return whether the header is to be left out."""
     return config.get_verbosity() < 0 or bool(getattr(config.option, "no_header", False))
-
-
-def check_columns(names: Collection[str], suites: Iterable[Suite]) -> None:
-    """Raise ConfigurationError when figures are to be shown by a column that is not there."""
-    if not names:
-        return
-    from ..analysis.breakdown import NoColumn, check_column
-
-    for suite in suites:
-        if suite.info.settings.get("shard"):
-            continue  # the column may be in the rows of others
-        dataset = suite.dataset
-        for name in names:
-            rows = (dataset.row(index).extra for index in dataset.row_indices)
-            try:
-                check_column(name, rows)
-            except NoColumn as error:
-                raise ConfigurationError(
-                    f"--osmosis-by {name!r}: {suite.spec.name}: {error}"
-                ) from None
 
 
 def check_trajectories(path: Path | None) -> None:

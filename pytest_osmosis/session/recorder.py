@@ -67,7 +67,6 @@ class Recorder:
         self._store = store
         self._features = features
         self._on_first = on_first
-        self._with_row_data = with_row_data
         self._outputs = SessionOutputs(
             config, session, store, result=lambda: self.result, with_row_data=with_row_data
         )
@@ -223,7 +222,7 @@ class Recorder:
         judged = self._gates.evaluated(gathered)
         for feature in self._features:
             judged = feature.evaluated(judged)
-        self.result = self._with_breakdowns(judged)
+        self.result = judged
         report_gates(
             session,
             self.result,
@@ -347,20 +346,6 @@ class Recorder:
         if settled is not run and not run.cached:
             self._store.log.report(run.run_id, settled)
         return settled
-
-    def _with_breakdowns(self, result: EvalResult) -> EvalResult:
-        """The result with its figures by the columns that were asked for."""
-        columns = self._session.by
-        if not columns:
-            return result
-        from ..analysis.aggregate import CONFIDENCE
-        from ..analysis.breakdown import broken_down
-
-        level = self._session.deciding.confidence or CONFIDENCE
-        suites = self._with_row_data(result).suites
-        return replace(
-            result, suites=tuple(broken_down(each, columns, confidence=level) for each in suites)
-        )
 
     def _guard(self, session: pytest.Session, result: EvalResult) -> None:
         """A session that ended by itself has a result for every run that was selected."""

@@ -96,7 +96,8 @@ class ReportingEvaluation(Evaluation):
         self._prepare()
         preflight.check_models(self.spec)
         with preflight.usage_errors():
-            preflight.check_columns(self.spec.by, self.suites.values())
+            for feature in self.features:
+                feature.check_rows(self.suites)
         with preflight.usage_errors(self.config):
             for feature in self.features:
                 feature.open(self.suites.values(), self.halt)

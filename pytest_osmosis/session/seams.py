@@ -45,6 +45,12 @@ class Feature:
         """Return the suite of an evaluation, in place of the one that the core would prepare."""
         return None
 
+    def check_rows(self, suites: Mapping[str, Suite]) -> None:
+        """Check what needs the rows, in the process that reports, and where items are listed.
+
+        `suites` has those of marked functions too, once they are collected.
+        """
+
     def open(self, suites: Iterable[Suite], halt: Callable[[str], None]) -> None:
         """Open what is needed before the first run, in the process that reports.
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytest_osmosis.analysis.aggregate import aggregate
-from pytest_osmosis.analysis.breakdown import NoColumn, breakdowns_of, broken_down, check_column
+from pytest_osmosis.analysis.breakdown import breakdowns_of
+from pytest_osmosis.features.breakdown.columns import NoColumn, broken_down, check_column
 from pytest_osmosis.reports.json_reader import read_result
 from pytest_osmosis.reports.json_writer import write
 from pytest_osmosis.reports.summary import summary

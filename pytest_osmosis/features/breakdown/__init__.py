@@ -1,0 +1,1 @@
+"""Figures by the values of a column of the dataset: `--osmosis-by`."""
