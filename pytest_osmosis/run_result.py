@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple
 
 from osmosis_ai.models.base import INVALID_TEXT
 from osmosis_ai.models.errors import FATAL_KINDS, FINAL_KINDS
+from osmosis_ai.secret import redact
 
 from .escaping import encodable
 
@@ -209,11 +210,11 @@ class RunResult:
     """An earlier session ran it; the result is from its journal."""
 
     def __post_init__(self) -> None:
-        """Hold text that every file can: U+FFFD for each half of a character, and a note of it."""
+        """Hold no secret, and only text that every file can: U+FFFD for half a character."""
         for name in _TEXTS:
             text = getattr(self, name)
-            if text and not (isinstance(text, str) and text.isascii()) and not _is_encodable(text):
-                object.__setattr__(self, name, _encodable(text))
+            if text and (printable := _printable(text)) != text:
+                object.__setattr__(self, name, printable)
                 self.note(INVALID_TEXT)
 
     def note(self, note: str) -> None:
@@ -275,19 +276,13 @@ RUN_FIELDS: Mapping[str, type] = {
 }
 """The fields of a run that hold one value, and its type; some may be None."""
 
-_TEXTS = ("answer", "error", "reasons", "eval_errors", "judge_errors")
+_TEXTS = ("answer", "error", "finish_reason", "reasons", "eval_errors", "judge_errors")
 
 
-def _is_encodable(text: str | Mapping[str, str]) -> bool:
+def _printable(text: str | Mapping[str, str]) -> str | Mapping[str, str]:
     if isinstance(text, str):
-        return encodable(text) == text
-    return all(map(_is_encodable, text.values()))
-
-
-def _encodable(text: str | Mapping[str, str]) -> str | Mapping[str, str]:
-    if isinstance(text, str):
-        return encodable(text)
-    return {name: encodable(each) for name, each in text.items()}
+        return encodable(redact(text))
+    return {name: encodable(redact(each)) for name, each in text.items()}
 
 
 _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
@@ -305,7 +300,7 @@ class RolloutRecord:
 
     result: RunResult
     frames: str = ""
-    """The user's frames, where something was raised; redacted."""
+    """The user's frames, where something was raised."""
     messages: list[dict[str, Any]] = field(default_factory=list)
     ground_truth: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)

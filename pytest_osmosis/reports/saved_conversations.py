@@ -102,13 +102,9 @@ def saved_sections(result: EvalResult, said: SavedConversations) -> Sections:
             return None
         run, info = record.result, suites[key.suite]
         return explanation(
-            run,
+            record,
             threshold=info.pass_threshold,
             max_turns=info.settings.get("max_turns") or run.llm_calls + 1,
-            messages=record.messages,
-            ground_truth=record.ground_truth,
-            frames=record.frames,
-            reasons=record.reasons,
             whole=said.path,
         )
 

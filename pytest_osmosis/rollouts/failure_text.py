@@ -167,40 +167,33 @@ def _arguments(arguments: object) -> str:
 
 
 def explanation(
-    result: RunResult,
-    *,
-    threshold: float,
-    max_turns: int,
-    messages: Sequence[Mapping[str, Any]],
-    ground_truth: str | None,
-    frames: str | None,
-    reasons: Mapping[str, Sequence[str]] | None = None,
-    whole: Path | None = None,
+    record: RolloutRecord, *, threshold: float, max_turns: int, whole: Path | None = None
 ) -> str:
-    """The whole section of a failed or errored item; `whole` is where all of it is written."""
-    what = "\n".join([frames, *below_threshold(result, threshold)]) if frames else ""
-    what = what or headline(result, threshold)
-    return harmless(
-        [
-            what + _out_of_turns(result, messages, max_turns),
-            *rollout_text(result, messages, ground_truth, reasons),
-        ],
-        whole,
+    """Return the section of a failed or errored item, without secrets.
+
+    `whole` is where all of the conversation is written.
+    """
+    result = record.result
+    frames = [record.frames, *below_threshold(result, threshold)] if record.frames else []
+    what = "\n".join(frames) or headline(result, threshold)
+    text = harmless([what + _out_of_turns(record, max_turns), *_rollout_text(record)], whole)
+    return redact(text)
+
+
+def _rollout_text(record: RolloutRecord) -> list[str]:
+    """Return a rollout in paragraphs: the conversation, what was expected, what it took.
+
+    Texts are masked before they are cut: a cut secret is not recognised.
+    """
+    result = record.result
+    messages, ground_truth, reasons = masked(
+        plain([record.messages, record.ground_truth, record.reasons])
     )
-
-
-def rollout_text(
-    result: RunResult,
-    messages: Sequence[Mapping[str, Any]],
-    ground_truth: str | None,
-    reasons: Mapping[str, Sequence[str]] | None = None,
-) -> list[str]:
-    """A rollout in paragraphs: the conversation, what was expected, what it took."""
     turns = "1 turn" if result.llm_calls == 1 else f"{result.llm_calls} turns"
     tokens = "" if result.tokens is None else f", {result.tokens} tokens"
     return [
         conversation(messages),
-        "\n".join(_held_against(result, messages, ground_truth, reasons or {})),
+        "\n".join(_held_against(result, messages, ground_truth, reasons)),
         f"  {turns}{tokens}, {result.duration_ms / 1000:.2f} s",
     ]
 
@@ -214,16 +207,14 @@ def harmless(parts: Iterable[str], whole: Path | None = None) -> str:
 
 
 def rollout_section(record: RolloutRecord, max_turns: int) -> str:
-    """The rollout below a test function's own failure; redacted ahead of what cuts its texts."""
-    result, messages = record.result, masked(plain(record.messages))
-    truth = None if record.ground_truth is None else redact(record.ground_truth)
-    said = rollout_text(result, messages, truth, record.reasons)
-    return harmless([_out_of_turns(result, messages, max_turns).strip(), *said])
+    """Return the rollout as it stands below a test function's own failure."""
+    return harmless([_out_of_turns(record, max_turns).strip(), *_rollout_text(record)])
 
 
-def _out_of_turns(result: RunResult, messages: Sequence[Mapping[str, Any]], max_turns: int) -> str:
+def _out_of_turns(record: RolloutRecord, max_turns: int) -> str:
     """A line that says that the turns ran out before the agent had an answer, if they did."""
-    last = messages[-1] if messages else {}
+    result = record.result
+    last = record.messages[-1] if record.messages else {}
     unanswered = last.get("role") == "tool" or bool(last.get("tool_calls"))
     if not unanswered or result.llm_calls < max_turns or result.error_type == "provider":
         return ""

@@ -21,7 +21,6 @@ from osmosis_ai.running.isolation import Isolation
 from osmosis_ai.running.section import LeftBehind
 from osmosis_ai.running.thread_calls import CallThreads
 from osmosis_ai.running.watchdog import Blocked
-from osmosis_ai.secret import redact
 
 from ..dataset.errors import DatasetError
 from ..dataset.json_copy import json_copy
@@ -290,4 +289,4 @@ def _unrecorded(suite: Suite, key: RunId, error: BaseException) -> RolloutRecord
     )
     # The frames alone: an exception that it came from may be what cannot be put into words.
     frames = "".join(traceback.format_tb(error.__traceback__))
-    return RolloutRecord(result, redact(f"{result.error}\n\n{frames}"))
+    return RolloutRecord(result, f"{result.error}\n\n{frames}")

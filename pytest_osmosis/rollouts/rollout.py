@@ -200,7 +200,7 @@ class Rollout:
     # ---- the value
 
     def finished(self) -> RolloutRecord:
-        """Return everything that is known of the run, redacted."""
+        """Return everything that is known of the run."""
         failure, row = self.failure, self.row
         duration_ms = (time.perf_counter() - self._started) * 1000.0
         llm = self._agent_run.llm
@@ -252,9 +252,9 @@ class Rollout:
             passed = all(score >= least[name] for name, score in scoring.scores.items())
         answer = None
         if suite.keep_answers and messages:
-            said = redact(last_assistant_text(messages))[:ANSWER_LIMIT]
+            said = _shortened(last_assistant_text(messages))
             answer = said if said or self.outcome is not None else None
-        reasons = {name: "\n".join(told)[:ANSWER_LIMIT] for name, told in scoring.reasons.items()}
+        reasons = {name: _shortened("\n".join(told)) for name, told in scoring.reasons.items()}
         return {
             "passed": is_scored and passed,
             "scores": scoring.scores,
@@ -268,16 +268,15 @@ class Rollout:
     def _error(self) -> dict[str, Any]:
         """Return the fields of a run that has not all its scores."""
         failure, scoring = self.failure, self._scoring
-        errors = {name: redact(text) for name, text in scoring.errors.items()}
         if failure is None:
             error, error_type, kind = "; ".join(scoring.errors.values()), "eval_fn", scoring.kind
         else:
             error, error_type, kind = failure.message, failure.type, failure.kind
         return {
-            "error": redact(error),
+            "error": error,
             "error_type": error_type,
             "error_kind": kind,
-            "eval_errors": errors or _NONE,
+            "eval_errors": scoring.errors or _NONE,
             "judge_errors": scoring.judge_errors or _NONE,
         }
 
@@ -285,7 +284,12 @@ class Rollout:
         """What was raised, by the agent or by eval functions; one line is the error itself."""
         shown = self._scoring.shown if self.failure is None else [self.failure.frames or ""]
         text = "\n\n".join(shown)
-        return redact(text) if "\n" in text else ""
+        return text if "\n" in text else ""
+
+
+def _shortened(text: str) -> str:
+    """Return what a report keeps of a text: masked first, since a cut secret is not recognised."""
+    return redact(text)[:ANSWER_LIMIT]
 
 
 T = TypeVar("T")

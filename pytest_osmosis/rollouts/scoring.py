@@ -20,7 +20,6 @@ from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import collect_reasons
 from osmosis_ai.running.guards import CodeEnded
 from osmosis_ai.running.section import DeadlineExceeded, Section
-from osmosis_ai.secret import redact
 
 from ..dataset.json_copy import json_copy
 from ..run_result import JUDGE_FAILED, NO_JUDGE, NO_REWARD, RunId
@@ -53,7 +52,7 @@ class Scoring:
         self.errors: dict[str, str] = {}
         """Message per eval function that gave no score."""
         self.reasons: dict[str, list[str]] = {}
-        """What eval functions and judges said of the scores, by eval function; redacted."""
+        """What eval functions and judges said of the scores, by eval function."""
         self.clamped = 0
         """Scores of judges that lay outside of their bounds."""
         self.shown: list[str] = []
@@ -137,7 +136,7 @@ class Scoring:
                 self._no_score(name, f"`{name}` {ended}", shown=user_traceback(cause))
         self.clamped += reasons.clamped
         if reasons:
-            self.reasons[name] = [redact(each) for each in dict.fromkeys(reasons)]
+            self.reasons[name] = [*dict.fromkeys(reasons)]
 
     @property
     def kind(self) -> str | None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from osmosis_ai.secret import redact
 
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
-from ..storage.excerpt import masked, plain
 from .failure_text import explanation, harmless
 
 if TYPE_CHECKING:
@@ -75,24 +74,17 @@ class Suite:
     def explain(self, record: RolloutRecord) -> str:
         """Return what the item of a run prints that did not pass; redacted.
 
-        Redacted ahead too, because texts are cut. Nothing but its error is known of a run that
-        something else ended.
+        Nothing but its error is known of a run that something else ended.
         """
         result = record.result
         if not result.duration_ms:
             return redact(harmless([record.frames or result.error or ""]))
-        truth = record.ground_truth
-        text = explanation(
-            result,
+        return explanation(
+            record,
             threshold=self.spec.pass_threshold,
             max_turns=self.spec.max_turns,
-            messages=masked(plain(record.messages)),
-            ground_truth=None if truth is None else redact(truth),
-            frames=record.frames,
-            reasons=record.reasons,
             whole=self.trajectories,
         )
-        return redact(text)
 
     def lost(self, run_id: RunId, *, error: str, error_type: Any) -> RunResult:
         """The result of a run that something other than its own code ended."""
@@ -101,6 +93,6 @@ class Suite:
             row_index=run_id.row_index,
             run_index=run_id.run_index,
             row_id=self.dataset.row_id(run_id.row_index),
-            error=redact(error),
+            error=error,
             error_type=error_type,
         )

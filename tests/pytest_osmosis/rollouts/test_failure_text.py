@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.rollouts.failure_text import conversation, explanation
-from pytest_osmosis.run_result import RunResult
+from pytest_osmosis.run_result import RolloutRecord, RunResult
 
 SYSTEM = {"role": "system", "content": "Be brief. " * 40}
 CALL: dict[str, Any] = {
@@ -19,9 +19,8 @@ TOOL = {"role": "tool", "content": "2"}
 
 def section(messages: list[dict[str, Any]], **changed: Any) -> str:
     result = RunResult("s", 0, 0, success=True, scores={"f": 0.0}, llm_calls=10, **changed)
-    return explanation(
-        result, threshold=1.0, max_turns=10, messages=messages, ground_truth="3", frames=None
-    )
+    record = RolloutRecord(result, messages=messages, ground_truth="3")
+    return explanation(record, threshold=1.0, max_turns=10)
 
 
 def test_the_question_is_shown_and_the_middle_is_left_out():
