@@ -140,7 +140,8 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """`text` without any spelling of any secret, and without rollouts' keys."""
-        for spelling in self._all():
+        own, others = self._spellings, _everywhere._spellings
+        for spelling in self._all() if own and others else own or others:
             if spelling in text:
                 text = text.replace(spelling, MASK)
         return _ROLLOUT_KEY.sub(MASK, text) if ROLLOUT_KEY_PREFIX in text else text
@@ -232,6 +233,7 @@ def _escaped(value: str) -> Iterator[str]:
         yield once
         yield once.replace("/", "\\/")
         yield json.dumps(once)[1:-1]
+        yield repr(once)[1:-1]
     for shown in (repr(value), ascii(value)):  # as a traceback or an assertion of pytest has it
         yield shown[1:-1]
     for safe in ("", "/", "/:@!$&'()*+,;=~"):

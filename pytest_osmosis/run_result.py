@@ -210,12 +210,20 @@ class RunResult:
     """An earlier session ran it; the result is from its journal."""
 
     def __post_init__(self) -> None:
-        """Hold no secret, and only text that every file can: U+FFFD for half a character."""
+        """Hold no secret, and text that every file can: U+FFFD for half a character, and a note."""
         for name in _TEXTS:
             text = getattr(self, name)
-            if text and (printable := _printable(text)) != text:
-                object.__setattr__(self, name, printable)
-                self.note(INVALID_TEXT)
+            if not text:
+                continue
+            # A loop over the one text, so that no further function is called for each run.
+            texts = {"": text} if isinstance(text, str) else text
+            masked = {key: redact(each) for key, each in texts.items()}
+            if not all(map(str.isascii, masked.values())):
+                before = masked
+                masked = {key: encodable(each) for key, each in before.items()}
+                if masked != before:
+                    self.note(INVALID_TEXT)
+            object.__setattr__(self, name, masked[""] if isinstance(text, str) else masked)
 
     def note(self, note: str) -> None:
         """Add a note, once; to be called before the result is given to others."""
@@ -277,12 +285,6 @@ RUN_FIELDS: Mapping[str, type] = {
 """The fields of a run that hold one value, and its type; some may be None."""
 
 _TEXTS = ("answer", "error", "finish_reason", "reasons", "eval_errors", "judge_errors")
-
-
-def _printable(text: str | Mapping[str, str]) -> str | Mapping[str, str]:
-    if isinstance(text, str):
-        return encodable(redact(text))
-    return {name: encodable(redact(each)) for name, each in text.items()}
 
 
 _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode

@@ -250,11 +250,13 @@ class Rollout:
         if own:
             least = dict.fromkeys(scoring.scores, suite.spec.pass_threshold) | own
             passed = all(score >= least[name] for name, score in scoring.scores.items())
-        answer = None
+        answer = None  # masked before it is cut, as reasons are: a cut secret is not recognised
         if suite.keep_answers and messages:
-            said = _shortened(last_assistant_text(messages))
+            said = redact(last_assistant_text(messages))[:ANSWER_LIMIT]
             answer = said if said or self.outcome is not None else None
-        reasons = {name: _shortened("\n".join(told)) for name, told in scoring.reasons.items()}
+        reasons = {
+            name: redact("\n".join(told))[:ANSWER_LIMIT] for name, told in scoring.reasons.items()
+        }
         return {
             "passed": is_scored and passed,
             "scores": scoring.scores,
@@ -285,11 +287,6 @@ class Rollout:
         shown = self._scoring.shown if self.failure is None else [self.failure.frames or ""]
         text = "\n\n".join(shown)
         return text if "\n" in text else ""
-
-
-def _shortened(text: str) -> str:
-    """Return what a report keeps of a text: masked first, since a cut secret is not recognised."""
-    return redact(text)[:ANSWER_LIMIT]
 
 
 T = TypeVar("T")
