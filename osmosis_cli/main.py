@@ -40,10 +40,27 @@ COMMANDS = {
     "logout": on_platform("account:logout_command", "End a login."),
     "dataset": on_platform("dataset:dataset_group", "List datasets on the platform, upload one."),
     "secret": on_platform("secret:secret_group", "Set and delete secrets of submitted runs."),
+    "doctor": on_platform("doctor:doctor_command", "Look at workspace, login and platform."),
+    "template": Entry("template:template_group", "Write the files of a template.", EVALUATE),
     "train": on_platform("run_commands:train_group", "Submit training runs, and follow them."),
 }
 
 JSON = "--json"
+PLAIN = "--plain"
+AUTH = ("login", "logout", "whoami")
+"""Commands that osmosis-ai 0.3 has below `auth`."""
+INSTEAD = {
+    "auth": "`osmosis login`, `osmosis logout` and `osmosis whoami` are there, also behind `auth`",
+    "quickstart": "`osmosis init` writes an evaluation that passes at once; `osmosis workspace "
+    "init` and `osmosis rollout init NAME` make a workspace",
+    "model": "a model is named where it is used: --model NAME, with --base-url for your own server",
+    "benchmark": "`osmosis eval -d FILE` evaluates on any dataset",
+    "dev": "`osmosis test -m FILE:AGENT -d FILE` tries an agent out",
+    "upgrade": "`pip install --upgrade pytest-osmosis` installs the newest version",
+    "deployment": "`osmosis serve` serves an agent",
+    "version": "`osmosis --version` shows it",
+}
+"""Commands of osmosis-ai that are not here, and what takes their place."""
 ADDED_COMMANDS = "osmosis.commands"
 """The group of entry points by which other packages add commands."""
 
@@ -75,13 +92,30 @@ class RootGroup(LazyGroup):
     """The group of all commands."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The options of every command may stand behind it, too, and `--json` before it."""
-        if args[:1] == [JSON] and len(args) > 1:  # as osmosis-ai 0.3 has it
-            end = args.index("--") if "--" in args else len(args)
+        """The options of every command may stand behind it, too, and `--json` before it.
+
+        `--plain`, as osmosis-ai 0.3 has it: nothing is coloured or drawn on a terminal.
+        """
+        end = args.index("--") if "--" in args else len(args)
+        if PLAIN in args[:end] and not ctx.resilient_parsing:
+            os.environ["NO_COLOR"] = "1"
+            own = [word for word in args[:end] if word != PLAIN]
+            args, end = [*own, *args[end:]], len(own)
+        if args[:1] == [JSON] and len(args) > 1:
             args = [*args[1:end], JSON, *args[end:]]
+        if args[:1] == ["auth"] and args[1:2] and args[1] in AUTH:
+            args = args[1:]
         # A shell that completes the last word leaves its value out.
         words = args if ctx.resilient_parsing else moved_to_front(args)
         return super().parse_args(ctx, words)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Say what takes the place of a command that only osmosis-ai has."""
+        if args[0] in INSTEAD and not ctx.resilient_parsing and args[0] not in self.table:
+            raise click.UsageError(f"There is no command {args[0]!r}: {INSTEAD[args[0]]}.", ctx)
+        return super().resolve_command(ctx, args)
 
 
 @click.group(

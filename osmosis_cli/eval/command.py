@@ -42,6 +42,7 @@ SUBCOMMANDS = {
     "stop": on_platform("run_commands:eval_stop_command", "End a submitted evaluation."),
     "logs": on_platform("run_info:eval_logs_command", "Print the log of a submitted one."),
     "download": on_platform("run_report:eval_download_command", "Download a report."),
+    "run": Entry("platform.evaluate:run_command", "Evaluate a config file on this machine."),
     "rubric": Entry("rubric.command:rubric_command", "Score recorded answers with an LLM judge."),
     "check": Entry(
         "platform.check:eval_check_command", "Check config files of submitted evaluations."
@@ -100,9 +101,6 @@ class EvalGroup(LazyGroup):
         """A subcommand and its words, or the config file of an evaluation, which is one."""
         if args[0].endswith(CONFIG_SUFFIX):
             return args[0], self.get_command(ctx, args[0]), args
-        if args[0] == "run" and not ctx.resilient_parsing:  # as osmosis-ai 0.3 has it
-            config = args[1] if len(args) > 1 else "configs/eval/NAME.toml"
-            raise click.UsageError(f"No such command 'run': write osmosis eval {config}", ctx)
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

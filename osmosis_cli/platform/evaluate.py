@@ -39,6 +39,13 @@ Examples:
 """
 
 
+RUN_EPILOG = """\b
+Example:
+  osmosis eval run configs/eval/my-rollout.toml --rows 3,7 --max-in-flight 8
+"""
+EVALS = ".osmosis/evals"
+
+
 class ConfigCommand(click.Command):
     """A config file, options of the evaluation, and what goes to pytest behind `--`."""
 
@@ -53,7 +60,8 @@ class ConfigCommand(click.Command):
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """As it is typed."""
-        formatter.write_usage("osmosis eval", "CONFIG.toml [OPTIONS] [-- PYTEST_ARGS]...")
+        command = "osmosis eval run" if self.name == "run" else "osmosis eval"
+        formatter.write_usage(command, "CONFIG.toml [OPTIONS] [-- PYTEST_ARGS]...")
 
 
 @click.pass_context
@@ -96,6 +104,32 @@ def _evaluate(
     _become([sys.executable, "-m", "osmosis_cli", "eval", NO_OPTION, *words], environment)
 
 
+@click.pass_context
+def _run(
+    ctx: click.Context,
+    /,
+    path: Path,
+    name: str | None,
+    folder: Path | None,
+    max_in_flight: str | None,
+    yes: bool,
+    **values: Any,
+) -> None:
+    """Evaluate what a config file describes, as `osmosis eval CONFIG.toml` does.
+
+    The results also go into a folder as osmosis-ai lays them out: metrics.json, index.jsonl,
+    summary.jsonl, logs.txt and trajectories/. It asks nothing and needs no login.
+    """
+    folder = folder or Path(EVALS, name or path.stem)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"{folder}: {error.strerror}", code="usage", status=REFUSED) from None
+    values["metrics"] = values["metrics"] or str(folder / "metrics.json")
+    values["batch_size"] = values["batch_size"] or max_in_flight
+    ctx.invoke(_evaluate, path=path, output=None, **values)
+
+
 def _become(words: list[str], environment: Mapping[str, str]) -> None:
     """Replace this process: signals, terminal and exit status are the evaluation's."""
     sys.stdout.flush()
@@ -124,6 +158,28 @@ config_command = ConfigCommand(
         *click_options(),
     ],
 )
+
+
+_OUTPUT = "output"
+run_command = ConfigCommand(
+    "run",
+    callback=_run,
+    help=_run.__doc__,
+    epilog=RUN_EPILOG,
+    params=[
+        *(each for each in config_command.params if each.name != _OUTPUT),
+        click.Option(["--name"], metavar="NAME", help=f"The folder's name in {EVALS}."),
+        click.Option(
+            ["-o", "--output", "folder"],
+            metavar="DIR",
+            type=click.Path(path_type=Path, file_okay=False),
+            help=f"The folder of the results, instead of {EVALS}/NAME.",
+        ),
+        click.Option(["--max-in-flight"], metavar="N", help="The same as --batch-size."),
+        click.Option(["-y", "--yes"], is_flag=True, help="Nothing is asked anyway."),
+    ],
+)
+"""`osmosis eval run`, as workspaces of osmosis-ai 0.3 have it."""
 
 
 def _environment(

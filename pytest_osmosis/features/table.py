@@ -1,7 +1,7 @@
 """The features, in the order in which the seams call them.
 
-Every pytest session imports this, and from each feature only its options. Whoever walks through the
-options imports them from here, where the table is whole.
+Every pytest session imports this, and from each feature only its options. All options together
+are imported from here, where the table is whole.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from .html.options import HTML
 from .markdown.options import MARKDOWN
 from .tables.options import TABLES
 from .tracing.options import TRACING
+from .workspace_results.options import WORKSPACE_RESULTS
 
 if TYPE_CHECKING:
     import pytest
@@ -45,6 +46,7 @@ FEATURES = (
     HTML,
     TABLES,
     BREAKDOWN,
+    WORKSPACE_RESULTS,
 )  # fmt: skip
 
 add_features(FEATURES)

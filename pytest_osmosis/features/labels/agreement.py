@@ -49,7 +49,7 @@ def verdicts_on(suites: Iterable[SuiteResult], labels: Labels) -> Labels:
 def agreements(
     suite: SuiteResult, labels: Labels, confidence: float
 ) -> Iterator[FunctionAgreement]:
-    """Yield the agreement of each eval function of a suite, where it can be told."""
+    """Yield the agreement of each eval function of a suite, where there is one."""
     for function in suite.functions:
         threshold = suite.threshold_of(function)
         if threshold is None:

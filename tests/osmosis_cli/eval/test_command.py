@@ -154,8 +154,6 @@ def test_a_key_travels_in_the_environment_and_is_warned_about(fake_pytest: FakeP
         (["-m"], "requires an argument"),
         (["--pass", "0.5"], "No such option"),
         (["rubrik"], "No such command 'rubrik'"),
-        (["run", "configs/eval/a.toml"], "write osmosis eval configs/eval/a.toml"),
-        (["run"], "write osmosis eval configs/eval/NAME.toml"),
     ],
 )
 def test_wrong_use_is_status_2_and_says_what_to_do(

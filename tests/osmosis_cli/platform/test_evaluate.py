@@ -290,9 +290,36 @@ def test_the_help_shows_how_it_is_typed(osmosis: Osmosis):
     assert "--secrets-file" in out
 
 
+@pytest.mark.parametrize(
+    ("words", "folder"),
+    [
+        ((), ".osmosis/evals/one"),
+        (("--name", "second"), ".osmosis/evals/second"),
+        (("-o", "elsewhere"), "elsewhere"),
+    ],
+)
+def test_run_is_the_same_with_results_in_a_folder(
+    osmosis: Osmosis,
+    became: Became,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    folder: str,
+):
+    monkeypatch.setenv("DATABASE_URL", SECRET)
+    more = ("--rows", "3,7,10-20", "--fresh", "--max-in-flight", "8", "-y")
+    assert osmosis("eval", "run", *more, *words, "configs/eval/one.toml") == (0, "", "")
+    assert Path(folder).is_dir()
+    assert set(became.words[4:]) == FROM_CONFIG - {"--batch-size=2", "--limit=2"} | {
+        "--batch-size=8",
+        "--fresh",
+        "--rows=3,7,10-20",
+        f"--metrics={folder}/metrics.json",
+    }
+
+
 @pytest.mark.slow
 def test_it_evaluates_with_the_variables_of_the_file_and_shows_no_secret(workspace: Path):
-    words = ["configs/eval/one.toml", "--model", "embedded", "--json", "--", "-rP", "-n0"]
+    words = ["run", "configs/eval/one.toml", "--model=embedded", "--json", "--", "-rP", "-n0"]
     quick = "-p no:hypothesispytest -p no:anyio"
     done = subprocess.run(
         [sys.executable, "-m", "osmosis_cli", "eval", *words],
@@ -308,6 +335,8 @@ def test_it_evaluates_with_the_variables_of_the_file_and_shows_no_secret(workspa
     assert [len(row["runs"]) for row in report["rows"]] == [3, 3]
     assert report["summary"]["eval_fns"]["reward"]["mean"] == 1.0
     assert "connected to ***" in done.stderr
+    metrics = json.loads((workspace / ".osmosis/evals/one/metrics.json").read_text())
+    assert metrics["summary"]["reward_stats"]["mean"] == 1.0
     kept = [file for file in workspace.rglob("*") if file.is_file() and ".git" not in file.parts]
     texts = [done.stdout, done.stderr, *(file.read_text("utf-8", "replace") for file in kept)]
     assert SECRET not in "".join(texts)

@@ -1,0 +1,1 @@
+"""The results as workspaces of Osmosis have them: `--osmosis-metrics`."""
