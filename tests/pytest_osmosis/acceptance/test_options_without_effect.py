@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from pytest_osmosis.features.table import BY_NAME, OPTIONS, Option
@@ -122,22 +124,24 @@ REACHING = [option for option in with_("reaches") if option.name != "baseline-mo
     "excludes it"
 )
 @pytest.mark.parametrize("option", REACHING, ids=lambda option: option.name)
-def test_one_that_reaches_no_agent_is_refused(project: Project, option: Option):
+def test_one_that_reaches_no_agent_is_refused(
+    project: Project, option: Option, monkeypatch: pytest.MonkeyPatch
+):
+    # `record` in this process, as other tests have it, would let prices reach the function
+    monkeypatch.delitem(sys.modules, "osmosis_ai.recording", raising=False)
     project.write("app.py", AGENTS)
     project.write("p.txt", "Be brief.")
     name = option.name
     value = "p.txt" if name == "system-prompt-file" else value_of(name)
     without = {"agent": "app:ask", "model": None, "base_url": None}
     project.rows("a")
-    # `record` in this process, as other tests have it, would let prices reach the function
-    evaluate = project.apart if option.reaches == "usage" else project.plain
-    session = evaluate(*project.options("-n0", f"{option.flag_name}={value}", **without))
+    session = project.plain(*project.options("-n0", f"{option.flag_name}={value}", **without))
     assert (session.ret, session.out) == (4, "")
     assert session.mistake.startswith(f"{option.flag_name} cannot reach app:ask, which ")
     if option.reaches in ("model", "endpoint", "usage"):
         assert "def agent(question, model, base_url, api_key):" in session.err
     project.write("pytest.ini", f"[pytest]\n{option.ini_name} = {value}\n")
-    session = evaluate(*project.options("-n0", **without))
+    session = project.plain(*project.options("-n0", **without))
     if name == "model":
         assert session.ret == 0
         said = "osmosis: osmosis_model text is not used: app:ask has no parameters for a model"
@@ -241,10 +245,11 @@ def test_an_argument_of_the_marker_that_cannot_reach_its_agent_is_refused(
 
 
 def test_a_cassette_says_that_it_does_not_have_the_calls_of_an_agents_own_client(
-    project: Project,
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ):
     project.write("app.py", AGENTS)
     project.rows("a")
+    monkeypatch.delitem(sys.modules, "osmosis_ai.recording", raising=False)
     own = {"agent": "app:ask", "model": None, "base_url": None}
-    session = project.apart(*project.options("-n0", "--osmosis-record=taped", **own))
+    session = project.run("--osmosis-record=taped", **own)
     assert "osmosis: app:ask asks a model of its own: those calls stay as they are" in session.lines
