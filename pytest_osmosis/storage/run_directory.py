@@ -17,19 +17,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from ..run_result import SuiteInfo
 from .journal import FILE
-
-if TYPE_CHECKING:
-    from filelock import FileLock
 
 OSMOSIS = ".osmosis"
 RUNS = "runs"
@@ -49,6 +47,31 @@ class InUse(Exception):
 
 class NoLocks(Exception):
     """The file system has no locks; `str()` says why."""
+
+
+class FileLock:
+    """A lock on a file, until it is released or the process ends."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        _HELD.add(self)
+
+    def release(self) -> None:
+        """Release the lock; in a forked child, leave it to the parent alone."""
+        _HELD.discard(self)
+        os.close(self._descriptor)
+
+
+_HELD: WeakSet[FileLock] = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for each in list(_HELD):
+        each.release()
+
+
+# A lock belongs to all processes that have its descriptor.
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def runs_folder(root: Path, run_dir: Path | None) -> Path:
@@ -191,19 +214,22 @@ def take_lock(path: Path) -> FileLock:
         InUse: when another process has it.
         NoLocks: when there can be none here.
     """
-    from filelock import FileLock, Timeout  # imports asyncio: only where a lock is taken
-
-    found = FileLock(path, mode=0o600, blocking=False, thread_local=False, fallback_to_soft=False)
-    try:
-        found.acquire()
-    except Timeout:
-        raise InUse(_holder(path)) from None
-    except OSError as error:
-        if error.errno in NO_LOCKS:
-            raise NoLocks(error.strerror) from None
-        raise
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if isinstance(error, BlockingIOError):
+                raise InUse(_holder(path)) from None
+            if error.errno in NO_LOCKS:
+                raise NoLocks(error.strerror) from None
+            raise
+        if os.fstat(descriptor).st_nlink:
+            break
+        os.close(descriptor)  # another process has removed the file meanwhile
     path.write_text(str(os.getpid()), "ascii")
-    return found
+    return FileLock(descriptor)
 
 
 def _holder(path: Path) -> int | None:

@@ -21,12 +21,10 @@ from .atomic_write import is_special
 from .fingerprint import EvalFingerprint
 from .group_sync import sync_file
 from .resume import Opened, open_folder
-from .run_directory import InUse, NoLocks
+from .run_directory import FileLock, InUse, NoLocks
 from .run_log import RunFolder, RunLog
 
 if TYPE_CHECKING:
-    from filelock import FileLock
-
     from ..suite_results import SuiteResult
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
