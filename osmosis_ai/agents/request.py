@@ -1,8 +1,8 @@
 """The request of a rollout and its metrics as pydantic models; what an untrusted request must pass.
 
-Knows neither HTTP nor how an agent is run. `RolloutRequest.for_eval` builds the request of a local
-evaluation without the checks that untrusted input needs. A module of its own: an evaluation imports
-it before the first model call, and none of the other models.
+Knows neither HTTP nor how an agent is run. `RolloutRequest.for_eval` builds a request without the
+checks that untrusted input needs; a local evaluation has an `EvalRequest`. A module of its own: an
+evaluation imports it behind its first model calls, and none of the other models.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+
+from .eval_request import EVAL_SERVER_URL
 
 Message = dict[str, Any]
 """One chat message in OpenAI's form."""
@@ -40,10 +42,6 @@ def set_max_metadata_size_bytes(size_bytes: int) -> None:
         raise ValueError(f"size_bytes must be a whole number from 1 on, not {size_bytes!r}")
     global _metadata_limit  # noqa: PLW0603  a limit of the process, as its documented setter says
     _metadata_limit = size_bytes
-
-
-EVAL_SERVER_URL = "http://eval.invalid"
-"""The `server_url` of a local evaluation, which has no trainer: a name that cannot resolve."""
 
 
 def _whole_number(value: Any) -> Any:

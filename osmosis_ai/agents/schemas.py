@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
+from .eval_request import EVAL_SERVER_URL
 from .request import (
     DEFAULT_MAX_METADATA_SIZE_BYTES,
-    EVAL_SERVER_URL,
     MAX_METADATA_BYTES,
     Message,
     PositiveInt,

@@ -105,6 +105,9 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         for suite in suites.values():
             for module in suite.agent.imports:
                 import_module(module)
+        self._later_imports = {
+            module for suite in suites.values() for module in suite.agent.later_imports
+        }
         if any(suite.spec.model.needs_key for suite in suites.values()):
             import_module("osmosis_ai.models.transport.client")
         super().__init__(
@@ -117,6 +120,8 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
     def coming(self, keys: Iterable[RunId]) -> None:
         """Offer the next runs, in order; consumed as they start."""
         self.offer(key for key in keys if key not in self._cache.runs)
+        while self._later_imports:  # the first requests are sent meanwhile
+            import_module(self._later_imports.pop())
 
     def result(self, key: RunId) -> RolloutRecord:
         """Wait for a run and return its record; `EngineClosed` when it will not be run."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from osmosis_ai.agents.client import ModelLLM
 from osmosis_ai.agents.context import RolloutContext
 from osmosis_ai.agents.errors import OsmosisValidationError
+from osmosis_ai.agents.eval_request import EvalRequest
 from osmosis_ai.agents.returned import UnusableReturn
 from osmosis_ai.agents.runner import begin, checked
 from osmosis_ai.agents.tools import dump_tools
@@ -24,7 +25,8 @@ class LoopAgent:
 
     max_concurrent: int | None = None
     reward_hint = "return ctx.complete(messages, reward=...)"
-    imports: Sequence[str] = ("osmosis_ai.agents.request",)
+    imports: Sequence[str] = ()
+    later_imports: Sequence[str] = ("osmosis_ai.agents.request",)
 
     def __init__(self, loop: RolloutAgentLoop) -> None:
         self.loop = loop
@@ -32,14 +34,12 @@ class LoopAgent:
         self.takes: Takes = "row" if getattr(loop, "takes_row", False) else "question"
         self._has_bridge = False
         if _is_callable(loop) and "endpoint" in self.reach:
-            self._has_bridge, self.imports = True, (*self.imports, "osmosis_ai.bridge")
+            self._has_bridge, self.imports = True, ("osmosis_ai.bridge",)
         self._tools_of = f"{type(loop).__name__}.get_tools"
 
     async def run(self, run: AgentRun) -> AgentResult:
         """One rollout of the loop."""
-        from osmosis_ai.agents.request import RolloutRequest  # pydantic
-
-        request = RolloutRequest.for_eval(
+        request: Any = EvalRequest(
             rollout_id=run.rollout_id,
             messages=run.messages,
             completion_params=dict(run.params),
