@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import astuple
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from ..items.protocol import observe, properties
 from ..run_result import DECIDED, REPORT_FIELD, SINGLE_FIELD, RunId, RunResult, SuiteInfo
 from ..session.header import plan
 from ..session.preflight import is_quiet, usage_errors, warn
-from ..session.reporting_evaluation import ReportingEvaluation
+from ..session.reporting_evaluation import FIGURES, ReportingEvaluation
 from ..session.seams import Feature
 from ..session.signals import interrupts_held
 from ..spec import SessionSpec
@@ -288,6 +289,8 @@ class ControllerEvaluation(ReportingEvaluation):
             self._runs_ended(node, *values)
         elif kind == messages.BEGUN:
             self.supervisor.start()
+            for module in FIGURES:
+                import_module(module)
         elif kind == messages.GAVE_UP and scheduling is not None:
             scheduling.excuse(node)
         elif kind == messages.REFUSED:

@@ -105,9 +105,13 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         for suite in suites.values():
             for module in suite.agent.imports:
                 import_module(module)
-        self._later_imports = {
+        self.later_imports = {
             module for suite in suites.values() for module in suite.agent.later_imports
         }
+        self.later_imports = {
+            module for suite in suites.values() for module in suite.agent.later_imports
+        }
+        """Modules to import while the first requests wait."""
         if any(suite.spec.model.needs_key for suite in suites.values()):
             import_module("osmosis_ai.models.transport.client")
         super().__init__(
@@ -120,8 +124,8 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
     def coming(self, keys: Iterable[RunId]) -> None:
         """Offer the next runs, in order; consumed as they start."""
         self.offer(key for key in keys if key not in self._cache.runs)
-        while self._later_imports:  # the first requests are sent meanwhile
-            import_module(self._later_imports.pop())
+        while self.later_imports:
+            import_module(self.later_imports.pop())
 
     def result(self, key: RunId) -> RolloutRecord:
         """Wait for a run and return its record; `EngineClosed` when it will not be run."""

@@ -34,6 +34,14 @@ if TYPE_CHECKING:
     from .seams import Feature
 
 
+FIGURES = (
+    "pytest_osmosis.analysis.aggregate",
+    "pytest_osmosis.analysis.score_table",
+    "pytest_osmosis.reports.summary",
+)
+"""What the end of a session needs: imported while the first requests wait."""
+
+
 class ReportingEvaluation(Evaluation):
     """The evaluation where results come together, in exactly one process of a session."""
 
@@ -269,7 +277,9 @@ class LocalEvaluation(ReportingEvaluation):
 
     def _rollouts(self, cache: ResultCache) -> Rollouts:
         """Return where the runs come from that are not kept already."""
-        return self._pool(self, cache, window=self.spec.batch_size)
+        pool = self._pool(self, cache, window=self.spec.batch_size)
+        pool.later_imports.update(FIGURES)
+        return pool
 
     def halt_runs(self, reason: str) -> None:
         """Start no further run."""
