@@ -108,9 +108,6 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         self.later_imports = {
             module for suite in suites.values() for module in suite.agent.later_imports
         }
-        self.later_imports = {
-            module for suite in suites.values() for module in suite.agent.later_imports
-        }
         """Modules to import while the first requests wait."""
         if any(suite.spec.model.needs_key for suite in suites.values()):
             import_module("osmosis_ai.models.transport.client")
