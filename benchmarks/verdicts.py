@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_osmosis.analysis.comparison import Matched, changed_rows
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.planned_rows import PlannedRows
-from pytest_osmosis.analysis.row_matching import match_rows
 from pytest_osmosis.analysis.score_table import ScoreTable
+from pytest_osmosis.features.comparison.compare import Matched, changed_rows
+from pytest_osmosis.features.comparison.row_matching import match_rows
 
 if TYPE_CHECKING:
     from pytest_osmosis.analysis.statistics.estimators import Floats

@@ -187,10 +187,8 @@ def _refuse_missing(model: ModelSpec) -> None:
 def _hint(asked: ModelSpec) -> str:
     """Return why a name needs a key: it may be one of an endpoint that was not given."""
     model = asked.model
-    if asked.is_baseline:
-        return (
-            f"; {model!r} is asked at its provider unless --osmosis-baseline-base-url names a URL"
-        )
+    if (url := asked.option_for("base-url")) != "--osmosis-base-url":
+        return f"; {model!r} is asked at its provider unless {url} names a URL"
     if "/" in model and not _is_like_embedded(model.partition("/")[0]):
         return ""
     taken = "without --osmosis-base-url"

@@ -38,8 +38,14 @@ class ModelSpec:
     """The user named the variable: it must be set."""
     api_key: Secret | None = None
     """A key given as an option; wins over the variable."""
-    is_baseline: bool = False
-    """The evaluated model is compared with this one."""
+    no_key: str = ""
+    """Why none is sent to a base URL, unless its variable is named."""
+    option: str = "--osmosis-model"
+    """The option that names it."""
+    role: str = field(default="", compare=False)
+    """What it is beside the first model of the session."""
+    remark: str = field(default="", compare=False)
+    """What is said behind where it is asked."""
     sampling: Mapping[str, Any] = field(default_factory=dict)
     """The sampling options that were given, under their names in a chat request."""
     seed: int | None = None
@@ -72,21 +78,21 @@ class ModelSpec:
             return self
         return ModelSpec(
             model=self.model if takes_name else "",
-            is_baseline=self.is_baseline,
+            option=self.option,
+            role=self.role,
             price_per_mtok=self.price_per_mtok,
             stand_in=self.stand_in,
             is_asked=False,
         )
 
-    @property
-    def option(self) -> str:
-        """The option that names it."""
-        return "--osmosis-baseline-model" if self.is_baseline else "--osmosis-model"
+    def option_for(self, what: str) -> str:
+        """Return the option of its base URL, or of the variable of its key."""
+        return self.option.removesuffix("model") + what
 
     @property
     def key_option(self) -> str:
         """The option that names the variable of the key."""
-        return self.option.removesuffix("model") + "api-key-env"
+        return self.option_for("api-key-env")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,17 +185,6 @@ class Deciding:
     """What the intervals have; given, it widens the bounds that gates are held at."""
     stop_when_decided: bool = False
     """Start no further run once no gate's result can change."""
-    baseline: Path | None = None
-    """The report of an earlier session that this one is compared with."""
-    last: bool = False
-    """Or each suite's previous complete evaluation."""
-    baseline_model: str | None = None
-    """Or this model's runs of the same rows, in this session."""
-
-    @property
-    def has_baseline(self) -> bool:
-        """Whether there is to be a comparison."""
-        return self.baseline is not None or self.last or self.baseline_model is not None
 
 
 @dataclass(frozen=True, slots=True)

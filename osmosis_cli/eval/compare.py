@@ -75,8 +75,8 @@ def compare_command(reports: tuple[Path, ...], confidence: float, as_json: bool)
 def _compare(
     baseline: EvalResult, current: EvalResult, paths: tuple[Path, Path], confidence: float
 ) -> tuple[list[ComparedSuite], list[str]]:
-    from pytest_osmosis.analysis.baseline import baseline_of, compared
     from pytest_osmosis.analysis.score_table import score_table_of
+    from pytest_osmosis.features.comparison.baseline import baseline_of, compared
 
     pairs, alone = same_suites(baseline, current)
     if not pairs:

@@ -21,8 +21,8 @@ from .lines import say
 from .report import read
 
 if TYPE_CHECKING:
-    from pytest_osmosis.analysis.baseline import Baseline
     from pytest_osmosis.dataset.sampling import Part
+    from pytest_osmosis.features.comparison.baseline import Baseline
     from pytest_osmosis.suite_results import EvalResult, SuiteResult
     from pytest_osmosis.verdicts import GateResult
 
@@ -340,10 +340,10 @@ def _level_of(parts: Sequence[ShardReport]) -> float:
 
 def _evaluate(merged: EvalResult, path: Path | None, confidence: float) -> EvalResult:
     """Return the whole with what changed, and with a result for each gate."""
-    from pytest_osmosis.analysis.baseline import with_changes
     from pytest_osmosis.analysis.gates.evaluate import evaluate_suite
     from pytest_osmosis.analysis.gates.parser import GateError, parse_gate
     from pytest_osmosis.analysis.planned_rows import ran
+    from pytest_osmosis.features.comparison.baseline import with_changes
 
     baselines = _baselines(merged, path)
     suites = []
@@ -370,7 +370,7 @@ def _evaluate(merged: EvalResult, path: Path | None, confidence: float) -> EvalR
 
 def _baselines(merged: EvalResult, path: Path | None) -> Mapping[str, tuple[int, Baseline | None]]:
     """By suite: in how many pairs, and with what: the report that was given, or a candidate."""
-    from pytest_osmosis.analysis.baseline import NoCounterpart, baselines_of, pair_of
+    from pytest_osmosis.features.comparison.baseline import NoCounterpart, baselines_of, pair_of
 
     if path is None:
         return {suite.info.name: pair_of(suite, merged.suites) for suite in merged.suites}

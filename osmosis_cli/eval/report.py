@@ -167,7 +167,7 @@ def same_suites(
     first: EvalResult, other: EvalResult
 ) -> tuple[list[tuple[SuiteResult, SuiteResult]], list[str]]:
     """Suites of two reports that belong together, and the names of those that are in one only."""
-    from pytest_osmosis.analysis.baseline import counterparts
+    from pytest_osmosis.features.comparison.baseline import counterparts
 
     found = counterparts([suite.info for suite in other.suites], first.suites)
     both = list(zip(found, other.suites, strict=True))

@@ -80,8 +80,8 @@ def _rows(report: Path) -> Iterator[RowView]:
 def _comparison(run: Path, baseline: Path) -> Iterator[Any]:
     """Yield the suites without their rows, the questions, notes, and then each function."""
     from pytest_osmosis.analysis.aggregate import CONFIDENCE
-    from pytest_osmosis.analysis.baseline import baseline_of, compared
     from pytest_osmosis.analysis.score_table import score_table_of
+    from pytest_osmosis.features.comparison.baseline import baseline_of, compared
     from pytest_osmosis.reports.view import against
 
     suite, before = _suite(run, figures=True), _suite(baseline, figures=True)

@@ -21,6 +21,7 @@ from ..options.table import (
 from ..reports.formats import REPORTS
 from .breakdown.options import BREAKDOWN
 from .cassettes.options import CASSETTES
+from .comparison.options import COMPARISON
 from .config_files.options import CONFIG_FILES
 from .env_file.options import ENV_FILE
 from .html.options import HTML
@@ -42,6 +43,7 @@ FEATURES = (
     CONFIG_FILES,
     CASSETTES,
     TRACING,
+    COMPARISON,
     MARKDOWN,
     HTML,
     TABLES,

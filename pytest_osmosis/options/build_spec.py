@@ -32,13 +32,11 @@ from ..spec import (
     Shards,
 )
 from ..storage.atomic_write import is_special
-from . import effects, model_options
+from . import effects
+from .model_options import model
 from .reader import OptionReader
 from .table import BY_NAME, FEATURES, SHARD_KINDS
 from .values import report_of
-
-LAST = "last"
-"""As a baseline: the suite's previous complete evaluation."""
 
 
 def build(config: pytest.Config) -> SessionSpec:
@@ -55,12 +53,15 @@ def build(config: pytest.Config) -> SessionSpec:
     return SessionSpec(
         evals=()
         if rescore is not None  # the kept evaluation says which there are
-        else tuple(model_options.candidates(given, _with_data(given, defaults))),
+        else tuple(_with_data(given, defaults)),
         defaults=defaults,
         batch_size=batch_size(config),
         shards=_shards(given, batch_size(config)),
         budget=Budget(**given.fields("budget")),
-        deciding=_deciding(given),
+        deciding=Deciding(
+            gates=tuple(given.distinct("gate", canonical=lambda text: _canonical(given, text))),
+            **given.fields("deciding"),
+        ),
         keeping=Keeping(journal=not given("no-journal"), **given.fields("keeping")),
         rescore=rescore,
         reports=reports,
@@ -100,7 +101,7 @@ def _evaluation(given: OptionReader) -> EvalSpec:
         name="",
         agent=next(iter(given("agent")), ""),
         data=Path(),
-        model=model_options.model(given),
+        model=model(given),
         eval_fns=tuple(given.distinct("eval-fn")),
         map=_column_map(given),
         rows=_rows(given),
@@ -176,17 +177,6 @@ def _rescore(given: OptionReader) -> Rescore | None:
         grader=given("grader"),
         strip_reasoning=given("strip-reasoning") or None,
         thresholds=None if given.raw("pass-threshold") is None else _thresholds(given),
-    )
-
-
-def _deciding(given: OptionReader) -> Deciding:
-    """Return gates, confidence and baseline."""
-    baseline = given("baseline")
-    return Deciding(
-        gates=tuple(given.distinct("gate", canonical=lambda text: _canonical(given, text))),
-        baseline=given.path("baseline", baseline) if baseline and baseline != LAST else None,
-        last=baseline == LAST,
-        **given.fields("deciding"),
     )
 
 

@@ -95,8 +95,9 @@ def _check_models(given: OptionReader, named: dict[str, frozenset[Reach]]) -> No
     is_unused = given.on_command_line("model") and len(lacking) == len(named)
     if is_compared or is_unused:
         _refuse(given, "model", lacking[0], "model")
-    if given.raw("baseline-model") is not None:
-        _refuse(given, "baseline-model", lacking[0], "model")
+    for option in OPTIONS:
+        if option.reaches == "model" and option.name != "model" and given.raw(option.name):
+            _refuse(given, option.name, lacking[0], "model")
 
 
 def _reach(suite: Suite) -> frozenset[Reach]:

@@ -104,6 +104,8 @@ class FeatureEntry:
     """Acts before any conftest.py is loaded, on pytest's config; returns lines of the header."""
     change_arguments: Callable[[Any], None] = lambda config: None
     """Changes arguments and options of pytest's config, before any of them is used."""
+    register: Callable[[], None] = lambda: None
+    """Adds what is known of it before any option is read, such as names that gates may use."""
 
 
 def report_option(report: ReportFormat) -> Option:
@@ -500,37 +502,6 @@ _GATES = (
     ),
 )
 
-_BASELINE = (
-    Option(
-        "baseline",
-        "compare with an earlier session: its JSON report, or 'last' for the suite's previous "
-        "complete evaluation",
-        metavar="FILE|last",
-        excludes=("baseline-model",),
-    ),
-    Option(
-        "baseline-model",
-        "run the same rows with this model too, and compare",
-        metavar="NAME",
-        fills="deciding.baseline_model",
-        reaches="model",
-    ),
-    Option(
-        "baseline-base-url",
-        "base URL of --osmosis-baseline-model (default: its provider where the name is "
-        "provider/model, else --osmosis-base-url); 'provider' for LiteLLM's provider/model",
-        metavar="URL",
-        needs=("baseline-model",),
-    ),
-    Option(
-        "baseline-api-key-env",
-        "variable that holds the key of --osmosis-baseline-model (default: the model's where both "
-        "are asked at one endpoint, else as of --osmosis-api-key-env)",
-        metavar="NAME",
-        needs=("baseline-model",),
-    ),
-)
-
 _REPORTS = (
     *map(report_option, REPORTS),
     Option(
@@ -621,7 +592,6 @@ GROUPS: dict[str, tuple[Option, ...]] = {
     "limits": _LIMITS,
     "a cluster": _SHARDS,
     "gates": _GATES,
-    "the baseline": _BASELINE,
     "reports": _REPORTS,
     "resuming": _RESUMING,
 }
@@ -639,6 +609,7 @@ def add_features(features: Iterable[FeatureEntry]) -> None:
     """Add features, and have their options stand among the others."""
     for feature in features:
         FEATURES.append(feature)
+        feature.register()
         if feature.report is not None:
             REPORTS.append(feature.report)
         for each in feature.options:

@@ -84,7 +84,7 @@ class Evaluation:
         self._models = [each.model for each in (spec.defaults, *spec.evals) if each is not None]
         self._secrets = api_keys.secrets_of(*self._models)
         mask_everywhere(*self._secrets)
-        self.gates = SessionGates(spec, suites=self.suites, infos=lambda: infos)
+        self.gates = SessionGates(spec, suites=self.suites, infos=lambda: infos, features=features)
         self._no_rows: dict[Path, str] = {}
         self._left_out: list[str] = []
         """What pytest would collect without the evaluation."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
 from ..options.build_spec import gate_mistake
 from ..run_result import RunResult, SuiteInfo
-from .comparison import Comparison
 from .outcome_letters import OutcomeLetters
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..rollouts.suite import Suite
     from ..spec import SessionSpec
     from ..suite_results import EvalResult, SuiteResult
+    from .seams import Feature
 
 
 class SessionGates:
@@ -35,9 +36,11 @@ class SessionGates:
         *,
         suites: Mapping[str, Suite],
         infos: Callable[[], Mapping[str, SuiteInfo]],
+        features: Sequence[Feature] = (),
     ) -> None:
         """`suites` are this process's, `infos` are of all suites of the session."""
         self._spec = spec
+        self._features = features
         self._suites = suites
         self._infos = infos
         self.several = sum(each.baseline_of is None for each in spec.evals) != 1
@@ -47,7 +50,6 @@ class SessionGates:
         self._selected: Mapping[str, int] = {}
         self._gates = _parsed(spec.deciding.gates)
         self._rows: dict[str, PlannedRows] = {}
-        self.comparison = Comparison(spec, self.rows)
         self.letters = OutcomeLetters()
         self.has_gated = bool(self._gates) or any(each.baseline_of for each in spec.evals)
         """Whether anything may be decided by gates, or observed only: then `letters` is needed."""
@@ -76,7 +78,7 @@ class SessionGates:
         from ..analysis.gates.names import CONDITIONS
 
         is_first = bool(info.label) and info.candidate_of is None
-        there = self.comparison.references(info)
+        there = self._references(info)
         return [
             gate
             for gate in self._gates
@@ -89,6 +91,9 @@ class SessionGates:
         is_own = info.baseline_of is None and info.marked == self._for_marked
         return bool(self._gates) and is_own
 
+    def _references(self, info: SuiteInfo) -> Mapping[str, int | None]:
+        return dict(chain.from_iterable(each.references(info).items() for each in self._features))
+
     def resolved(self, info: SuiteInfo, eval_fns: Sequence[str] = ()) -> tuple[Gate, ...]:
         """The suite's gates, each with its eval function's whole name.
 
@@ -98,7 +103,7 @@ class SessionGates:
             return ()
         from ..analysis.gates.parser import resolved
 
-        there = self.comparison.references(info)
+        there = self._references(info)
         return tuple(
             resolved(gate, eval_fns=_functions(gate, info, eval_fns), n=info.n, references=there)
             for gate in gates
@@ -109,12 +114,13 @@ class SessionGates:
     def begin(
         self, infos: Iterable[SuiteInfo], folder_of: Callable[[SuiteInfo], Path]
     ) -> Iterator[str]:
-        """Find what these suites are compared with, and check their gates; yield lines to show.
+        """Have features find what belongs to suites, and check their gates; yield lines to show.
 
         `folder_of`: where each is kept. Raises ConfigurationError.
         """
         there = [info for info in infos if info.baseline_of is None]
-        yield from self.comparison.begin(there, folder_of)
+        for feature in self._features:
+            yield from feature.known(there, folder_of, self.rows)
         if not self._gates:
             return
         from ..analysis.gates.parser import GateError
@@ -122,16 +128,18 @@ class SessionGates:
         try:
             for info in there:
                 self.resolved(info)
-            self._check_conditions(there)
+            self._check_names(there)
         except GateError as error:
             raise ConfigurationError(gate_mistake(error)) from None
 
-    def _check_conditions(self, infos: Collection[SuiteInfo]) -> None:
-        """Raise GateError for a gate about no suite, or about agents of one short name."""
+    def _check_names(self, infos: Collection[SuiteInfo]) -> None:
+        """Raise GateError for a gate that names no suite as it should."""
+        from ..analysis.gates.names import CHECKS
+
         gated = {info.name: self.about(info) for info in infos if self._is_gated(info)}
         known = [info for info in infos if info.name in gated]
-        for gate in self._gates if known else ():
-            self.comparison.check(gate, known, [each for each in known if gate in gated[each.name]])
+        for gate, check in product(self._gates if known else (), CHECKS):
+            check(gate, known, [each for each in known if gate in gated[each.name]])
 
     def follow(self, halt: Callable[[str], None]) -> Callable[[RunResult], None] | None:
         """Return a listener for runs that end, which calls `halt` once every gate is settled.
@@ -181,25 +189,25 @@ class SessionGates:
         return any(map(self._decides, self._infos().values()))
 
     def evaluated(self, result: EvalResult) -> EvalResult:
-        """The result with verdicts and what changed; for a report, rows have digests."""
+        """The result with the verdicts of gates; for a report, rows have digests."""
         suites = result.suites
         if self._spec.output is not None:
             from ..analysis.planned_rows import with_digests
 
             suites = tuple(with_digests(suite, self.rows(suite.info)) for suite in suites)
-        judged = tuple(self._judged(suite, suites) for suite in suites)
-        return self.comparison.ended(replace(result, suites=judged))
+        return replace(result, suites=tuple(self._judged(suite, suites) for suite in suites))
 
     def _judged(self, suite: SuiteResult, every: Sequence[SuiteResult]) -> SuiteResult:
         if not self._decides(suite.info):
             return suite
         from ..analysis.gates.evaluate import evaluate_suite
 
+        tables = (each.tables(suite, every).items() for each in self._features)
         return evaluate_suite(
             suite,
             self.resolved(suite.info, [function.name for function in suite.functions]),
             self.rows(suite.info),
-            references=self.comparison.tables(suite, every),
+            references=dict(chain.from_iterable(tables)),
             lacking="there is no earlier evaluation to compare with",
             confidence=self._spec.deciding.confidence,
         )

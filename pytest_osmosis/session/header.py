@@ -76,15 +76,8 @@ def _models(config: pytest.Config, spec: SessionSpec) -> Iterator[str]:
 
 
 def other_line(model: ModelSpec) -> str:
-    """Return the line that says where the baseline model, or a further candidate, is asked."""
-    from osmosis_ai.providers import names_provider
-
-    if not model.is_baseline:
-        return f"osmosis: candidate {_describe_model(model)}"
-    provider = ""
-    if model.base_url is not None and names_provider(model.model):
-        provider = " (its provider: --osmosis-baseline-base-url provider)"
-    return f"osmosis: baseline {_describe_model(model)}{provider}"
+    """Return the line that says where a further model is asked."""
+    return f"osmosis: {model.role} {_describe_model(model)}{model.remark}"
 
 
 def key_line(model: ModelSpec) -> Iterator[str]:
@@ -96,8 +89,8 @@ def key_line(model: ModelSpec) -> Iterator[str]:
         yield f"osmosis: key: {name} -> {endpoint_of(model)}"
     elif model.base_url is not None and model.api_key_env is None:
         yield (
-            f"osmosis: no key is sent to {endpoint_of(model)}: {USUAL_KEY} is the baseline "
-            f"model's; give {model.key_option} {USUAL_KEY} to send it there too"
+            f"osmosis: no key is sent to {endpoint_of(model)}: {model.no_key}; "
+            f"give {model.key_option} {USUAL_KEY} to send it there too"
         )
     elif is_withheld(model) and model.api_key_env and os.environ.get(model.api_key_env):
         yield (

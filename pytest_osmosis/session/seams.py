@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..analysis.planned_rows import PlannedRows
+    from ..analysis.score_table import ScoreTable
     from ..reports.formats import Sections
     from ..rollouts.around import AroundRuns
     from ..rollouts.suite import Suite
-    from ..run_result import RunResult
+    from ..run_result import RunResult, SuiteInfo
     from ..spec import EvalSpec, SessionSpec
-    from ..suite_results import EvalResult
+    from ..suite_results import EvalResult, SuiteResult
 
 
 class Feature:
@@ -50,6 +52,26 @@ class Feature:
 
         `suites` has those of marked functions too, once they are collected.
         """
+
+    def known(
+        self,
+        suites: Sequence[SuiteInfo],
+        folder_of: Callable[[SuiteInfo], Path],
+        rows_of: Callable[[SuiteInfo], PlannedRows],
+    ) -> Iterable[str]:
+        """Find what belongs to suites before their gates are checked; return lines to show.
+
+        In the process that reports. `folder_of`: where each is kept; `rows_of`: its rows, also
+        those of which none has run.
+        """
+        return ()
+
+    def references(self, suite: SuiteInfo) -> Mapping[str, int | None]:
+        """Return what gates may subtract from the metrics of a suite, in every process.
+
+        By its name in gates, with its runs a row as far as they are known.
+        """
+        return {}
 
     def open(self, suites: Iterable[Suite], halt: Callable[[str], None]) -> None:
         """Open what is needed before the first run, in the process that reports.
@@ -86,6 +108,12 @@ class Feature:
         """Take the result of a run, once, in the process that reports; from any thread."""
 
     # ---- a suite has ended
+
+    def tables(
+        self, suite: SuiteResult, every: Sequence[SuiteResult]
+    ) -> Mapping[str, Callable[[], ScoreTable]]:
+        """Return what gates subtract from a suite that has ended, by the names of `references`."""
+        return {}
 
     def evaluated(self, result: EvalResult) -> EvalResult:
         """Return the result of the session with what the feature adds to its suites."""

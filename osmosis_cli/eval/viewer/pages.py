@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_osmosis.analysis.aggregate import CONFIDENCE
-from pytest_osmosis.analysis.baseline import baseline_of, compared
-from pytest_osmosis.analysis.row_matching import match_rows
 from pytest_osmosis.escaping import escape_control_chars
+from pytest_osmosis.features.comparison.baseline import baseline_of, compared
+from pytest_osmosis.features.comparison.row_matching import match_rows
 from pytest_osmosis.features.html import report as html
 from pytest_osmosis.features.html.page_assets import style
 from pytest_osmosis.features.labels.run_labels import Labels, UnreadableLabels, read_labels

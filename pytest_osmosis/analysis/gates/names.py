@@ -1,6 +1,7 @@
 """The names that gates use beside metrics and eval functions: features bring them.
 
-Two tables, each by name. Reading what a gate says imports none of what stands behind a name.
+`features/table.py` fills these tables. Reading what a gate says imports none of what stands behind
+a name.
 """
 
 from __future__ import annotations
@@ -8,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from ...run_result import SuiteInfo
-
 if TYPE_CHECKING:
+    from ...run_result import SuiteInfo
     from ...verdicts import GateResult
     from ..score_table import ScoreTable
     from .parser import Gate
@@ -21,15 +21,5 @@ CONDITIONS: dict[str, Callable[[SuiteInfo], Collection[str]]] = {}
 DIFFERENCES: dict[str, Callable[[Gate, ScoreTable, ScoreTable, float | None], GateResult]] = {}
 """What a gate may subtract, `METRIC - NAME`: the verdict by both tables and a confidence."""
 
-
-def _baseline(
-    gate: Gate, table: ScoreTable, baseline: ScoreTable, confidence: float | None
-) -> GateResult:
-    from .differences import against
-
-    return against(gate, table, baseline, confidence)
-
-
-CONDITIONS["model"] = lambda info: [info.model]
-CONDITIONS["agent"] = lambda info: dict.fromkeys([info.agent, info.agent.rpartition(":")[2]])
-DIFFERENCES["baseline"] = _baseline
+CHECKS: list[Callable[[Gate, Collection[SuiteInfo], Collection[SuiteInfo]], None]] = []
+"""Raise GateError for a gate, by the suites that have gates and those that it is about."""

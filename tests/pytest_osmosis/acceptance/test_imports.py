@@ -42,9 +42,9 @@ ELSEWHERE = {
     *(
         f"pytest_osmosis.{name}"
         for name in (
-            "user_code.command", "user_code.child_process", "analysis.baseline",
-            "analysis.comparison", "analysis.gates.early_stopping", "analysis.gates.evaluate",
-            "analysis.gates.names", "analysis.gates.parser",
+            "user_code.command", "user_code.child_process", "features.comparison.baseline",
+            "features.comparison.compare", "features.comparison.feature",
+            "analysis.gates.early_stopping", "analysis.gates.evaluate", "analysis.gates.parser",
             "dataset.parquet", "features.html.report", "features.markdown.report",
             "reports.json_writer",
             "rollouts.rescore",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.options.model_options import _labels
+from pytest_osmosis.features.comparison.candidates import _labels
 from pytest_osmosis.reports.saved_report import read_saved
 from pytest_osmosis.reports.tables import candidates
 from tests.support.modes import each_mode

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_osmosis.analysis.baseline import baseline_of, compared
 from pytest_osmosis.analysis.score_table import score_table_of
+from pytest_osmosis.features.comparison.baseline import baseline_of, compared
 from pytest_osmosis.reports.json_writer import write
 from pytest_osmosis.reports.saved_report import SavedReport, read_saved
 from pytest_osmosis.reports.view import view_of

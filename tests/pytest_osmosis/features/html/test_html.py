@@ -187,8 +187,8 @@ def test_changes_against_a_baseline_stand_beside_each_other(baseline_page):
 
 @pytest.fixture
 def baseline_page() -> ReportPage:
-    from pytest_osmosis.analysis.baseline import baseline_of, compared
     from pytest_osmosis.analysis.score_table import score_table_of
+    from pytest_osmosis.features.comparison.baseline import baseline_of, compared
 
     before, now = suite_of([[0.0] * 5, [1.0] * 5]), suite_of([[1.0] * 5, [0.0] * 5])
     report = compared(now, score_table_of(now), baseline=baseline_of(before, "x"), confidence=0.95)

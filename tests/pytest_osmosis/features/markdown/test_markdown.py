@@ -9,11 +9,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_osmosis.analysis.comparison import compare
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.score_table import score_table_of
 from pytest_osmosis.escaping import escape_control_chars
+from pytest_osmosis.features.comparison.compare import compare
 from pytest_osmosis.features.markdown import report as markdown
 from pytest_osmosis.run_result import EMBEDDED_ENDPOINT, RunId
 from tests.support.made_results import NASTY, result_of, suite_of

@@ -14,20 +14,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...analysis.aggregate import CONFIDENCE
+from ...analysis.gates.evaluate import (
+    Intervals,
+    decide,
+    lower_bound,
+    outcome_between,
+    unmeasured,
+    upper_bound,
+)
+from ...analysis.gates.parser import Gate
+from ...analysis.metrics import CASES, Bounds
+from ...analysis.score_table import Case, ScoreTable
+from ...analysis.statistics.estimators import mean
+from ...analysis.statistics.paired import paired, smallest_fall
 from ...escaping import counted
 from ...verdicts import POINT_ESTIMATES, GateOutcome, GateResult, Interval
-from ..aggregate import CONFIDENCE
-from ..comparison import Matched, differences, paired_values, span_of
-from ..metrics import CASES, Bounds
-from ..row_matching import match_rows
-from ..score_table import Case, ScoreTable
-from ..statistics.estimators import mean
-from ..statistics.paired import paired, smallest_fall
-from .evaluate import Intervals, decide, lower_bound, outcome_between, unmeasured, upper_bound
-from .parser import Gate
+from .compare import Matched, differences, paired_values, span_of
+from .row_matching import match_rows
 
 if TYPE_CHECKING:
-    from ..statistics.estimators import Floats
+    from ...analysis.statistics.estimators import Floats
 
 _OPPOSITE: dict[Case, Case] = {"value": "value", "worst": "best", "best": "worst"}
 _MISSED_BY = {">=": "fall", ">": "fall", "<=": "rise", "<": "rise", "==": "difference"}

@@ -6,48 +6,64 @@ same session, or the first of several candidates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigurationError
-from ..escaping import shown_path
-from ..run_result import SuiteInfo
+from ...errors import ConfigurationError
+from ...escaping import shown_path
+from ...options.reader import OptionReader
+from ...session.seams import Feature
 
 if TYPE_CHECKING:
-    from ..analysis.baseline import Baseline
-    from ..analysis.gates.parser import Gate
-    from ..analysis.planned_rows import PlannedRows
-    from ..analysis.score_table import ScoreTable
-    from ..spec import SessionSpec
-    from ..suite_results import EvalResult, SuiteResult
+    import pytest
+
+    from ...analysis.planned_rows import PlannedRows
+    from ...analysis.score_table import ScoreTable
+    from ...run_result import SuiteInfo
+    from ...spec import SessionSpec
+    from ...suite_results import EvalResult, SuiteResult
+    from .baseline import Baseline
+    from .options import Asked
 
 
-class Comparison:
-    """One a session and process."""
+class ComparisonFeature(Feature):
+    """Finds what suites are compared with, has gates subtract it, and says what has changed."""
 
-    def __init__(self, spec: SessionSpec, rows_of: Callable[[SuiteInfo], PlannedRows]) -> None:
-        """`rows_of` returns the rows of a suite, also those of which none has run."""
-        self._asked = spec.deciding
-        self._rows_of = rows_of
+    def __init__(self, config: pytest.Config, asked: Asked) -> None:
+        self._config = config
+        self._asked = asked
+        self._confidence: float | None = None
+        self._rows_of: Callable[[SuiteInfo], PlannedRows]
         self._known: dict[str, Baseline] = {}
         """By suite: what it is compared with, as far as that is known before anything runs."""
 
     # ---- before anything runs
 
-    def begin(
-        self, infos: Sequence[SuiteInfo], folder_of: Callable[[SuiteInfo], Path]
+    def plan(self, spec: SessionSpec) -> SessionSpec:
+        """Return the session with an evaluation for each candidate, and for the baseline model."""
+        from .candidates import planned
+
+        self._confidence = spec.deciding.confidence
+        return planned(spec, OptionReader(self._config), self._asked.model)
+
+    def known(
+        self,
+        suites: Sequence[SuiteInfo],
+        folder_of: Callable[[SuiteInfo], Path],
+        rows_of: Callable[[SuiteInfo], PlannedRows],
     ) -> Iterator[str]:
-        """Find what these suites are compared with; yield lines to show; ConfigurationError."""
-        if self._asked.baseline is not None:
-            self._read(self._asked.baseline, infos)
+        """Find what these suites are compared with; yield lines to show."""
+        self._rows_of = rows_of
+        if self._asked.report is not None:
+            self._read(self._asked.report, suites)
         elif self._asked.last:
-            yield from self._find_last(infos, folder_of)
+            yield from self._find_last(suites, folder_of)
 
     def _read(self, path: Path, infos: Sequence[SuiteInfo]) -> None:
-        from ..analysis.baseline import NoCounterpart, baselines_of
-        from ..reports.json_reader import UnreadableReport, read_result
+        from ...reports.json_reader import UnreadableReport, read_result
+        from .baseline import NoCounterpart, baselines_of
 
         source = shown_path(path)
         try:
@@ -62,7 +78,7 @@ class Comparison:
     def _find_last(
         self, infos: Iterable[SuiteInfo], folder_of: Callable[[SuiteInfo], Path]
     ) -> Iterator[str]:
-        from ..storage.kept_result import last_complete
+        from .last import last_complete
 
         for info in infos:
             last = last_complete(info, folder_of(info))
@@ -81,27 +97,6 @@ class Comparison:
         known = self._known.get(info.name)
         return {"baseline": None if known is None else known.suite.info.n}
 
-    def check(self, gate: Gate, infos: Collection[SuiteInfo], about: Collection[SuiteInfo]) -> None:
-        """Raise GateError for a gate about no candidate, or about agents of one short name."""
-        from ..analysis.gates.names import CONDITIONS
-        from ..analysis.gates.parser import GateError
-
-        agents, named = dict.fromkeys(info.agent for info in about), dict(gate.only).get("agent")
-        if named is not None and len(agents) > 1:
-            problem = f"several agents are called {named!r}: {', '.join(agents)}; name one so"
-            raise GateError(gate.text, problem)
-        if about:
-            return
-        there = dict.fromkeys(
-            f"{name}={value}"
-            for info in infos
-            for name, values_of in CONDITIONS.items()
-            for value in values_of(info)
-        )
-        first = "; the first candidate is what others are compared with" if gate.minus else ""
-        problem = f"there is no such candidate, only {', '.join(there)}{first}"
-        raise GateError(gate.text, problem)
-
     def tables(
         self, suite: SuiteResult, every: Iterable[SuiteResult]
     ) -> Mapping[str, Callable[[], ScoreTable]]:
@@ -111,7 +106,7 @@ class Comparison:
 
     # ---- the end
 
-    def ended(self, result: EvalResult) -> EvalResult:
+    def evaluated(self, result: EvalResult) -> EvalResult:
         """Return the result with what changed; baseline models' suites become parts of others."""
         others = {suite.info.baseline_of: suite for suite in result.suites}
         own = (suite for suite in result.suites if suite.info.baseline_of is None)
@@ -130,10 +125,10 @@ class Comparison:
         pairs, baseline = self._pair(suite, every)
         if baseline is None:
             return suite
-        from ..analysis.baseline import with_changes
+        from .baseline import with_changes
 
-        rows, level = self._rows_of(suite.info), self._asked.confidence
-        return with_changes(suite, rows, baseline, confidence=level, pairs=pairs)
+        rows = self._rows_of(suite.info)
+        return with_changes(suite, rows, baseline, confidence=self._confidence, pairs=pairs)
 
     def _pair(
         self, suite: SuiteResult, every: Iterable[SuiteResult]
@@ -142,6 +137,6 @@ class Comparison:
             return 1, known
         if not suite.info.label or suite.info.baseline_of:
             return 1, None
-        from ..analysis.baseline import pair_of
+        from .baseline import pair_of
 
         return pair_of(suite, every, self._rows_of)

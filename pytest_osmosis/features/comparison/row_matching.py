@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ..escaping import counted
-from .planned_rows import PlannedRows
+from ...analysis.planned_rows import PlannedRows
+from ...escaping import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_osmosis.analysis.baseline import NoCounterpart, baselines_of, counterparts
+from pytest_osmosis.features.comparison.baseline import NoCounterpart, baselines_of, counterparts
 from pytest_osmosis.suite_results import SuiteResult
 from tests.support.made_results import result_of, suite_of
 

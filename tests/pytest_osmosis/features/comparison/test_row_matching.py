@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_osmosis.analysis.planned_rows import PlannedRows, row_key
-from pytest_osmosis.analysis.row_matching import match_rows
+from pytest_osmosis.features.comparison.row_matching import match_rows
 
 
 def rows(*given: str) -> PlannedRows:

@@ -13,13 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..run_result import RunResult, SuiteInfo, passes
-from ..suite_results import EvalResult, RowResult, SuiteResult
-from ..verdicts import BaselineReport, Change, Difference
-from .planned_rows import PlannedRows, ran
+from ...analysis.planned_rows import PlannedRows, ran
+from ...run_result import RunResult, SuiteInfo, passes
+from ...suite_results import EvalResult, RowResult, SuiteResult
+from ...verdicts import BaselineReport, Change, Difference
 
 if TYPE_CHECKING:
-    from .score_table import ScoreTable
+    from ...analysis.score_table import ScoreTable
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Baseline:
 
     @cached_property
     def _scores(self) -> ScoreTable:
-        from .score_table import score_table_of
+        from ...analysis.score_table import score_table_of
 
         return score_table_of(self.suite, self.rows)
 
@@ -156,8 +156,8 @@ def with_changes(
 
     The intervals hold for so many `pairs` together; without a `confidence` they have the usual one.
     """
-    from .aggregate import CONFIDENCE
-    from .score_table import score_table_of
+    from ...analysis.aggregate import CONFIDENCE
+    from ...analysis.score_table import score_table_of
 
     names = [verdict.eval_fn for verdict in suite.verdicts if verdict.eval_fn]
     table, level = score_table_of(suite, rows, names), confidence or CONFIDENCE
@@ -172,7 +172,7 @@ def compared(
 
     Intervals and p hold for all of so many `pairs` together (Bonferroni).
     """
-    from .comparison import compare
+    from .compare import compare
 
     report = compare(table, baseline.scores(), confidence=1.0 - (1.0 - confidence) / pairs)
     here, there = ({row.row_index: row for row in each.rows} for each in (suite, baseline.suite))

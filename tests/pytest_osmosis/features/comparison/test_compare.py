@@ -9,15 +9,15 @@ import sys
 import numpy as np
 import pytest
 
-from pytest_osmosis.analysis.comparison import compare
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.planned_rows import planned
-from pytest_osmosis.analysis.row_matching import match_rows
 from pytest_osmosis.analysis.statistics import student_t
 from pytest_osmosis.analysis.statistics.paired import paired as paired_rows
 from pytest_osmosis.dataset.dataset import load_dataset
 from pytest_osmosis.escaping import number_text
+from pytest_osmosis.features.comparison.compare import compare
+from pytest_osmosis.features.comparison.row_matching import match_rows
 from pytest_osmosis.reports.highlights import figure_text
 from tests.support.score_tables import LOST, empty_table, run_of, table_of
 

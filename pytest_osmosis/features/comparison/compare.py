@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..escaping import counted
-from ..verdicts import FEWEST_RUNS, RATE, BaselineReport, Change, Comparison, Count, Difference
-from .metrics import Metric, summary_metrics, values_of
+from ...analysis.metrics import Metric, summary_metrics, values_of
+from ...analysis.score_table import Case, ScoreTable
+from ...analysis.statistics.estimators import finite, mean
+from ...analysis.statistics.paired import paired
+from ...analysis.statistics.permutation import discoveries, permutation_test
+from ...escaping import counted
+from ...verdicts import FEWEST_RUNS, RATE, BaselineReport, Change, Comparison, Count, Difference
 from .row_matching import Matching, match_rows
-from .score_table import Case, ScoreTable
-from .statistics.estimators import finite, mean
-from .statistics.paired import paired
-from .statistics.permutation import discoveries, permutation_test
 
 if TYPE_CHECKING:
-    from .score_table import ScoreTable
-    from .statistics.estimators import Flags, Floats, Places
+    from ...analysis.score_table import ScoreTable
+    from ...analysis.statistics.estimators import Flags, Floats, Places
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Baselines, candidates, and what differs between them: the whole of comparisons."""
