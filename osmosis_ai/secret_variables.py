@@ -17,6 +17,8 @@ _KEYS = ("API_KEY", "APIKEY", "_ACCESS_KEY", "_SECRET_KEY", "_SECRET", "_TOKEN",
 """Endings of names whose values are secrets whatever they are."""
 _OTHERS = ("_KEY", "PASSWORD", "PASSWD", "_CREDENTIALS", "_BEARER_TOKEN_BEDROCK")
 """Endings of names whose values are secrets unless they look like something else."""
+_NAME = re.compile(r"(?=.{1,20}$)(?:[a-z]+(?:[_.-][a-z]+)*|[A-Z]+(?:[_.-][A-Z]+)*)")
+"""What a key of another kind is: that of a sorted table, a cache, a field."""
 _CONNECTION = re.compile(r"://([^\s:/?#@]*):((?:(?!://)\S)+)@")
 """The user and the password of a connection string, up to its last `@`.
 
@@ -67,7 +69,9 @@ def is_named_like_a_key(name: str) -> bool:
 def _holds_secret(name: str, value: str) -> bool:
     if name.upper().endswith(_KEYS):
         return True
-    return is_named_like_a_key(name) and is_maskable(value) and not _is_ordinary(value)
+    if not is_named_like_a_key(name) or not is_maskable(value) or _is_ordinary(value):
+        return False
+    return not (name.upper().endswith("_KEY") and _NAME.fullmatch(value))
 
 
 def _is_ordinary(value: str) -> bool:

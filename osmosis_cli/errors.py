@@ -133,10 +133,10 @@ def _run_plain(command: click.Command, args: Sequence[str]) -> int:
 
 
 def _print_error(text: str, label: str = "Error:") -> None:
-    from osmosis_ai.secret import redact
+    from osmosis_ai.secret_variables import masking
     from pytest_osmosis.escaping import escape_control_chars
 
-    shown = escape_control_chars(redact(text)).replace("Error:", label, 1)
+    shown = escape_control_chars(masking()(text)).replace("Error:", label, 1)
     # to a file: without one click prints UTF-8 where there is ASCII
     click.echo(shown, nl=False, file=sys.stderr, color=_color())
 

@@ -12,8 +12,7 @@ import asyncio
 import pytest
 
 from osmosis_ai.models.errors import ProviderError
-from osmosis_ai.secret import Redactor
-from osmosis_ai.secret_variables import secret_variables
+from osmosis_ai.secret_variables import masking
 from pytest_osmosis.distributed.processes import is_worker
 from pytest_osmosis.errors import ConfigurationError
 from pytest_osmosis.plugin import evaluation_of
@@ -35,8 +34,8 @@ def pytest_collection(session: pytest.Session) -> None:
         try:
             asyncio.run(_ask(model))
         except (ConfigurationError, ProviderError) as error:
-            message = Redactor(secret_variables())(str(error))
-            raise pytest.UsageError(f"the model does not answer: {message}") from None
+            message = f"the model does not answer: {masking()(str(error))}"
+            raise pytest.UsageError(message) from None
 
 
 async def _ask(model: ModelSpec) -> None:

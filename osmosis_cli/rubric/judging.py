@@ -24,7 +24,8 @@ from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import collect_reasons
 from osmosis_ai.rubric.settings import JudgeSettings
 from osmosis_ai.running.thread_calls import CallThreads
-from osmosis_ai.secret_variables import masking
+from osmosis_ai.secret import mask_everywhere, redact
+from osmosis_ai.secret_variables import secret_variables
 from pytest_osmosis.user_code.eval_function import EvalFn, eval_fn
 from pytest_osmosis.user_code.import_object import ImportingError, load_object
 
@@ -68,6 +69,7 @@ class Judged(NamedTuple):
 
 async def judge_all(plan: JudgingPlan, done: Callable[[int], None]) -> Judged:
     """Judge every record; `done` is called with 1 when a run of one ends."""
+    mask_everywhere(*secret_variables())
     cases = [(record, number) for record in plan.records for number in range(1, plan.runs + 1)]
     runs = [_document(number) for _, number in cases]
     errors: dict[int, ProviderRequestError] = {}
@@ -164,7 +166,7 @@ def check_ground_truths(function: EvalFn, records: Sequence[Record], data: Path)
 async def _call(plan: JudgingPlan, threads: CallThreads, record: Record) -> Mapping[str, Any]:
     """Return what the function says of a record; raise ProviderRequestError."""
     assert plan.function is not None
-    redact, name = masking(plan.settings.api_key), plan.settings.name
+    name = plan.settings.name
     failed = partial(ProviderRequestError, name.provider, name.model, kind="eval_fn")
     with collect_reasons() as reasons:
         try:

@@ -14,8 +14,7 @@ from typing import IO
 
 import pytest
 
-from osmosis_ai.secret import Redactor
-from osmosis_ai.secret_variables import secret_variables
+from osmosis_ai.secret_variables import masking
 from pytest_osmosis.distributed import messages
 from pytest_osmosis.distributed.shards.shard_plugin import ShardPlugin
 
@@ -60,10 +59,10 @@ def _read_problem(output: IO[bytes]) -> str:
     sys.stdout.flush()
     sys.stderr.flush()
     output.seek(0)
-    text = output.read().decode("utf-8", "replace")
+    text = masking()(output.read().decode("utf-8", "replace"))  # before it is cut
     _, found, rest = text.partition("ERROR: ")
     problem = (rest if found else text[-_SHOWN:]).strip()[:_SHOWN]
-    return Redactor(secret_variables())(problem) or "its pytest session ended before it began"
+    return problem or "its pytest session ended before it began"
 
 
 if __name__ == "__main__":

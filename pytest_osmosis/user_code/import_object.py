@@ -431,10 +431,9 @@ def user_traceback(error: BaseException) -> str:
 
 
 def _safe(text: str) -> str:
-    from osmosis_ai.secret import Redactor  # only for a mistake
-    from osmosis_ai.secret_variables import secret_variables
+    from osmosis_ai.secret_variables import masking  # only for a mistake
 
-    return escape_control_chars(Redactor(secret_variables())(text))
+    return escape_control_chars(masking()(text))
 
 
 def filtered_traceback(error: BaseException, frames: FrameFilter, *, most: int) -> str:

@@ -54,6 +54,15 @@ def test_what_is_no_secret_by_its_value_is_not_masked(monkeypatch: pytest.Monkey
     assert secrets_of(monkeypatch, **dict.fromkeys(names, value)) == []
 
 
+def test_a_name_is_no_key_but_may_be_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {
+        "SORT_KEY": "created_at",
+        "SIGNING_KEY": "not-a-name-of-a-field",
+        "X_PASSWORD": "baseball",
+    }
+    assert secrets_of(monkeypatch, **given) == ["not-a-name-of-a-field", "baseball"]
+
+
 def test_a_variable_that_is_named_is_a_secret_whatever_it_holds(
     monkeypatch: pytest.MonkeyPatch,
 ):
