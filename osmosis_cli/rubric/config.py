@@ -155,18 +155,21 @@ def _read_text(path: Path) -> str:
 
 
 def _read_document(document: Any) -> list[RubricConfig]:
-    if not isinstance(document, dict):
+    """Return the rubrics of a file: a mapping with `rubrics`, one rubric, or a list of them."""
+    if not isinstance(document, dict | list):
         raise _Unusable(
             f" is no rubric file: expected a mapping with `rubrics`, not {type(document).__name__}"
         )
-    _check("", document, _TOP_KEYS)
-    version = document.get("version", 1)
+    is_one = isinstance(document, dict) and isinstance(document.get("rubric"), str)
+    defaults = document if isinstance(document, dict) and not is_one else {}
+    _check("", defaults, _TOP_KEYS)
+    version = defaults.get("version", 1)
     if version != 1 or isinstance(version, bool):
         raise _Unusable(f" version {version!r} is not known; this reads version: 1")
     configs: dict[str, RubricConfig] = {}
     for place, entry in _entries(document, ""):
         _check(f" {place}:", entry, _ENTRY_KEYS)
-        config = _config(place, entry, document)
+        config = _config(place, entry, defaults)
         other = configs.setdefault(config.id, config)
         if other is not config:
             raise _Unusable(f" the id {config.id!r} is given twice, at {other.place} and {place}")
@@ -207,8 +210,11 @@ def _check(place: str, entry: Any, known: Mapping[str, type]) -> None:
 
 
 def _config(place: str, entry: dict[str, Any], document: dict[str, Any]) -> RubricConfig:
-    for key in ("id", "rubric"):
-        if not (entry.get(key) or "").strip():
+    # A rubric of a mapping has the name of its key; one alone is called after what it is.
+    named = place.rpartition(".")[2] or "rubric"
+    name = (entry.get("id") or ("" if place.endswith("]") else named)).strip()
+    for key, text in (("id", name), ("rubric", entry.get("rubric") or "")):
+        if not text.strip():
             raise _Unusable(f" {place}: {key} is missing or empty")
     default, own = document.get("default_model_info") or {}, entry.get("model_info")
     if own and own.get("provider", default.get("provider")) != default.get("provider"):
@@ -221,7 +227,7 @@ def _config(place: str, entry: dict[str, Any], document: dict[str, Any]) -> Rubr
         info[key] = next((value for value in values if value is not None), None)
     info |= {key: entry.get(key) for key in ("system_prompt", "original_input")}
     config = RubricConfig(
-        id=entry["id"].strip(),
+        id=name,
         title=entry.get("title"),
         rubric=entry["rubric"],
         model_info={key: value for key, value in info.items() if value is not None},

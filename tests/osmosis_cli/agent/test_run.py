@@ -210,6 +210,7 @@ def test_with_openais_key_the_model_is_named_before_it_is_asked(
         (["-m", "agent:agnet_loop"], "agent_loop"),
         (["--base-url", "localhost"], "--base-url"),
         (["--max-turns", "0"], "at least 1"),
+        (["--interactive"], "--row N --debug runs one row and prints each message"),
         (["--rows", "1", "--limit", "1"], "--rows and --limit both say which rows"),
         (["--rows", "0-9"], "has 4 rows; there is no row 4 (the first row is 0)"),
         (["--map", "a=id", "--map", "b=id"], "--map: the columns 'a' and 'b' cannot both be id"),

@@ -81,7 +81,7 @@ def test_a_default_judge_shares_no_key_with_another_provider(tmp_path: Path):
     ("text", "said"),
     [
         ("", "expected a mapping with `rubrics`, not NoneType"),
-        ("- a", "expected a mapping with `rubrics`, not list"),
+        ("- a", "it holds no rubric; `rubrics` is a list"),
         ("version: 2", "version 2 is not known"),
         ("version: true", "version True is not known"),
         ("version: 1", "holds no rubric"),
@@ -131,3 +131,21 @@ def test_an_unknown_id_lists_what_there_is(tmp_path: Path):
     found = load(tmp_path, f"rubrics:\n{ENTRY}")
     with pytest.raises(RubricFileError, match="There are: one"):
         pick_rubric(tmp_path, found, "zzzz")
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("- {id: a, rubric: good}\n- {id: b, rubric: bad}\n", ["a", "b"]),
+        ("{id: a, rubric: good}\n", ["a"]),
+        ("{rubric: good}\n", ["rubric"]),
+        (
+            "team:\n  polite: {rubric: good}\n  deep:\n  - right: {rubric: bad}\n",
+            ["polite", "right"],
+        ),
+    ],
+)
+def test_rubrics_stand_anywhere_in_a_file(tmp_path: Path, text: str, ids: list[str]):
+    path = tmp_path / "any.yaml"
+    path.write_text(text)
+    assert [rubric.id for rubric in load_rubrics(path)] == ids

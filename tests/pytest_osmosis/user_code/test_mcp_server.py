@@ -77,6 +77,11 @@ class FastMCP:
         ("a, b = FastMCP(), FastMCP()", "main.py has several MCP servers (a, b)"),
         ("raise KeyError('x')", "--mcp 'tools': 'main.py' cannot be imported"),
         ("raise KeyError('x')", "KeyError: 'x'"),
+        (
+            "from fastmcp import FastMCP",
+            "main.py imports fastmcp, which is not installed: pip install 'pytest-osmosis[mcp]' "
+            "fastmcp",
+        ),
         ("import gone", "--mcp 'tools': 'main.py' imports 'gone', which is missing"),
     ],
 )
