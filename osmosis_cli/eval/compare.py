@@ -120,14 +120,14 @@ def _refuse_strangers(found: list[ComparedSuite], paths: tuple[Path, Path]) -> N
 def _lines(
     baseline: Path, current: Path, pairs: list[ComparedSuite], alone: list[str]
 ) -> Iterator[str]:
+    from pytest_osmosis.reports.changes import against
     from pytest_osmosis.reports.summary import COLUMNS, changes
-    from pytest_osmosis.reports.view import against, in_short
 
     width = columns() or COLUMNS
     found = [(pair, each) for pair in pairs for each in pair.report.comparisons]
     for pair, comparison in found:
         of = [pair.current.info.name] * (len(pairs) > 1) + [comparison.eval_fn] * (len(found) > 1)
-        yield from wrapped(" ".join([*of, in_short(comparison)]), width)
+        yield from wrapped(" ".join([*of, against(comparison).in_short]), width)
     yield ""
     for what, path, suite in (
         ("baseline", baseline, pairs[0].baseline),

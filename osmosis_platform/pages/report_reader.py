@@ -82,7 +82,7 @@ def _comparison(run: Path, baseline: Path) -> Iterator[Any]:
     from pytest_osmosis.analysis.aggregate import CONFIDENCE
     from pytest_osmosis.analysis.score_table import score_table_of
     from pytest_osmosis.features.comparison.baseline import baseline_of, compared
-    from pytest_osmosis.reports.view import against
+    from pytest_osmosis.reports.changes import against
 
     suite, before = _suite(run, figures=True), _suite(baseline, figures=True)
     report = compared(

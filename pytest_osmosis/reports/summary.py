@@ -9,12 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
 from ..analysis.metrics import METRICS
 from ..escaping import clamped_scores, counted, escape_control_chars, shortened
 from ..run_result import RunResult, may_differ
 from ..suite_results import EvalResult, SuiteResult
 from ..verdicts import Change, GateResult
+from .facts import errors, not_needed, outcomes, short_rows, unusual_answers, usages
 from .highlights import (
     CHANGED_IN_TERMINAL,
     LOWEST_IN_TERMINAL,
@@ -24,16 +26,9 @@ from .highlights import (
 )
 from .tables import Candidates, Table, by_columns, candidates, figures
 from .text_table import table, wrapped
-from .view import (
-    Against,
-    against,
-    errors,
-    not_needed,
-    outcomes,
-    short_rows,
-    unusual_answers,
-    usages,
-)
+
+if TYPE_CHECKING:
+    from .changes import Against
 
 COLUMNS = 80
 """The width where there is no terminal."""
@@ -146,6 +141,8 @@ def _suite(suite: SuiteResult, width: int, *, titled: bool, counts: bool = True)
         yield from _gates(suite.verdicts, width)
         yield ""
     if suite.baseline and not (titled and suite.info.candidate_of):
+        from .changes import against
+
         yield from _wrapped(f"against the baseline {suite.baseline.source}", width)
         for note in suite.baseline.notes:
             yield from _wrapped(note, width, "  ")

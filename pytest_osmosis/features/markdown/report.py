@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...escaping import counted, escape_control_chars
+from ...reports.changes import Against
 from ...reports.formats import Sections, no_sections
 from ...reports.tables import Table
-from ...reports.view import Against, Bad, SuiteView, View, view_of
+from ...reports.view import Bad, SuiteView, View, view_of
 from ...storage.atomic_write import write_whole
 from ...suite_results import EvalResult
 from ...verdicts import Change
