@@ -68,6 +68,9 @@ IMPORT_LITELLM = (
 )
 """Files whose tests import LiteLLM or its OpenAI SDK in this process, which takes seconds."""
 
+AUTHORITY = Path(__file__).parent / "support" / "certificates" / "nobody.pem"
+"""The certificate of an authority that has signed nothing."""
+
 HANGING_S = 600
 """No test takes nearly as long, on a machine that has ten times as much to do either."""
 
@@ -158,11 +161,15 @@ def endpoint() -> Iterator[Endpoint]:
 
 @pytest.fixture(autouse=True, scope="session")
 def clean_environment() -> Iterator[None]:
-    """Keep keys, proxies and terminal settings of the machine out of the tests."""
+    """Keep keys, proxies and terminal settings of the machine out of the tests.
+
+    One authority is trusted instead of all that there are: each client of `httpx` loads them anew.
+    """
     with pytest.MonkeyPatch.context() as monkeypatch:
         for name in list(os.environ):
             if name.startswith(FOREIGN) or name in TERMINAL or name.upper() in PROXIES:
                 monkeypatch.delenv(name)
+        monkeypatch.setenv("SSL_CERT_FILE", str(AUTHORITY))
         yield
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ PATHS = [
     if option.is_path
     or option.name in ("data", "env-file", "baseline", "rescore", "rows", "inputs")
 ]
+OUTSIDE = ["../main/data.jsonl", "../main/new", "../main", "{top}/main/x"]
 CODE = ["--osmosis-agent", "--osmosis-grader", "--osmosis-eval-fn", "--eval-fn"]
 
 AGENT = """
@@ -46,8 +48,10 @@ def refusal(words: tuple[str, ...], session: Session) -> None:
 
 
 @pytest.mark.fault("a path stands alone behind an option: `--osmosis-baseline ../main/main.json`")
-@pytest.mark.parametrize("value", ["../main/data.jsonl", "../main/new", "../main", "{top}/main/x"])
-@pytest.mark.parametrize("option", PATHS)
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [*zip(PATHS, cycle(OUTSIDE)), *(("--osmosis-output", value) for value in OUTSIDE)],
+)
 def test_a_path_outside_of_rootdir_is_refused_whether_it_is_there_or_not(
     branch: Project, option: str, value: str
 ):
