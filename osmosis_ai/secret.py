@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 MASK = "***"
 MIN_MASKABLE = 8
@@ -182,6 +182,19 @@ _adding = threading.Lock()
 
 redact = Redactor()
 """Masks the secrets of this process, and no others: what sinks call."""
+
+
+def masked(value: Any) -> Any:
+    """Return a JSON value with every part masked by itself, so that it stays JSON."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {redact(name): masked(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [masked(each) for each in value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value if redact(repr(value)) == repr(value) else redact(repr(value))
+    return value
 
 
 def mask_everywhere(*secrets: Secret) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from osmosis_ai.secret import redact
+from osmosis_ai.secret import masked
 
 from .json_copy import json_copy
 
@@ -64,13 +64,13 @@ class Row:
         """Return what reports show of it: its prompt, its ground truth and its other columns."""
         from ..suite_results import RowData  # for reports alone
 
-        truth = self.ground_truth
-        return RowData(
-            user_prompt=redact(self.user_prompt or _as_text(self.task)),
-            ground_truth=None if truth is None else redact(truth),
-            columns={redact(name): _cell(value) for name, value in self.extra.items()},
-            system_prompt=redact(self.system_prompt),
-        )
+        shown = {
+            "user_prompt": self.user_prompt or _as_text(self.task),
+            "ground_truth": self.ground_truth,
+            "columns": {name: _cell(value) for name, value in self.extra.items()},
+            "system_prompt": self.system_prompt,
+        }
+        return RowData(**masked(shown))
 
 
 def _as_text(task: dict[str, Any] | None) -> str:
@@ -84,7 +84,7 @@ def _cell(value: Any) -> str | float | bool | None:
         return value
     if isinstance(value, int) and abs(value) < 2**63:
         return value
-    return redact(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _without_nulls(message: dict[str, Any]) -> dict[str, Any]:

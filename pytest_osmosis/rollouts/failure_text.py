@@ -14,11 +14,11 @@ from typing import Any
 
 import osmosis_ai
 from osmosis_ai.messages import text_of
-from osmosis_ai.secret import redact
+from osmosis_ai.secret import masked, redact
 
 from ..escaping import counted, escape_control_chars, escape_workflow_commands, shown_path
 from ..run_result import RolloutRecord, RunResult, passes
-from ..storage.excerpt import masked, plain
+from ..storage.excerpt import plain
 from ..user_code.import_object import filtered_traceback
 from .root_cause import introduction
 

@@ -1,4 +1,4 @@
-"""Conversations as JSON can hold them, without secrets, and cut to what a reader can take.
+"""Conversations as JSON can hold them, cut to what a reader can take.
 
 And the file of them, `trajectories.jsonl`, a line a run: what was said, as it was written.
 """
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from osmosis_ai.escaping import encodable_json
-from osmosis_ai.secret import redact
 
 from ..run_result import RunId, RunResult
 from .atomic_write import write_whole
@@ -48,19 +47,6 @@ def _text(value: Any) -> str:
         return str(value)
     except (Exception, SystemExit):  # noqa: BLE001 - the value's own code: a closed handle, say
         return f"<{type(value).__name__}>"
-
-
-def masked(value: Any) -> Any:
-    """Return a JSON value with every part redacted by itself, so that it stays JSON."""
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        return {redact(name): masked(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [masked(each) for each in value]
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value if redact(repr(value)) == repr(value) else redact(repr(value))
-    return value
 
 
 def excerpt(messages: list[Any]) -> tuple[list[Any], int]:

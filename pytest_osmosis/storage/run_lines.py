@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from osmosis_ai.escaping import encodable_json
-from osmosis_ai.secret import redact
+from osmosis_ai.secret import masked, redact
 
 from ..run_result import RolloutRecord, RunResult
-from .excerpt import encode, excerpt, masked, plain
+from .excerpt import encode, excerpt, plain
 
 RowRun = tuple[int, int]
 """Row index and run index."""

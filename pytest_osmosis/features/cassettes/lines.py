@@ -18,9 +18,7 @@ from typing import Any
 
 from osmosis_ai.models.transport.exchange import Reply
 from osmosis_ai.rubric.prompt import RANDOM_TOKEN
-from osmosis_ai.secret import redact
-
-from ...storage.excerpt import masked
+from osmosis_ai.secret import masked, redact
 
 _UNMATCHED = ("seed", "user")
 """Fields of a request that name its run: they decide nothing."""

@@ -35,11 +35,11 @@ from osmosis_ai.messages import text_of
 from osmosis_ai.models.base import NO_HEADERS, NO_PARAMS, WrappedModel
 from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.models.transport import cassettes
-from osmosis_ai.secret import redact
+from osmosis_ai.secret import masked, redact
 
 from ...rollouts.around import AroundRuns
 from ...run_result import RolloutRecord, RunId, passes
-from ...storage.excerpt import encode, masked, plain
+from ...storage.excerpt import encode, plain
 
 if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatCompletion, ChatModel
