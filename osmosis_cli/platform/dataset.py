@@ -141,6 +141,7 @@ def dataset_upload(path: Path, *, as_json: bool) -> None:
     """The command; its help is above."""
     from pytest_osmosis.dataset.dataset import load_dataset
     from pytest_osmosis.dataset.errors import DatasetError
+    from pytest_osmosis.dataset.upload_rules import broken_rules
 
     from .connection import active_login, client_of, workspace_repository
 
@@ -148,7 +149,18 @@ def dataset_upload(path: Path, *, as_json: bool) -> None:
     with path.open("rb") as opened:
         with LiveLine() as line, command_errors(DatasetError, code="invalid_dataset"):
             line.show(f"checking {path.name}", path.name)
-            rows = len(load_dataset(path, limit=CHECKED_ROWS))
+            dataset = load_dataset(path, limit=CHECKED_ROWS)
+            rows = len(dataset)
+            size = os.fstat(opened.fileno()).st_size
+            is_whole = rows < CHECKED_ROWS
+            broken = broken_rules(dataset.records(), is_whole=is_whole, size=size)
+        if broken:
+            sentences = "".join(f"\n  {sentence}" for sentence in broken)
+            raise CommandError(
+                f"{path} cannot be uploaded:{sentences}",
+                code="invalid_dataset",
+                details={"problems": broken},
+            )
         with client_of(login.platform_url, login.token, git_identity=repository) as client:
             record = send_file(client, path.name, opened.fileno())
     _check_taken(record, path)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..escaping import counted
 from .columns import Columns, TruthCheck
@@ -118,6 +119,11 @@ class Dataset:
             raise DatasetError(
                 f"{quote(self.path)}: row {row_index} has changed since the session began"
             ) from None
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows as they stand in the file, while it is what it was when it was loaded."""
+        for row_index in self.row_indices:
+            yield decode_checked(self._store.fetch(self._place(row_index)))
 
     def row_digest(self, row_index: int) -> str:
         """A short digest of one row as it was loaded, to tell which rows of a file have changed."""

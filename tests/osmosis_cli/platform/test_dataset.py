@@ -92,9 +92,10 @@ def osmosis(
     return osmosis.logged_in(platform)
 
 
-def rows(count: int, name: str = "rows.jsonl") -> bytes:
-    """Write a dataset; its content."""
-    Path(name).write_text(ROW * count)
+def rows(count: int, name: str = "rows.jsonl", *, question: str | None = None) -> bytes:
+    """Write a dataset; its content. One with a short `question` fits into one piece."""
+    row = ROW if question is None else f'{{"user_prompt":"{question}"}}\n'
+    Path(name).write_text(row * count)
     return Path(name).read_bytes()
 
 
@@ -105,10 +106,10 @@ def rows(count: int, name: str = "rows.jsonl") -> bytes:
 def test_a_small_file_is_sent_in_one_piece_and_without_credentials(
     osmosis: Osmosis, storage: Storage, platform: FakePlatform
 ):
-    content = rows(1)
+    content = rows(4, question="u")
     status, out, _ = osmosis("dataset", "upload", "rows.jsonl")
     assert status == 0
-    assert out == 'uploaded rows.jsonl (1 row), ready\nin a config file: dataset = "rows"\n'
+    assert out == 'uploaded rows.jsonl (4 rows), ready\nin a config file: dataset = "rows"\n'
     begin, put, complete = platform.requests
     assert begin.body == {
         "file_name": "rows.jsonl",
@@ -169,7 +170,7 @@ def test_what_is_no_file_is_wrong_use(osmosis: Osmosis, platform: FakePlatform, 
 def test_an_address_that_nothing_can_be_sent_to_is_refused(
     osmosis: Osmosis, storage: Storage, platform: FakePlatform, upload: Any
 ):
-    rows(1)
+    rows(4)
     platform.answers["POST", DATASETS] = lambda _: (201, {"id": "d1", "upload": upload})
     assert f"the answer of {platform.url}" in osmosis.error("dataset", "upload", "rows.jsonl")
 
@@ -178,7 +179,7 @@ def test_an_address_that_nothing_can_be_sent_to_is_refused(
 def test_a_redirect_of_a_part_is_not_followed(
     osmosis: Osmosis, storage: Storage, platform: FakePlatform
 ):
-    rows(1)
+    rows(4)
     platform.headers["Location"] = f"{platform.url}/elsewhere"
     storage.put = lambda request, number: (307, {})  # type: ignore[method-assign]
     assert "not followed" in osmosis.error("dataset", "upload", "rows.jsonl")
@@ -188,7 +189,7 @@ def test_a_redirect_of_a_part_is_not_followed(
 def test_a_dataset_that_the_platform_cannot_use_is_a_failure(
     osmosis: Osmosis, storage: Storage, platform: FakePlatform
 ):
-    rows(1)
+    rows(4)
     failed = {"id": "d1", "status": "failed", "error": "no \x1b rows"}
     platform.answers["POST", f"{DATASETS}/d1/complete"] = failed
     assert "cannot use it: no \\x1b rows" in osmosis.error("dataset", "upload", "rows.jsonl")
@@ -234,7 +235,7 @@ def test_a_file_that_changes_while_it_is_sent_is_not_completed(
 
     def put(request: Request, number: int) -> tuple[int, Any]:
         if number == 2:
-            rows(1)
+            rows(4)
         return 200, {}
 
     storage.put = put  # type: ignore[method-assign]
@@ -303,8 +304,34 @@ def test_no_datasets_is_said_with_the_next_step(osmosis: Osmosis, platform: Fake
 def test_a_platform_that_fails_is_one_error(
     osmosis: Osmosis, platform: FakePlatform, words: tuple[str, ...], fault: str
 ):
-    rows(1)
+    rows(4)
     platform.fault = fault
     err = osmosis.error("dataset", *words, "--json")
     assert json.loads(err)["error"]["exit_code"] == 1
     assert TOKEN not in err
+
+
+def line(**changed: Any) -> str:
+    return json.dumps({"user_prompt": "u", "ground_truth": "t", **changed})
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ([line()] * 3, "it has 3 rows; at least 4 can be uploaded"),
+        ([line()] * 3 + [line(level=1)], "row 3 has 'level', which row 0 has not"),
+        ([line(level=1)] + [line()] * 3, "row 1 has no 'level', which row 0 has"),
+        ([line(level=1)] * 3 + [line(level="1")], "'level' is a number in row 0 and a string in"),
+        ([line(at={"deep": [2**63]})] * 4, "row 0: 'at' holds an integer beyond 64 bits"),
+        ([line(level=2**63 - 1), line(level=None), line(level=-(2**63)), line(level=0.5)], ""),
+    ],
+)
+def test_what_a_platform_of_osmosis_would_refuse_is_not_sent(
+    osmosis: Osmosis, storage: Storage, lines: list[str], sentence: str
+):
+    Path("rows.jsonl").write_text("\n".join(lines))
+    if sentence:
+        assert sentence in osmosis.error("dataset", "upload", "rows.jsonl")
+        assert storage.sent() == []
+    else:
+        assert osmosis("dataset", "upload", "rows.jsonl")[0] == 0
