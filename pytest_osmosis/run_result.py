@@ -363,13 +363,13 @@ class SuiteInfo:
     priced: bool = False
     """The model is a provider's, so that its price is looked for."""
     label: str = ""
-    """What names it in its runs' node ids, where several candidates run the same rows."""
+    """What names it in its runs' node ids, where several suites run the same rows."""
     variant: str = ""
     """What its folder's name ends with, where it is kept beside the same evaluation."""
-    candidate_of: str | None = None
-    """The first candidate's suite, which it is compared with."""
-    baseline_of: str | None = None
-    """The suite that this one is the baseline model's part of."""
+    leader: str | None = None
+    """The first suite of the group that runs these rows; None of that one itself."""
+    companion_of: str | None = None
+    """The suite that this one is shown with: its own runs are observed, and decide nothing."""
     shares: str | None = None
     """The first of the suites of marked functions that have the same rollouts, maybe itself."""
 
@@ -380,8 +380,8 @@ class SuiteInfo:
 
     @property
     def group(self) -> str:
-        """The suite of the first candidate; its own name where it is alone."""
-        return self.candidate_of or self.name
+        """The first suite of its group; its own name where it is alone."""
+        return self.leader or self.name
 
     @property
     def total_runs(self) -> int:
@@ -408,8 +408,8 @@ class SuiteInfo:
 def selected_suites(
     infos: Mapping[str, SuiteInfo], selected: Counter[str]
 ) -> Iterator[tuple[SuiteInfo, int]]:
-    """Yield each suite of which runs, or its baseline model's, are selected; and how many."""
-    others = {info.baseline_of for name, info in infos.items() if selected[name]}
+    """Yield each suite of which runs, or of its companion, are selected; and how many."""
+    others = {info.companion_of for name, info in infos.items() if selected[name]}
     for name, info in infos.items():
         if selected[name] or name in others:
             yield info, selected[name]

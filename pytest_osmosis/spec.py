@@ -132,11 +132,11 @@ class EvalSpec:
     marked: bool = False
     """True for a test function with `@pytest.mark.osmosis`, whose asserts decide."""
     label: str = ""
-    """What names it in its runs' node ids, where several candidates run the same rows."""
-    candidate_of: str | None = None
-    """The first candidate's evaluation, which it is compared with."""
-    baseline_of: str | None = None
-    """The evaluation that this one, with another model, is run to be compared with."""
+    """What names it in its runs' node ids, where several evaluations run the same rows."""
+    leader: str | None = None
+    """The first evaluation of the group that runs these rows; None of that one itself."""
+    companion_of: str | None = None
+    """The evaluation that this one accompanies: its own runs are observed, and decide nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,8 +184,8 @@ class SuiteResult:
     """What changed against the baseline, if there is one."""
     breakdowns: tuple[Breakdown, ...] = ()
     """By the columns that were asked for."""
-    baseline_model_result: SuiteResult | None = None
-    """The same rows with the session's baseline model, where that was asked for."""
+    companion: SuiteResult | None = None
+    """The suite that accompanies it: the same rows, of which no run decides."""
 
     @property
     def runs(self) -> Iterator[RunResult]:
@@ -269,11 +269,11 @@ class EvalResult:
     @property
     def private_mode(self) -> int | None:
         """The mode of a report's file: 0600 where there are answers, else as the umask has it."""
-        runs = (run for suite in self.with_baseline_models for run in suite.runs)
+        runs = (run for suite in self.with_companions for run in suite.runs)
         return 0o600 if any(run.answer is not None for run in runs) else None
 
     @property
-    def with_baseline_models(self) -> list[SuiteResult]:
-        """Every suite, and behind it the baseline model's runs of the same rows."""
-        pairs = ((suite, suite.baseline_model_result) for suite in self.suites)
+    def with_companions(self) -> list[SuiteResult]:
+        """Every suite, each followed by the one that accompanies it."""
+        pairs = ((suite, suite.companion) for suite in self.suites)
         return [each for pair in pairs for each in pair if each is not None]

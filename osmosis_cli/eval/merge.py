@@ -154,7 +154,7 @@ def _check_shards(parts: Sequence[ShardReport]) -> None:
         names = ", ".join(f"{number}/{count}" for number in missing[:10])
         raise _refusal("gap", f"missing: shard {names}{' …' if len(missing) > 10 else ''}")
     for part in parts:
-        for suite in part.result.with_baseline_models:
+        for suite in part.result.with_companions:
             if not suite.complete:
                 raise _refusal("gap", _incomplete(part, suite))
 
@@ -193,9 +193,9 @@ def _conversations(parts: Sequence[ShardReport]) -> Iterator[bytes]:
     from pytest_osmosis.reports.saved_conversations import beside
     from pytest_osmosis.storage.excerpt import encode
 
-    first = parts[0].result.with_baseline_models
+    first = parts[0].result.with_companions
     for part in parts:
-        own = part.result.with_baseline_models
+        own = part.result.with_companions
         names = {ours.info.name: whole.info.name for ours, whole in zip(own, first, strict=True)}
         path = beside(part.path)
         try:
@@ -231,7 +231,7 @@ def _check_settings(first: ShardReport, other: ShardReport) -> None:
 
 def _settings(part: ShardReport) -> Iterator[tuple[tuple[int, str], Any]]:
     """What must be the same everywhere; where the data lie and what serves the model may differ."""
-    own, suites = part.result.suites, part.result.with_baseline_models
+    own, suites = part.result.suites, part.result.with_companions
     yield (0, "the number of evaluations"), len(own)
     yield (0, "the number of baseline models"), len(suites) - len(own)
     for number, suite in enumerate(suites):
@@ -280,16 +280,14 @@ def _join(shards: Sequence[tuple[ShardReport, SuiteResult]], confidence: float) 
     parts = [each for _, suite in shards for each in suite.breakdowns]
     digests = {row.row_index: row.digest for _, suite in shards for row in suite.rows}
     baseline_models = [
-        (part, suite.baseline_model_result)
-        for part, suite in shards
-        if suite.baseline_model_result is not None
+        (part, suite.companion) for part, suite in shards if suite.companion is not None
     ]
     return replace(
         joined,
         repeated=sum((suite.repeated for _, suite in shards), Usage()),
         rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows),
         breakdowns=breakdowns_of(joined, parts, confidence=confidence),
-        baseline_model_result=_join(baseline_models, confidence) if baseline_models else None,
+        companion=_join(baseline_models, confidence) if baseline_models else None,
         verdicts=_asked(suite for _, suite in shards),
     )
 

@@ -90,7 +90,7 @@ class Definition:
     interval: Literal["mean", "share"] | None = None
     """What its confidence interval is one of.
 
-    None: it estimates nothing beyond these rows, and is compared with no baseline.
+    None: it estimates nothing beyond these rows, and nothing is subtracted from it.
     """
     unit_scores: bool = False
     """Whether its bounds depend on between what unknown scores lie."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class EvalFile(pytest.File):
     """The items of one data file: rows times runs, row by row.
 
-    Where several candidates run the same rows, the runs of a row stand side by side.
+    Where several suites run the same rows, the runs of a row stand side by side.
     """
 
     suites: Sequence[Suite]

@@ -1,7 +1,7 @@
 """Node ids of runs: how they are built.
 
 The items of a data file are `data.jsonl::<row>[run-<run>]`, with `[<label>]` behind the row where
-several candidates run it; those of a marked test are `test_it.py::test_it[<row>-run-<run>]`.
+several suites run it; those of a marked test are `test_it.py::test_it[<row>-run-<run>]`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Values of our options that stand as words of their own, and that pytest takes for paths of tests.
 
 Before plugins are loaded pytest does not know our options, and looks for rootdir and ini file near
-all words that may be paths: `--osmosis-baseline ../main/main.json` would make those of another
+all words that may be paths: `--osmosis-output ../main/main.json` would make those of another
 project the session's, once the file exists. With `=` the value is part of the option's word.
 """
 

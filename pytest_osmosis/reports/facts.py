@@ -106,7 +106,7 @@ def short_rows(suite: SuiteResult) -> Iterator[str]:
 def usages(suite: SuiteResult) -> Iterator[str]:
     """Yield rollouts, tokens, cost, retries, as far as they are known; for the baseline too."""
     yield _usage(suite)
-    if (other := suite.baseline_model_result) is not None:
+    if (other := suite.companion) is not None:
         name = other.info.model if suite.baseline is None else suite.baseline.source
         yield f"the baseline {name}: {_usage(other)}"
 

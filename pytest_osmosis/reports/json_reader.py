@@ -114,7 +114,7 @@ def result_of(report: Report, *, figures: bool = True) -> EvalResult:
         config = report.config
         suites = [suite(config.name or config.data or "evaluation", report, rows[None])]
     others = {
-        part.baseline_of: suite(part.name, part, part.rows, baseline_of=part.baseline_of)
+        part.baseline_of: suite(part.name, part, part.rows, companion_of=part.baseline_of)
         for part in report.baseline_models
     }
     if len(suites) == len(others) == 1:
@@ -124,7 +124,7 @@ def result_of(report: Report, *, figures: bool = True) -> EvalResult:
         suites=tuple(
             replace(
                 each,
-                baseline_model_result=others.get(each.info.name),
+                companion=others.get(each.info.name),
                 verdicts=tuple(
                     _gate_result(gate)
                     for gate in report.gates
@@ -170,13 +170,13 @@ def _suite(
     rows: Sequence[Row],
     *,
     figures: bool,
-    baseline_of: str | None = None,
+    companion_of: str | None = None,
 ) -> SuiteResult:
     summary = part.summary
     recorded = {
         function: saved.threshold for function, saved in summary.eval_fns.items() if saved.recorded
     }
-    info = replace(_info(name, part.config, summary, rows, recorded), baseline_of=baseline_of)
+    info = replace(_info(name, part.config, summary, rows, recorded), companion_of=companion_of)
     runs = list(_runs(info, rows, recorded))
     selected = summary.selected if "selected" in summary.model_fields_set else len(runs)
     level = _confidence_of(summary)
@@ -224,7 +224,7 @@ def _info(
         model=config.model,
         endpoint=config.endpoint,
         label=config.label,
-        candidate_of=config.candidate_of,
+        leader=config.candidate_of,
         marked=config.marked,
         priced=config.priced,
         eval_fns=tuple(each for each in dict.fromkeys(config.eval_fns) if each not in recorded),

@@ -74,7 +74,7 @@ def _part(name: str, value: Any, margin: str) -> str:
 def document_of(result: EvalResult) -> Fields:
     """Return the report of a session with at least one suite."""
     suites = [_suite(suite, result) for suite in result.suites]
-    others = [suite.baseline_model_result for suite in result.suites]
+    others = [suite.companion for suite in result.suites]
     several = len(suites) > 1
     return {
         "schema_version": SCHEMA_VERSION,
@@ -119,7 +119,7 @@ def _by_column(found: Breakdown) -> Fields:
 
 def _other_model(suite: SuiteResult, result: EvalResult) -> Fields:
     rows = [_row(row, None) for row in suite.rows]
-    baseline_of = suite.info.baseline_of or ""
+    baseline_of = suite.info.companion_of or ""
     return {**_suite(suite, result), "baseline_of": baseline_of, "rows": rows}
 
 
@@ -136,7 +136,7 @@ def _config(suite: SuiteResult) -> Fields:
         "name": info.name,
         "endpoint": info.endpoint,
         "label": info.label,
-        "candidate_of": info.candidate_of,
+        "candidate_of": info.leader,
         "marked": info.marked,
         "priced": info.priced,
         "settings": dict(info.settings),
@@ -166,7 +166,7 @@ def _summary(suite: SuiteResult, result: EvalResult) -> Fields:
         "cost_usd": suite.used.cost_usd,
         "halted": result.halted,
         "interrupted": result.interrupted,
-        "verdict": None if suite.info.baseline_of else suite.state,
+        "verdict": None if suite.info.companion_of else suite.state,
         "cached": suite.cached,
         "unknown_cost": suite.used.unknown_cost,
         "repeated": asdict(suite.repeated),

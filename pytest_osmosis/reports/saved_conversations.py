@@ -36,7 +36,7 @@ class SavedConversations:
         self.path = path
         self._runs = {run.run_id: run for run in result.runs}
         self._alone = result.suites[0].info.name if len(result.suites) == 1 else None
-        others = (suite.baseline_model_result for suite in result.suites)
+        others = (suite.companion for suite in result.suites)
         self._not_shown = {other.info.name for other in others if other is not None}
         self._places: dict[RunId, tuple[int, int]] = {}
         self._asked: dict[tuple[str, int], RowData] = {}
@@ -60,7 +60,7 @@ class SavedConversations:
                 offset += len(line)
 
     def _note(self, line: Mapping[str, Any], offset: int, length: int) -> None:
-        if line.get("suite") in self._not_shown:  # the baseline model said that
+        if line.get("suite") in self._not_shown:  # an accompanying suite's
             return
         run = RunId(self._alone or line["suite"], line["row_index"], line["run_index"])
         self._places[run] = offset, length

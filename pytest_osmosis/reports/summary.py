@@ -140,7 +140,7 @@ def _suite(suite: SuiteResult, width: int, *, titled: bool, counts: bool = True)
     if suite.verdicts:
         yield from _gates(suite.verdicts, width)
         yield ""
-    if suite.baseline and not (titled and suite.info.candidate_of):
+    if suite.baseline and not (titled and suite.info.leader):
         from .changes import against
 
         yield from _wrapped(f"against the baseline {suite.baseline.source}", width)

@@ -141,7 +141,7 @@ def candidates(result: EvalResult) -> Iterator[Candidates]:
     groups: dict[str, list[SuiteResult]] = {}
     for suite in result.suites:
         group = groups.setdefault(suite.info.group, [])
-        group += filter(None, [suite.baseline_model_result, suite])
+        group += filter(None, [suite.companion, suite])
     for name, suites in groups.items():
         functions = dict.fromkeys(each.name for suite in suites for each in suite.functions)
         labelled = list(zip(_labels(suites, result), suites, strict=True))

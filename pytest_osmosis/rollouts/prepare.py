@@ -176,8 +176,8 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
         or (spec.model.base_url is None and spec.model.persona is None),
         label=spec.label,
         variant=".".join(spec.model.stand_in),
-        candidate_of=spec.candidate_of,
-        baseline_of=spec.baseline_of,
+        leader=spec.leader,
+        companion_of=spec.companion_of,
     )
 
 

@@ -51,7 +51,7 @@ class Suite:
         self.debug_dir = None if session.debug_dir is None else str(session.debug_dir)
         self.names_rollouts = spec.model.persona is not None
         """Whether its model is sent what each rollout is called."""
-        self.gated = spec.baseline_of is not None
+        self.gated = spec.companion_of is not None
         """Whether its runs are observations, which something else decides on."""
         limit = agent.max_concurrent
         self.slots = None if limit is None else asyncio.Semaphore(limit)

@@ -43,7 +43,7 @@ class SessionGates:
         self._features = features
         self._suites = suites
         self._infos = infos
-        self.several = sum(each.baseline_of is None for each in spec.evals) != 1
+        self.several = sum(each.companion_of is None for each in spec.evals) != 1
         """Whether gates are reported under the names of their suites."""
         self._for_marked = False
         """The gates are for marked test functions; else for data files."""
@@ -51,7 +51,7 @@ class SessionGates:
         self._gates = _parsed(spec.deciding.gates)
         self._rows: dict[str, PlannedRows] = {}
         self.letters = OutcomeLetters()
-        self.has_gated = bool(self._gates) or any(each.baseline_of for each in spec.evals)
+        self.has_gated = bool(self._gates) or any(each.companion_of for each in spec.evals)
         """Whether anything may be decided by gates, or observed only: then `letters` is needed."""
 
     def decide_on_marked(self) -> None:
@@ -77,7 +77,7 @@ class SessionGates:
             return []
         from ..analysis.gates.names import CONDITIONS
 
-        is_first = bool(info.label) and info.candidate_of is None
+        is_first = bool(info.label) and info.leader is None
         there = self._references(info)
         return [
             gate
@@ -88,7 +88,7 @@ class SessionGates:
 
     def _is_gated(self, info: SuiteInfo) -> bool:
         """Whether gates decide on the suite, and not its runs."""
-        is_own = info.baseline_of is None and info.marked == self._for_marked
+        is_own = info.companion_of is None and info.marked == self._for_marked
         return bool(self._gates) and is_own
 
     def _references(self, info: SuiteInfo) -> Mapping[str, int | None]:
@@ -118,7 +118,7 @@ class SessionGates:
 
         `folder_of`: where each is kept. Raises ConfigurationError.
         """
-        there = [info for info in infos if info.baseline_of is None]
+        there = [info for info in infos if info.companion_of is None]
         for feature in self._features:
             yield from feature.known(there, folder_of, self.rows)
         if not self._gates:
@@ -155,7 +155,7 @@ class SessionGates:
     def _open(self) -> Iterator[tuple[SuiteInfo, Sequence[Gate], PlannedRows]]:
         """Yield every suite with the gates that decide on it, and its rows."""
         for info in self._infos().values():
-            if info.baseline_of is None:
+            if info.companion_of is None:
                 gates = self.resolved(info) if self._decides(info) else ()
                 yield info, gates, self.rows(info)
 
@@ -181,7 +181,7 @@ class SessionGates:
     def is_gated(self, suite: str) -> bool:
         """Whether gates decide on a suite, and not its runs."""
         info = self._infos().get(suite)
-        return info is not None and (info.baseline_of is not None or self._is_group_gated(info))
+        return info is not None and (info.companion_of is not None or self._is_group_gated(info))
 
     @property
     def gated(self) -> bool:

@@ -95,7 +95,7 @@ class SessionOutputs:
         if (conversations := self._session.trajectories) is not None:
             from ..storage.excerpt import export
 
-            runs = (run for suite in result.with_baseline_models for run in suite.runs)
+            runs = (run for suite in result.with_companions for run in suite.runs)
             write_said = partial(export, conversations, runs, self._store.log.read_conversation)
             problem = _written(conversations, write_said)
             if problem is not None:

@@ -265,7 +265,7 @@ class Recorder:
             if is_stopped and suite.has_gaps:
                 return "unfinished"
             is_observed = not suite.verdicts and self._gates.is_gated(suite.info.name)
-            return "passed" if is_observed else suite.state  # gates on another candidate decide
+            return "passed" if is_observed else suite.state  # gates on another of its group decide
 
         suites = (replace(suite, verdict=verdict(suite)) for suite in result.suites)
         return replace(result, suites=tuple(suites))

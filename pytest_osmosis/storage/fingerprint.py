@@ -35,11 +35,11 @@ _NOT_COMPARED = frozenset(
         "rows",
         "sample",
         "sample_seed",
-        "shard",
+        "part",
         "marked",
         "label",
-        "candidate_of",
-        "baseline_of",
+        "leader",
+        "companion_of",
     }
 )
 """Fields of a spec that select what is run, or are compared separately."""

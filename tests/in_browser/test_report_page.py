@@ -290,7 +290,7 @@ def test_a_comparison_shows_what_regressed_with_both_answers(tmp_path, open_page
 def test_candidates_are_cells_a_row_that_can_be_sorted(tmp_path, open_page, violations):
     one = suite_of([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
     other = suite_of([[0.0, 1.0], [0.0, 0.0], [1.0, 1.0]], name="data.jsonl (b)")
-    other = replace(other, info=replace(other.info, candidate_of=one.info.name, label="b"))
+    other = replace(other, info=replace(other.info, leader=one.info.name, label="b"))
     html.write(result_of(one, other), path := tmp_path / "page.html")
     page = ready(open_page(path.as_uri(), viewport=DESK))
     lines = page.locator("#cells tbody tr")

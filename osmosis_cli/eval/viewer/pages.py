@@ -157,4 +157,4 @@ def _against(now: SuiteResult, then: SuiteResult, source: str) -> SuiteResult:
         replace(then.rows[there], row_index=now.rows[here].row_index)
         for here, there in match_rows(table.rows, baseline.rows).pairs
     )
-    return replace(now, baseline=report, baseline_model_result=replace(then, rows=paired))
+    return replace(now, baseline=report, companion=replace(then, rows=paired))

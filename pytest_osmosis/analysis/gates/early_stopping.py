@@ -2,7 +2,7 @@
 
 The runs that are left are unknown, so a gate's worst and best case tell whether it can still
 change; they are looked at after each 1 % of a suite's runs. Gates that an interval decides, that
-is, with a confidence or against a baseline, are open to the end.
+is, with a confidence or on a difference, are open to the end.
 
 Two things are assumed: scores lie in 0..1 (once one was seen outside, unknown scores are taken for
 anything), and costs and tokens are not negative. Knows no pytest and not how runs are started.

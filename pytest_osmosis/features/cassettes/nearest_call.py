@@ -59,8 +59,8 @@ def _nearest(
         if (value := calls.requests.get(name)) is not None
     )
 
-    def common(candidate: tuple[RunKey, Mapping[str, Any]]) -> int:
-        parts = _named_parts(candidate[1])
+    def common(kept: tuple[RunKey, Mapping[str, Any]]) -> int:
+        parts = _named_parts(kept[1])
         return 2 * len(asked.intersection(parts.items())) - len(parts)
 
     return max(found, key=common, default=None)

@@ -131,10 +131,10 @@ def pair_of(
 
     That is the baseline model's part, else the first candidate.
     """
-    name, first = suite.info.name, suite.info.candidate_of
+    name, first = suite.info.name, suite.info.leader
     every = list(every)
-    model = suite.baseline_model_result or next(
-        (each for each in every if each.info.baseline_of == name), None
+    model = suite.companion or next(
+        (each for each in every if each.info.companion_of == name), None
     )
     group = {each.info.name: each for each in every if each.info.group == first}
     other = model or group.get(first or "")

@@ -78,8 +78,8 @@ def _candidates(
             agent=agent,
             model=replace(model, role="candidate") if first and not is_baseline else model,
             label=label,
-            candidate_of=None if is_baseline else first,
-            baseline_of=first if is_baseline else None,
+            leader=None if is_baseline else first,
+            companion_of=first if is_baseline else None,
         )
 
 

@@ -92,7 +92,7 @@ class ComparisonFeature(Feature):
 
     def references(self, info: SuiteInfo) -> Mapping[str, int | None]:
         """Return what a gate may subtract from a suite, with its runs a row, if known."""
-        if not (self._asked.has_baseline or info.candidate_of):
+        if not (self._asked.has_baseline or info.leader):
             return {}
         known = self._known.get(info.name)
         return {"baseline": None if known is None else known.suite.info.n}
@@ -108,14 +108,14 @@ class ComparisonFeature(Feature):
 
     def evaluated(self, result: EvalResult) -> EvalResult:
         """Return the result with what changed; baseline models' suites become parts of others."""
-        others = {suite.info.baseline_of: suite for suite in result.suites}
-        own = (suite for suite in result.suites if suite.info.baseline_of is None)
+        others = {suite.info.companion_of: suite for suite in result.suites}
+        own = (suite for suite in result.suites if suite.info.companion_of is None)
         return replace(
             result,
             suites=tuple(
                 replace(
                     self._compared(suite, result.suites),
-                    baseline_model_result=others.get(suite.info.name),
+                    companion=others.get(suite.info.name),
                 )
                 for suite in own
             ),
@@ -135,7 +135,7 @@ class ComparisonFeature(Feature):
     ) -> tuple[int, Baseline | None]:
         if (known := self._known.get(suite.info.name)) is not None:
             return 1, known
-        if not suite.info.label or suite.info.baseline_of:
+        if not suite.info.label or suite.info.companion_of:
             return 1, None
         from .baseline import pair_of
 

@@ -53,7 +53,7 @@ def places_json(result: EvalResult, places: Places) -> str:
 def _suite(suite: SuiteResult) -> str:
     columns = columns_of(suite)
     info = suite.info
-    there = suite.baseline_model_result
+    there = suite.companion
     others = {row.row_index: row for row in there.rows} if there is not None else {}
     fields: dict[str, Any] = {
         "name": info.name,

@@ -115,7 +115,7 @@ class ReportTables:
 
     def __init__(self, report: Report, result: EvalResult, said: SavedConversations) -> None:
         self.report = report
-        """Config, summary, figures with intervals, gates, baseline, as its schema has them."""
+        """Config, summary, figures with intervals, gates and the like, as its schema has them."""
         self._result = result
         self._said = said
 

@@ -97,9 +97,9 @@ def test_what_is_written_is_what_the_models_define_field_by_field(several):
     )
     suite = suite_of([[1.0, 0.5], ["503", None]], settings={"seed": 3})
     by = (breakdown_of(suite, "level", {"1": [0], "2": [1]}, confidence=0.95),)
-    other = suite_of([[0.0]], name="other", baseline_of="data.jsonl")
+    other = suite_of([[0.0]], name="other", companion_of="data.jsonl")
     whole = replace(
-        suite, verdicts=(gate,), baseline=baseline, breakdowns=by, baseline_model_result=other,
+        suite, verdicts=(gate,), baseline=baseline, breakdowns=by, companion=other,
         repeated=Usage(1, 5, 0, 0.5),
     )  # fmt: skip
     suites = [whole, suite_of([[0.25]], name="more.jsonl")] if several else [whole]

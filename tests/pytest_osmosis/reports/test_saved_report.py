@@ -23,11 +23,11 @@ NAME, OTHER = "data.jsonl", "data.jsonl (calc-1b)"
 @pytest.fixture
 def suite() -> SuiteResult:
     """A suite with a baseline model: a row is broken, and one of its runs has no score."""
-    other = suite_of([[1.0, 1.0], [0.0, 0.0]], name=OTHER, model="calc-1b", baseline_of=NAME)
+    other = suite_of([[1.0, 1.0], [0.0, 0.0]], name=OTHER, model="calc-1b", companion_of=NAME)
     now = suite_of([[0.0, "busy"], [0.0, 0.0]])
     table, against = score_table_of(now), baseline_of(other, "calc-1b")
     changes = compared(now, table, baseline=against, confidence=0.95)
-    return replace(now, baseline=changes, baseline_model_result=other)
+    return replace(now, baseline=changes, companion=other)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def suites(*texts: str) -> list[SuiteResult]:
             data=f"/p/{data}",
             model=model,
             agent=agent or "agent:run",
-            candidate_of=first,
+            leader=first,
         )
     return list(found.values())
 
