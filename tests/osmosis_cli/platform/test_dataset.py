@@ -263,7 +263,7 @@ def test_the_platform_takes_what_is_uploaded_and_lists_it(
     for name, value in real.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(connection, "workspace_repository", lambda: real.repository)
-    rows(1, "small.jsonl")
+    rows(4, "small.jsonl", question="u")
     rows(9, "large.jsonl")
     assert osmosis("dataset", "upload", "small.jsonl")[0] == 0
     status, out, _ = osmosis("dataset", "upload", "large.jsonl", "--json")
@@ -273,7 +273,7 @@ def test_the_platform_takes_what_is_uploaded_and_lists_it(
     assert header[:4] == ["name", "status", "rows", "size"]
     assert [row[:3] for row in found] == [
         ["large.jsonl", "ready", "9"],
-        ["small.jsonl", "ready", "1"],
+        ["small.jsonl", "ready", "4"],
     ]
     status, out, _ = osmosis("dataset", "list", "--limit", "1", "--json")
     document = json.loads(out)
