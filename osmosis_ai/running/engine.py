@@ -27,6 +27,8 @@ FLUSH_INTERVAL_S = 0.005
 """How long fewer results may wait for others."""
 SIGNAL_CHECK_S = 0.5
 """Look for signals this often: one that comes just before the wait does not wake the thread."""
+IDLE_S = 0.05
+"""The waiting thread has time for other things once it has waited for so long."""
 CLOSE_TIMEOUT_S = 8.0
 """A loop that has not shut down after this time is given up."""
 
@@ -58,6 +60,8 @@ class Engine(Generic[K, T]):
         self._out_of_turn: set[K] = set()
         """Started before their source came to them."""
         self._tasks: dict[K, asyncio.Task[None]] = {}
+        self.when_idle: list[Callable[[], object]] = []
+        """What the waiting thread does when it has time."""
         self._done: dict[K, T | BaseException] = {}
         self._waited_for: K | None = None
         self._arrived = threading.Lock()
@@ -100,7 +104,9 @@ class Engine(Generic[K, T]):
             while key not in self._done:
                 if self.is_abandoned:
                     raise EngineClosed
-                self._arrived.acquire(timeout=SIGNAL_CHECK_S)
+                timeout_s = IDLE_S if self.when_idle else SIGNAL_CHECK_S
+                if not self._arrived.acquire(timeout=timeout_s) and self.when_idle:
+                    self.when_idle.pop(0)()
             self._waited_for = None
         result = self._done.pop(key)
         self._started.discard(key)

@@ -10,6 +10,7 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -105,10 +106,6 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         for suite in suites.values():
             for module in suite.agent.imports:
                 import_module(module)
-        self.later_imports = {
-            module for suite in suites.values() for module in suite.agent.later_imports
-        }
-        """Modules to import while the first requests wait."""
         if any(suite.spec.model.needs_key for suite in suites.values()):
             import_module("osmosis_ai.models.transport.client")
         super().__init__(
@@ -117,12 +114,16 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
             run_ahead=max(256, 8 * window),
             on_close=self._close_models,
         )
+        later = {module for suite in suites.values() for module in suite.agent.later_imports}
+        self.import_when_idle(later)
+
+    def import_when_idle(self, modules: Iterable[str]) -> None:
+        """Import modules once the first requests have been sent."""
+        self.when_idle += [partial(import_module, module) for module in modules]
 
     def coming(self, keys: Iterable[RunId]) -> None:
         """Offer the next runs, in order; consumed as they start."""
         self.offer(key for key in keys if key not in self._cache.runs)
-        while self.later_imports:
-            import_module(self.later_imports.pop())
 
     def result(self, key: RunId) -> RolloutRecord:
         """Wait for a run and return its record; `EngineClosed` when it will not be run."""

@@ -278,7 +278,7 @@ class LocalEvaluation(ReportingEvaluation):
     def _rollouts(self, cache: ResultCache) -> Rollouts:
         """Return where the runs come from that are not kept already."""
         pool = self._pool(self, cache, window=self.spec.batch_size)
-        pool.later_imports.update(FIGURES)
+        pool.import_when_idle(FIGURES)
         return pool
 
     def halt_runs(self, reason: str) -> None:
