@@ -6,8 +6,8 @@ Plain frozen values, made when a session ends; `reports/` shows and writes them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -192,6 +192,10 @@ class SuiteResult:
         """Every run, row by row."""
         return chain.from_iterable(row.runs for row in self.rows)
 
+    def with_rows(self, change: Callable[[RowResult], RowResult]) -> SuiteResult:
+        """Return the suite with each row changed."""
+        return replace(self, rows=tuple(map(change, self.rows)))
+
     @property
     def cached(self) -> int:
         """Runs that an earlier session ran."""
@@ -255,6 +259,10 @@ class EvalResult:
     def is_decided(self) -> bool:
         """Whether it was stopped since every gate was decided without the runs that are left."""
         return self.halted == DECIDED
+
+    def with_suites(self, change: Callable[[SuiteResult], SuiteResult]) -> EvalResult:
+        """Return the result with each suite changed."""
+        return replace(self, suites=tuple(map(change, self.suites)))
 
     @property
     def runs(self) -> Iterator[RunResult]:

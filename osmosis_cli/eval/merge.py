@@ -95,10 +95,9 @@ def merge_command(
     level = _level_of(parts)
     merged = _evaluate(_merge(parts, level), baseline, level)
     if any(suite.verdicts for suite in merged.suites):  # what has no gate was observed
-        suites = (
-            each if each.verdicts else replace(each, verdict="passed") for each in merged.suites
+        merged = merged.with_suites(
+            lambda suite: suite if suite.verdicts else replace(suite, verdict="passed")
         )
-        merged = replace(merged, suites=tuple(suites))
     joins = said.exists() or any(beside(part.path).exists() for part in parts)
     try:
         if joins and not is_special(output):
@@ -283,9 +282,8 @@ def _join(shards: Sequence[tuple[ShardReport, SuiteResult]], confidence: float) 
         (part, suite.companion) for part, suite in shards if suite.companion is not None
     ]
     return replace(
-        joined,
+        joined.with_rows(lambda row: replace(row, digest=digests[row.row_index])),
         repeated=sum((suite.repeated for _, suite in shards), Usage()),
-        rows=tuple(replace(row, digest=digests[row.row_index]) for row in joined.rows),
         breakdowns=breakdowns_of(joined, parts, confidence=confidence),
         companion=_join(baseline_models, confidence) if baseline_models else None,
         verdicts=_asked(suite for _, suite in shards),

@@ -67,10 +67,7 @@ def row_key(row_index: int, row_id: str | None) -> str:
 def with_digests(suite: SuiteResult, rows: PlannedRows) -> SuiteResult:
     """The suite, each row with the digest of its content."""
     digests = dict(zip(rows.indices, rows.digests, strict=True))
-    return replace(
-        suite,
-        rows=tuple(replace(row, digest=digests.get(row.row_index, "")) for row in suite.rows),
-    )
+    return suite.with_rows(lambda row: replace(row, digest=digests.get(row.row_index, "")))
 
 
 def ran(suite: SuiteResult) -> PlannedRows:

@@ -183,10 +183,9 @@ def _suite(
     suite = aggregate(info, runs, selected=selected, confidence=level, figures=figures)
     digests = {row.row_index: row.digest for row in rows}
     return replace(
-        suite,
+        suite.with_rows(lambda row: replace(row, digest=digests[row.row_index])),
         repeated=Usage(**summary.repeated.model_dump()),
         verdict=summary.verdict,
-        rows=tuple(replace(row, digest=digests[row.row_index]) for row in suite.rows),
         breakdowns=tuple(
             breakdown_of(
                 suite,

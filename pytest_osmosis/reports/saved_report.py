@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from osmosis_ai.secret import mask_everywhere
@@ -37,8 +38,10 @@ from .saved_conversations import SavedConversations, beside, saved_sections
 
 @dataclass(frozen=True, slots=True)
 class SavedReport:
-    """What reports are rendered from."""
+    """A report with what lies beside it: what other reports are made of."""
 
+    report: Report
+    """All that the file says."""
     result: EvalResult
     conversations: SavedConversations
     sections: Sections
@@ -49,21 +52,17 @@ def read_saved(path: Path) -> SavedReport:
     """Return a report and the conversations beside it; UnreadableReport when it is none."""
     report, result = load_report(path)
     said = SavedConversations(beside(path).absolute(), result)
-    suites = tuple(_judged(suite, report, said) for suite in result.suites)
-    result = replace(result, suites=suites)
-    return SavedReport(result, said, saved_sections(result, said))
+    result = result.with_suites(partial(_filled, report=report, said=said))
+    return SavedReport(report, result, said, saved_sections(result, said))
 
 
-def _judged(suite: SuiteResult, report: Report, said: SavedConversations) -> SuiteResult:
-    """The suite with its verdicts, what changed, and the questions of its rows."""
+def _filled(suite: SuiteResult, report: Report, said: SavedConversations) -> SuiteResult:
+    """Return the suite with what changed, and with the questions of its rows."""
     name = suite.info.name
     parts = {part.name: part for part in report.suites}
     changes = parts.get(name, report).baseline
-    return replace(
-        suite,
-        rows=tuple(replace(row, data=said.row_data(name, row)) for row in suite.rows),
-        baseline=None if changes is None else _baseline(changes, suite),
-    )
+    suite = suite.with_rows(lambda row: replace(row, data=said.row_data(name, row)))
+    return replace(suite, baseline=None if changes is None else _baseline(changes, suite))
 
 
 def _baseline(saved: BaselineChanges, suite: SuiteResult) -> BaselineReport:
@@ -152,7 +151,7 @@ def _with_rows(suite: SuiteResult) -> SuiteResult:
             return row
         return replace(row, data=dataset.row(row.row_index).describe())
 
-    return replace(suite, rows=tuple(map(filled, suite.rows)))
+    return suite.with_rows(filled)
 
 
 def _note_changed(suite: SuiteResult, found: SuiteResult) -> Iterable[str]:

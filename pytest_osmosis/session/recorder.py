@@ -267,8 +267,7 @@ class Recorder:
             is_observed = not suite.verdicts and self._gates.is_gated(suite.info.name)
             return "passed" if is_observed else suite.state  # gates on another of its group decide
 
-        suites = (replace(suite, verdict=verdict(suite)) for suite in result.suites)
-        return replace(result, suites=tuple(suites))
+        return result.with_suites(lambda suite: replace(suite, verdict=verdict(suite)))
 
     def _gates_decide(self) -> bool:
         """Return whether what halted the session leaves the exit status to gates.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ..rollouts.suite import Suite
     from ..run_result import SuiteInfo
     from ..spec import SessionSpec
-    from ..suite_results import EvalResult, RowResult
+    from ..suite_results import EvalResult, RowResult, SuiteResult
 
 
 def rows_of(info: SuiteInfo, suites: Mapping[str, Suite], spec: SessionSpec) -> Dataset:
@@ -32,21 +33,20 @@ def with_row_data(result: EvalResult, suites: Mapping[str, Suite], spec: Session
     A row of a file that has changed since the session began is left without.
     """
 
-    def row(data: Dataset, found: RowResult) -> RowResult:
+    def filled(row: RowResult, data: Dataset) -> RowResult:
         try:
-            return replace(found, data=data.row(found.row_index).describe())
+            return replace(row, data=data.row(row.row_index).describe())
         except DatasetError:
-            return found
+            return row
 
-    def of(info: SuiteInfo, rows: tuple[RowResult, ...]) -> tuple[RowResult, ...]:
+    def of(suite: SuiteResult) -> SuiteResult:
         try:
-            data = rows_of(info, suites, spec)
+            data = rows_of(suite.info, suites, spec)
         except DatasetError:
-            return rows
-        return tuple(row(data, each) for each in rows)
+            return suite
+        return suite.with_rows(partial(filled, data=data))
 
-    suites_with_rows = (replace(suite, rows=of(suite.info, suite.rows)) for suite in result.suites)
-    return replace(result, suites=tuple(suites_with_rows))
+    return result.with_suites(of)
 
 
 def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -258,14 +258,14 @@ def _run(folder: Path) -> Viewed:
     """Return an evaluation that is kept, as far as it has come."""
     kept = Kept(folder)
     digests = kept.identity.plan.digest_of
-    rows = tuple(replace(row, digest=digests.get(row.row_index, "")) for row in kept.suite.rows)
-    result, _ = with_dataset(EvalResult((replace(kept.suite, rows=rows),), 0))
+    suite = kept.suite.with_rows(lambda row: replace(row, digest=digests.get(row.row_index, "")))
+    result, _ = with_dataset(EvalResult((suite,), 0))
 
     def read(run: RunId) -> RolloutRecord | None:
         found = kept.journal.runs.get((run.row_index, run.run_index))
         return None if found is None else read_record(found.place)
 
-    return Viewed(replace(result, suites=(_fill_questions(result.suites[0], read),)), read)
+    return Viewed(result.with_suites(partial(_fill_questions, read=read)), read)
 
 
 def _fill_questions(
@@ -279,4 +279,4 @@ def _fill_questions(
             return row
         return replace(row, data=asked_in(record.messages, record.ground_truth))
 
-    return replace(suite, rows=tuple(map(filled, suite.rows)))
+    return suite.with_rows(filled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...errors import ConfigurationError
@@ -51,6 +51,5 @@ class BreakdownFeature(Feature):
 
         assert self._spec is not None
         level = self._spec.deciding.confidence or CONFIDENCE
-        suites = with_row_data(result, self._suites, self._spec).suites
-        found = (broken_down(each, self._names, confidence=level) for each in suites)
-        return replace(result, suites=tuple(found))
+        result = with_row_data(result, self._suites, self._spec)
+        return result.with_suites(partial(broken_down, columns=self._names, confidence=level))

@@ -1,13 +1,12 @@
 """A JSON report in Python: what it says, and its rows, runs, scores and calls as tables.
 
 `pytest_osmosis.read_report` returns it. Calls and questions are read from the conversations beside
-the report, when they are first asked for.
+the report.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -15,11 +14,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from ...reports.json_models import Report, Run
-from ...reports.json_reader import load_report
-from ...reports.saved_conversations import SavedConversations, beside
+from ...reports.json_models import Run
+from ...reports.saved_report import SavedReport, read_saved
 from ...run_result import RunResult, passes
-from ...suite_results import EvalResult, RowResult, SuiteResult
+from ...suite_results import RowResult, SuiteResult
 from . import runs_table
 
 if TYPE_CHECKING:
@@ -113,11 +111,10 @@ class Records(list[M], Generic[M]):
 class ReportTables:
     """A JSON report: `report` has all that the file says, the others are its tables."""
 
-    def __init__(self, report: Report, result: EvalResult, said: SavedConversations) -> None:
-        self.report = report
+    def __init__(self, saved: SavedReport) -> None:
+        self.report = saved.report
         """Config, summary, figures with intervals, gates and the like, as its schema has them."""
-        self._result = result
-        self._said = said
+        self._saved = saved
 
     @cached_property
     def rows(self) -> Records[RowRecord]:
@@ -141,17 +138,7 @@ class ReportTables:
 
     def to_arrow(self) -> pyarrow.Table:
         """Return the runs as a `pyarrow.Table`: the columns of `--osmosis-runs-table`."""
-        suites = [
-            replace(
-                suite,
-                rows=tuple(
-                    replace(row, data=self._said.row_data(suite.info.name, row))
-                    for row in suite.rows
-                ),
-            )
-            for suite in self._result.suites
-        ]
-        return runs_table.as_arrow(replace(self._result, suites=tuple(suites)))
+        return runs_table.as_arrow(self._saved.result)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the same as a `pandas.DataFrame`; ModuleNotFoundError without pandas."""
@@ -162,13 +149,13 @@ class ReportTables:
         return f"<report of {self.report.config.model}: {summary.total_runs} runs>"
 
     def _each_row(self) -> Iterator[tuple[SuiteResult, RowResult]]:
-        return ((suite, row) for suite in self._result.suites for row in suite.rows)
+        return ((suite, row) for suite in self._saved.result.suites for row in suite.rows)
 
     def _each_run(self) -> Iterator[tuple[SuiteResult, RunResult]]:
         return ((suite, run) for suite, row in self._each_row() for run in row.runs)
 
     def _row(self, suite: SuiteResult, row: RowResult) -> RowRecord:
-        data = self._said.row_data(suite.info.name, row)
+        data = row.data
         return RowRecord(
             suite=suite.info.name,
             row_index=row.row_index,
@@ -195,7 +182,7 @@ class ReportTables:
 
     def _each_call(self) -> Iterator[CallRecord]:
         for _, run in self._each_run():
-            record = self._said(run.run_id)
+            record = self._saved.conversations(run.run_id)
             for index, call in enumerate([] if record is None else record.calls):
                 where = run.run_id._asdict()
                 yield CallRecord(**where, call_index=index, **call)
@@ -216,6 +203,4 @@ def _as_pandas(table: pyarrow.Table) -> pandas.DataFrame:
 
 def read_report(path: str | PathLike[str]) -> ReportTables:
     """Return a report and its tables; raise UnreadableReport, which names what is wrong."""
-    path = Path(path)
-    report, result = load_report(path)
-    return ReportTables(report, result, SavedConversations(beside(path).absolute(), result))
+    return ReportTables(read_saved(Path(path)))
