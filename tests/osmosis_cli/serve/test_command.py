@@ -13,14 +13,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from osmosis_cli.errors import run
-from osmosis_cli.main import cli
+from tests.support.command import Osmosis
+from tests.support.fake_platform import TOKEN, FakePlatform, Request
 
 AGENT = """
 from osmosis_ai.rollout import RolloutAgentLoop
@@ -47,7 +46,6 @@ SEED_LINES = [
     'osmosis serve -m my_agent:agent_loop --skip-register --api-key "$MY_API_KEY"',
     "osmosis serve -m my_agent:agent_loop --no-validate",
 ]
-TOKEN = "token-of-the-login-77"
 MY_API_KEY = "my-own-stable-key-42"
 
 
@@ -58,73 +56,25 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-class Platform:
-    """A platform on loopback that takes registrations."""
+class Registrations:
+    """A platform that takes registrations, and asks the server how it is before it answers."""
 
-    def __init__(self) -> None:
-        self.registered: list[tuple[dict[str, str], dict[str, Any]]] = []
-        self.answers: list[tuple[int, dict[str, Any]]] = []
+    def __init__(self, platform: FakePlatform) -> None:
+        self.platform = platform
+        self.answer: tuple[int, Any] = 201, {"id": "srv-1", "health_check_result": "ok"}
         self.health: list[int] = []
-        self._arrived = threading.Condition()
-        platform = self
+        self.arrived = threading.Event()
+        platform.answers["POST", "/api/cli/rollout-server/register"] = self.take
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                status, answer = platform.take(
-                    self.path, {name.title(): text for name, text in self.headers.items()}, body
-                )
-                content = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(content)))
-                if 300 <= status < 400:
-                    self.send_header("Location", "http://127.0.0.1:9/elsewhere")
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def take(
-        self, path: str, headers: dict[str, str], body: dict[str, Any]
-    ) -> tuple[int, dict[str, Any]]:
-        found = {"id": "srv-1", "status": "registered", "health_check_result": "ok"}
-        status, answer = self.answers.pop(0) if self.answers else (201, found)
-        if path != "/api/cli/rollout-server/register":
-            return 404, {"error": path}
-        with self._arrived:
-            # The platform's own health check: the server answers before it registers.
-            self.health.append(get(body["port"], "/health")[0])
-            self.registered.append((headers, body))
-            self._arrived.notify_all()
-        return status, answer
-
-    def wait(self, count: int = 1) -> None:
-        with self._arrived:
-            assert self._arrived.wait_for(lambda: len(self.registered) >= count, 20)
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return {
-            "OSMOSIS_TOKEN": TOKEN,
-            "OSMOSIS_PLATFORM_URL": self.url,
-            "OSMOSIS_TOKEN_PLATFORM_URL": self.url,
-        }
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+    def take(self, request: Request) -> tuple[int, Any]:
+        self.health.append(get(request.body["port"], "/health")[0])
+        self.arrived.set()
+        return self.answer
 
 
 @pytest.fixture
-def platform() -> Iterator[Platform]:
-    running = Platform()
-    yield running
-    running.close()
+def registrations(platform: FakePlatform) -> Registrations:
+    return Registrations(platform)
 
 
 def get(port: int, path: str, **headers: str) -> tuple[int, dict[str, Any]]:
@@ -142,7 +92,7 @@ def bearer(key: str) -> dict[str, str]:
 
 
 class Running:
-    """`osmosis serve` as a process; `told` is what it said on stdout."""
+    """`osmosis serve` as a process; `printed` is its standard output."""
 
     def __init__(self, words: list[str], cwd: Path, env: Mapping[str, str], log: Path) -> None:
         self.log = log
@@ -156,15 +106,15 @@ class Running:
                 env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **env},
             )
         assert self.process.stdout is not None
-        self.told = self.process.stdout.readline() + self.process.stdout.readline()
-        found = re.search(r"on http://(.+):(\d+)$", self.told, re.M)
-        assert found, self.told + log.read_text()
+        self.printed = self.process.stdout.readline() + self.process.stdout.readline()
+        found = re.search(r"on http://(.+):(\d+)$", self.printed, re.M)
+        assert found, self.printed + log.read_text()
         self.host, self.port = found[1], int(found[2])
 
     @property
     def key(self) -> str:
-        found = re.search(r"API key: (osm_rollout_\S+)  \(generated", self.told)
-        assert found, self.told
+        found = re.search(r"API key: (osm_rollout_\S+)  \(generated", self.printed)
+        assert found, self.printed
         return found[1]
 
     def logged(self, words: str) -> str:
@@ -205,34 +155,15 @@ def serve(project: Path, tmp_path: Path) -> Iterator[Serve]:
         yield start
 
 
-Fails = Callable[..., "Failed"]
-
-
-class Failed:
-    """A command that served nothing."""
-
-    def __init__(self, returncode: int, stdout: str, stderr: str) -> None:
-        self.returncode = returncode
-        self.stdout = stdout
-        self.stderr = stderr
-
-
 @pytest.fixture
-def fails(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Fails]:
-    """Run a command line that is expected to fail before it serves, in this process."""
+def osmosis(osmosis: Osmosis, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Osmosis]:
+    """The command in the project, without a login, where it fails before it serves."""
     monkeypatch.chdir(project)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("OSMOSIS_CONFIG_DIR", str(project / "nobody"))
-
-    def run_here(*words: str, **env: str) -> Failed:
-        for name, value in env.items():
-            monkeypatch.setenv(name, value)
-        status = run(cli, ["serve", *words])
-        return Failed(status, *capsys.readouterr())
-
-    yield run_here
+    osmosis.group = ("serve", "-m", "my_agent:agent_loop")
+    osmosis.hidden = (TOKEN, "Traceback", "with space")
+    yield osmosis
     sys.modules.pop("my_agent", None)
 
 
@@ -247,14 +178,16 @@ def fails(
         pytest.param(SEED_LINES[5], marks=pytest.mark.slow),
     ],
 )
-def test_with_a_login_the_server_registers_itself(serve: Serve, platform: Platform, line: str):
-    running = serve(line, **platform.environment)
-    platform.wait()
-    [(headers, body)] = platform.registered
-    assert headers["Authorization"] == f"Bearer {TOKEN}"
-    assert headers["User-Agent"].startswith("osmosis-cli/")
-    assert platform.health == [200]
-    assert body == {
+def test_with_a_login_the_server_registers_itself(
+    serve: Serve, registrations: Registrations, line: str
+):
+    running = serve(line, **registrations.platform.environment)
+    assert registrations.arrived.wait(60)
+    [request] = registrations.platform.requests
+    assert request.headers["authorization"] == f"Bearer {TOKEN}"
+    assert request.headers["user-agent"].startswith("osmosis-cli/")
+    assert registrations.health == [200]
+    assert request.body == {
         "host": "127.0.0.1",
         "port": running.port,
         "agent_loop_name": "my-agent",
@@ -283,7 +216,7 @@ def test_skip_register_needs_no_login_and_keeps_the_key(serve: Serve):
 def test_local_has_neither_key_nor_login_and_is_on_loopback(serve: Serve):
     running = serve(SEED_LINES[3])
     assert running.host == "127.0.0.1"
-    assert "API key: none" in running.told
+    assert "API key: none" in running.printed
     assert get(running.port, "/health")[0] == 200
     assert get(running.port, "/platform/health")[0] == 404
     assert running.stop() == 143
@@ -296,7 +229,7 @@ def test_a_key_can_be_given_and_is_not_printed(serve: Serve):
     assert get(running.port, "/platform/health", **bearer("another"))[0] == 401
     assert running.stop() == 143
     log = running.log.read_text()
-    assert MY_API_KEY not in running.told + log
+    assert MY_API_KEY not in running.printed + log
     assert "warning: --api-key shows the key" in log
 
 
@@ -304,7 +237,7 @@ def test_a_key_can_be_given_and_is_not_printed(serve: Serve):
 def test_the_key_is_better_given_by_a_variable(serve: Serve):
     running = serve(SEED_LINES[2], OSMOSIS_SERVER_API_KEY=MY_API_KEY)
     assert get(running.port, "/platform/health", **bearer(MY_API_KEY))[0] == 200
-    assert "from OSMOSIS_SERVER_API_KEY" in running.told
+    assert "from OSMOSIS_SERVER_API_KEY" in running.printed
     assert running.stop() == 143
     assert "warning" not in running.log.read_text()
 
@@ -313,9 +246,9 @@ def test_the_key_is_better_given_by_a_variable(serve: Serve):
 
 
 @pytest.mark.slow
-def test_a_failed_registration_is_a_warning(serve: Serve, platform: Platform):
-    platform.answers = [(401, {"error": f"{TOKEN} has expired"})]
-    running = serve(SEED_LINES[0], **platform.environment)
+def test_a_failed_registration_is_a_warning(serve: Serve, registrations: Registrations):
+    registrations.answer = 401, {"error": f"{TOKEN} has expired"}
+    running = serve(SEED_LINES[0], **registrations.platform.environment)
     log = running.logged("registration_failed")
     assert " WARNING registration_failed" in log
     assert "has ended (*** has expired): set OSMOSIS_TOKEN to a valid token" in log
@@ -328,36 +261,9 @@ def test_a_failed_registration_is_a_warning(serve: Serve, platform: Platform):
 
 def test_outside_of_a_workspace_it_serves_this_machine_and_says_how_to_register(serve: Serve):
     running = serve("osmosis serve -m my_agent:agent_loop")
-    assert running.host == "127.0.0.1" and "API key: none" in running.told
+    assert running.host == "127.0.0.1" and "API key: none" in running.printed
     assert "after `osmosis login` the server registers" in running.log.read_text()
     assert running.stop() == 143
-
-
-def test_in_a_workspace_without_a_login_nothing_is_served(fails: Fails, project: Path):
-    (project / ".git").mkdir()
-    (project / "rollouts").mkdir()
-    done = fails("-m", "my_agent:agent_loop")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "run `osmosis login`, set OSMOSIS_TOKEN" in done.stderr
-    assert "--skip-register" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_a_token_for_another_platform_is_not_sent(fails: Fails, platform: Platform):
-    done = fails(
-        *("-m", "my_agent:agent_loop"), OSMOSIS_TOKEN=TOKEN, OSMOSIS_PLATFORM_URL=platform.url
-    )
-    assert done.returncode == 1
-    assert "OSMOSIS_TOKEN_PLATFORM_URL" in done.stderr
-    assert TOKEN not in done.stderr
-    assert not platform.registered
-
-
-def test_an_agent_that_fails_its_checks_is_not_served(fails: Fails):
-    done = fails("-m", "my_agent:sync", "--local-debug")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "run: must be `async def run(self, ctx)`" in done.stderr
-    assert "--no-validate" in done.stderr
 
 
 @pytest.mark.slow
@@ -366,67 +272,69 @@ def test_without_validation_it_is_served_all_the_same(serve: Serve):
     assert get(running.port, "/health")[1]["agent_loop"] == "my-agent"
 
 
-def test_a_module_without_the_attribute_is_said(fails: Fails):
-    for extra in ((), ("--no-validate",)):
-        done = fails("-m", "my_agent:agnet_loop", "--local", *extra)
-        assert done.returncode == 1
-        assert "agent_loop" in done.stderr
-        assert "Traceback" not in done.stderr
+def test_in_a_workspace_without_a_login_nothing_is_served(osmosis: Osmosis, project: Path):
+    (project / ".git").mkdir()
+    (project / "rollouts").mkdir()
+    message = osmosis.error()
+    assert "run `osmosis login`, set OSMOSIS_TOKEN" in message
+    assert "--skip-register" in message
+
+
+def test_a_token_for_another_platform_is_not_sent(
+    osmosis: Osmosis, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OSMOSIS_TOKEN", TOKEN)
+    monkeypatch.setenv("OSMOSIS_PLATFORM_URL", platform.url)
+    assert "OSMOSIS_TOKEN_PLATFORM_URL" in osmosis.error()
+    assert not platform.requests
+
+
+def test_an_agent_that_fails_its_checks_is_not_served(osmosis: Osmosis):
+    message = osmosis.error("-m", "my_agent:sync", "--local-debug")
+    assert "run: must be `async def run(self, ctx)`" in message
+    assert "--no-validate" in message
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "status", "sentence"),
     [
-        (["--local", "--api-key", "some-key-123"], "--skip-register"),
-        (["--skip-register", "--api-key", "with space"], "--api-key holds a space"),
-        (["--skip-register", "--api-key", ""], "--api-key is empty"),
-        (["--skip-register", "--allow-trainer", "trainer"], "scheme://host:port"),
-        (["--skip-register", "--log", "my_agent.py"], "--log"),
-        (["--skip-register", "-p", "70000"], "70000"),
-        (["--skip-register", "--log-level", "loud"], "loud"),
-        (["--skip-register", "--drain", "inf"], "--drain"),
-        (["--skip-register", "--drain", "nan"], "drain_s must be more than 0, not nan"),
+        (["-m", "my_agent:agnet_loop", "--local"], 1, "agent_loop"),
+        (["-m", "my_agent:agnet_loop", "--local", "--no-validate"], 1, "agent_loop"),
+        (["--local", "--api-key", "some-key-123"], 2, "--skip-register"),
+        (["--skip-register", "--api-key", "with space"], 2, "--api-key holds a space"),
+        (["--skip-register", "--api-key", ""], 2, "--api-key is empty"),
+        (["--skip-register", "--allow-trainer", "trainer"], 2, "scheme://host:port"),
+        (["--skip-register", "--log", "my_agent.py"], 2, "--log"),
+        (["--skip-register", "-p", "70000"], 2, "70000"),
+        (["--skip-register", "--log-level", "loud"], 2, "loud"),
+        (["--skip-register", "--drain", "inf"], 2, "--drain"),
+        (["--skip-register", "--drain", "nan"], 2, "drain_s must be more than 0, not nan"),
+        (["--local", "-H", "0.0.0.0"], 2, "--host 0.0.0.0 can be reached from outside"),
+        (["--local", "-H", "0.0.0.0"], 2, "write --skip-register instead of --local"),
+        (["--skip-register", "-H", "192.0.2.1"], 1, "cannot listen on 192.0.2.1:9000"),
+        (["--skip-register", "-H", "192.0.2.1"], 1, "choose another with -H/--host"),
     ],
 )
-def test_wrong_use_is_status_2_and_says_which_option(fails: Fails, words: list[str], sentence: str):
-    done = fails("-m", "my_agent:agent_loop", *words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert sentence in done.stderr
-    assert "with space" not in done.stderr
+def test_wrong_use_serves_nothing_and_says_which_option(
+    osmosis: Osmosis, words: list[str], status: int, sentence: str
+):
+    assert sentence in osmosis.error(*words, status=status)
 
 
-def test_a_wrong_origin_in_the_environment_is_said_to_be_there(fails: Fails):
-    done = fails(
-        "-m",
-        "my_agent:agent_loop",
-        "--skip-register",
-        OSMOSIS_ALLOWED_TRAINERS="https://a.example x",
-    )
-    assert done.returncode == 2
-    assert "OSMOSIS_ALLOWED_TRAINERS: 'x' is not a trainer's origin" in done.stderr
+def test_a_wrong_origin_in_the_environment_is_said_to_be_there(
+    osmosis: Osmosis, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OSMOSIS_ALLOWED_TRAINERS", "https://a.example x")
+    message = osmosis.error("--skip-register", status=2)
+    assert "OSMOSIS_ALLOWED_TRAINERS: 'x' is not a trainer's origin" in message
 
 
-def test_local_on_an_address_that_others_reach_is_refused(fails: Fails):
-    done = fails("-m", "my_agent:agent_loop", "--local", "-H", "0.0.0.0")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "--host 0.0.0.0 can be reached from outside" in done.stderr
-    assert "write --skip-register instead of --local" in done.stderr
-
-
-def test_an_address_that_is_not_this_machines_is_said(fails: Fails):
-    done = fails("-m", "my_agent:agent_loop", "--skip-register", "-H", "192.0.2.1")
-    assert done.returncode == 1
-    assert "cannot listen on 192.0.2.1:9000" in done.stderr
-    assert "choose another with -H/--host" in done.stderr
-
-
-def test_a_port_that_is_taken_is_said(fails: Fails):
+def test_a_port_that_is_taken_is_said(osmosis: Osmosis):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        done = fails("-m", "my_agent:agent_loop", "--local", "-p", port)
-    assert done.returncode == 1
-    assert f"127.0.0.1:{port}" in done.stderr
-    assert "-p/--port" in done.stderr
+        message = osmosis.error("--local", "-p", port)
+    assert f"127.0.0.1:{port}" in message
+    assert "-p/--port" in message
 
 
 @pytest.mark.slow
@@ -468,7 +376,7 @@ def test_json_says_where_the_server_is(project: Path):
 @pytest.mark.slow
 def test_local_has_no_key_under_reload_either(serve: Serve):
     running = serve(f"{SEED_LINES[3]} --reload", OSMOSIS_SERVER_API_KEY=MY_API_KEY)
-    assert "API key: none" in running.told
+    assert "API key: none" in running.printed
     assert get(running.port, "/platform/health")[0] == 404
     assert running.stop() == 143
 
