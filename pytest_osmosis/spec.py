@@ -85,6 +85,11 @@ class ModelSpec:
             is_asked=False,
         )
 
+    @property
+    def sends_requests(self) -> bool:
+        """Whether not every request is answered by what stands in."""
+        return self.needs_key or not self.stand_in
+
     def option_for(self, what: str) -> str:
         """Return the option of its base URL, or of the variable of its key."""
         return self.option.removesuffix("model") + what
@@ -188,22 +193,6 @@ class Deciding:
 
 
 @dataclass(frozen=True, slots=True)
-class Rescore:
-    """Recorded conversations that are to be scored again; what is None stays as it was."""
-
-    run: str
-    """The evaluation's name, or a path to it."""
-    data: Path | None = None
-    eval_fns: tuple[str, ...] = ()
-    grader: str | None = None
-    strip_reasoning: Literal[True] | None = None
-    thresholds: tuple[float, tuple[str, ...]] | None = None
-    """That of all eval functions, and those that have their own."""
-    folder: Path | None = None
-    """Where it was found."""
-
-
-@dataclass(frozen=True, slots=True)
 class Shards:
     """The processes on other machines that run the rollouts."""
 
@@ -239,8 +228,6 @@ class SessionSpec:
     budget: Budget = Budget()
     deciding: Deciding = Deciding()
     keeping: Keeping = Keeping()
-    rescore: Rescore | None = None
-    """The kept evaluation whose conversations are scored, instead of running any."""
     reports: Mapping[str, Path] = field(default_factory=dict)
     """The files to write, by the names of their options."""
     trajectories: Path | None = None

@@ -26,6 +26,7 @@ from .config_files.options import CONFIG_FILES
 from .env_file.options import ENV_FILE
 from .html.options import HTML
 from .markdown.options import MARKDOWN
+from .rescore.options import RESCORE
 from .tables.options import TABLES
 from .tracing.options import TRACING
 from .workspace_results.options import WORKSPACE_RESULTS
@@ -42,6 +43,7 @@ FEATURES = (
     ENV_FILE,
     CONFIG_FILES,
     CASSETTES,
+    RESCORE,
     TRACING,
     COMPARISON,
     MARKDOWN,

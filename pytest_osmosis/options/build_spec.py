@@ -27,7 +27,6 @@ from ..spec import (
     Deciding,
     EvalSpec,
     Keeping,
-    Rescore,
     SessionSpec,
     Shards,
 )
@@ -45,15 +44,12 @@ def build(config: pytest.Config) -> SessionSpec:
     invocation_dir, root = config.invocation_params.dir, config.rootpath
     reports = {each.option: path for each in REPORTS if (path := given(each.option))}
     debug_dir = given("debug-dir")
-    if given.raw("rescore") is None:
+    if not given.naming():
         _require_evaluation(config, given)
     effects.check_combinations(given)
     defaults = _evaluation(given)
-    rescore = _rescore(given)
     return SessionSpec(
-        evals=()
-        if rescore is not None  # the kept evaluation says which there are
-        else tuple(_with_data(given, defaults)),
+        evals=tuple(_with_data(given, defaults)),
         defaults=defaults,
         batch_size=batch_size(config),
         shards=_shards(given, batch_size(config)),
@@ -63,7 +59,6 @@ def build(config: pytest.Config) -> SessionSpec:
             **given.fields("deciding"),
         ),
         keeping=Keeping(journal=not given("no-journal"), **given.fields("keeping")),
-        rescore=rescore,
         reports=reports,
         trajectories=_trajectories(given, reports.get("output")),
         answers=not given("no-answers"),
@@ -96,7 +91,7 @@ def _evaluation(given: OptionReader) -> EvalSpec:
     if file := given("system-prompt-file"):
         fields["system_prompt"] = _text_of(given, file)
     fields["strip_reasoning"] = given("strip-reasoning") or None
-    fields["pass_threshold"], fields["thresholds"] = _thresholds(given)
+    fields["pass_threshold"], fields["thresholds"] = thresholds(given)
     return EvalSpec(
         name="",
         agent=next(iter(given("agent")), ""),
@@ -119,7 +114,7 @@ def _text_of(given: OptionReader, file: Path) -> str:
         ) from None
 
 
-def _thresholds(given: OptionReader) -> tuple[float, tuple[str, ...]]:
+def thresholds(given: OptionReader) -> tuple[float, tuple[str, ...]]:
     """Return the threshold of all eval functions, and the texts of those that have their own."""
     texts: dict[str, str] = {}
     for text in given("pass-threshold"):
@@ -160,24 +155,6 @@ def _column_map(given: OptionReader) -> tuple[str, ...]:
         except ValueError as error:
             raise pytest.UsageError(f"{given.spelled('map')}: {error}") from None
     return texts
-
-
-def _rescore(given: OptionReader) -> Rescore | None:
-    """Return the kept evaluation that is scored again, if one is."""
-    run = given("rescore")
-    if run is None:
-        return None
-    data = given("data") if given.on_command_line("data") else ()
-    if len(data) > 1:
-        raise pytest.UsageError(f"{given.spelled('rescore')} goes with one --osmosis-data alone")
-    return Rescore(
-        run=run,
-        data=given.resolved("data", data[0]) if data else None,
-        eval_fns=given("eval-fn"),
-        grader=given("grader"),
-        strip_reasoning=given("strip-reasoning") or None,
-        thresholds=None if given.raw("pass-threshold") is None else _thresholds(given),
-    )
 
 
 def _canonical(given: OptionReader, text: str) -> str:

@@ -62,7 +62,7 @@ def check_combinations(given: OptionReader) -> None:
 
 
 def _is_given(given: OptionReader, name: str) -> bool:
-    return given.raw(name) not in (None, False, [])
+    return name in BY_NAME and given.raw(name) not in (None, False, [])
 
 
 def _has_one(given: OptionReader, option: Option) -> bool:

@@ -37,6 +37,14 @@ class OptionReader:
         may_be_empty = name == "system-prompt" and option.ini_name in compat.ini_keys(self._config)
         return self._ini(option) or ("" if may_be_empty else None)
 
+    def naming(self) -> list[str]:
+        """Return the options given that say alone what is evaluated."""
+        return [
+            option.name
+            for option in OPTIONS
+            if option.names_evaluation and self.raw(option.name) is not None
+        ]
+
     @property
     def output_is_temporary(self) -> bool:
         """Whether the JSON report is one that a command removes at its end: nothing names it."""
@@ -157,4 +165,5 @@ class OptionReader:
 def named(config: pytest.Config) -> bool:
     """Return whether options or ini name an evaluation, or the model or time of marked tests."""
     given = OptionReader(config)
-    return any(given.raw(name) is not None for name in ("agent", "data", "model", "rescore", "run"))
+    names = "agent", "data", "model", "run"
+    return any(given.raw(name) is not None for name in names) or bool(given.naming())

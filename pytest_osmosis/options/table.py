@@ -10,7 +10,7 @@ was given; `build_spec`, which makes the spec of a session of it, is imported on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..dataset.formats import SUFFIXES_SHOWN
@@ -46,10 +46,14 @@ class Option:
     """The field of the spec that has its value: `part.field`, by the parts of `build_spec`."""
     needs: tuple[str, ...] = ()
     """Options of which one is given too, else it has no effect."""
+    serves: tuple[str, ...] = ()
+    """Options that have an effect beside it too, without what they need otherwise."""
     excludes: tuple[str, ...] = ()
     """Options that are not given beside it, wherever they stand."""
     replaces: tuple[str, ...] = ()
     """Options without effect beside it: those of the ini file are not read where it is given."""
+    names_evaluation: bool = False
+    """Whether it says alone what is evaluated, in the place of an agent and data."""
     reaches: Reach | None = None
     """What of an agent it changes, and that one agent at least must therefore have."""
 
@@ -127,7 +131,7 @@ _EVALUATED = (
         "Grader class that scores rollouts (default: the one in the workflow's module)",
         metavar="MODULE:GRADER",
         fills="evaluation.grader",
-        needs=("data", "rescore"),
+        needs=("data",),
     ),
     Option("data", f"dataset to evaluate on: {SUFFIXES_SHOWN}", metavar="FILE", repeatable=True),
     Option(
@@ -160,14 +164,14 @@ _EVALUATED = (
         metavar="MODULE:FUNCTION",
         short="--eval-fn",
         repeatable=True,
-        needs=("data", "rescore"),
+        needs=("data",),
     ),
     Option(
         "strip-reasoning",
         "give eval functions the answer without its reasoning (<think>…</think> before it), as "
         "ready scorers look at it",
         flag=True,
-        needs=("eval-fn", "rescore"),
+        needs=("eval-fn",),
     ),
     Option(
         "n",
@@ -235,7 +239,7 @@ _EVALUATED = (
         "only",
         "collect only the evaluation, not ordinary tests",
         flag=True,
-        needs=("data", "rescore"),
+        needs=("data",),
     ),
     Option(
         "run",
@@ -520,14 +524,6 @@ _REPORTS = (
     ),
 )
 
-_OF_ROLLOUTS = (
-    "agent", "map", "system-prompt", "system-prompt-file", "n", "limit", "offset", "rows", "sample",
-    "sample-seed", "shard", "model", "base-url", "api-key-env", "api-key", "price-per-mtok",
-    "pass-env", "temperature", "top-p", "max-tokens", "seed", "max-turns", "agent-timeout",
-    "baseline-model", "baseline-base-url", "baseline-api-key-env", "inputs", "header", "extra-body",
-)  # fmt: skip
-"""Options that say how rollouts are run."""
-
 _RESUMING = (
     Option(
         "resume",
@@ -555,13 +551,6 @@ _RESUMING = (
         metavar="all",
         const="errors",
         fills="keeping.retry",
-    ),
-    Option(
-        "rescore",
-        "score the recorded conversations of this evaluation again, without any model call",
-        metavar="RUN",
-        excludes=("fresh", "resume", "extend", "retry-failed", *SHARD_KINDS),
-        replaces=_OF_ROLLOUTS,
     ),
     Option(
         "inputs",
@@ -627,6 +616,13 @@ def _insert(added: OptionSet) -> None:
     options = GROUPS[added.group]
     at = _behind(added.after, [option.name for option in options])
     GROUPS[added.group] = (*options[:at], *added.options, *options[at:])
+    for title, others in GROUPS.items():
+        GROUPS[title] = tuple(_served(other, added.options) for other in others)
+
+
+def _served(option: Option, added: Iterable[Option]) -> Option:
+    serving = [each.name for each in added if option.name in each.serves]
+    return replace(option, needs=(*option.needs, *serving)) if serving else option
 
 
 def _behind(name: str | None, names: Sequence[str]) -> int:

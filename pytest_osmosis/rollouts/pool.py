@@ -106,7 +106,7 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         for suite in suites.values():
             for module in suite.agent.imports:
                 import_module(module)
-        if any(suite.spec.model.needs_key for suite in suites.values()):
+        if any(suite.spec.model.sends_requests for suite in suites.values()):
             import_module("osmosis_ai.models.transport.client")
         super().__init__(
             self._execute,

@@ -113,7 +113,7 @@ class Evaluation:
         names_one = has_paths and any(is_in(text, Path(f)) for text in config.args for f in files)
         if not names_one and (not has_paths or given.on_command_line("agent")):
             if files and takes_place_of_tests(config):
-                if not (given("only") or self.spec.rescore):
+                if not (given("only") or given.naming()):
                     self._left_out = config.args[:]
                 config.args[:] = files.values()
             config.args.extend(
@@ -219,8 +219,7 @@ class Evaluation:
         for spec in self.spec.evals:
             with preflight.usage_errors(self.config):
                 self._prepare_named(spec)
-        if self.spec.rescore is None:
-            effects.check_reach(OptionReader(self.config), self.suites.values())
+        effects.check_reach(OptionReader(self.config), self.suites.values())
         known = (self.suites.get(each.name) for each in self.spec.evals)
         evals = zip(self.spec.evals, known, strict=True)
         self.spec = replace(
@@ -230,12 +229,7 @@ class Evaluation:
 
     def _prepare_named(self, spec: EvalSpec) -> None:
         try:
-            if self.spec.rescore is None:
-                self.add(self._prepared(spec))
-                return
-            from ..rollouts.rescore import prepare as prepare_recorded
-
-            self.add(prepare_recorded(spec, self.spec, validate=not self.is_worker))
+            self.add(self._prepared(spec))
         except NoRows as error:
             self.no_rows(spec.data, str(error))
 

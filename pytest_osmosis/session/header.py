@@ -59,13 +59,12 @@ def _models(config: pytest.Config, spec: SessionSpec) -> Iterator[str]:
     models = [each.model for each in spec.evals]
     if not models and default is not None and default.model.model:
         models = [default.model]  # of test functions
-    if not models or (spec.rescore is not None and not models[0].model):
+    if not models or not (models[0].model or models[0].needs_key):
         return
     models = [each for at, each in enumerate(models) if each not in models[:at]]
     yield _throughput(config, spec, models[0])
     yield from map(other_line, models[1:])
-    if spec.rescore is None:
-        yield from dict.fromkeys(line for model in models for line in key_line(model))
+    yield from dict.fromkeys(line for model in models for line in key_line(model))
     unused = "" if default is None else default.model.model
     if unused and not any(each.model for each in models):
         option = escape_control_chars(OptionReader(config).spelled("model"))

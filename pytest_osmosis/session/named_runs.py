@@ -24,7 +24,7 @@ _RUN = re.compile(r"(?P<file>.+?)::(?:row-\d+\[(?P<label>[^]]+)\]|.+)\[run-(?P<i
 def check(config: pytest.Config) -> None:
     """Raise `pytest.UsageError` for a node id that needs further options."""
     given = OptionReader(config)
-    if given.raw("rescore") is not None:
+    if given.naming():
         return
     for text in config.args:
         run = _RUN.fullmatch(text)

@@ -29,16 +29,11 @@ if TYPE_CHECKING:
 
 
 def session_of(config: pytest.Config) -> SessionSpec:
-    """Return what options and ini file ask for, with what the kept evaluation to rescore says."""
+    """Return what options and ini file ask for."""
     spec = build_spec.build(config)
     if selection.selection_of(config) == "marked":
         spec = replace(spec, evals=())
-    if spec.rescore is None:
-        return replace(spec, keeping=selection.keeping_of(config, spec.keeping))
-    from ..rollouts import rescore
-
-    with usage_errors():
-        return rescore.applied(spec, root=config.rootpath)
+    return replace(spec, keeping=selection.keeping_of(config, spec.keeping))
 
 
 def check(config: pytest.Config, spec: SessionSpec) -> None:
@@ -159,7 +154,7 @@ def check_models(spec: SessionSpec) -> None:
 
 def _check_prices(spec: SessionSpec) -> None:
     """Check that prices are known where there is a budget in dollars: else it is never spent."""
-    if spec.budget.cost_usd is None or spec.rescore is not None:
+    if spec.budget.cost_usd is None:
         return
     for asked in spec.evals or [spec.defaults]:
         if asked is None or not (asked.model.model and asked.model.is_asked):

@@ -98,7 +98,7 @@ def _select(config: pytest.Config) -> Selection:
     given = OptionReader(config)
     files = [given.resolved("data", text) for text in given("data")]
     names_one = any(_names(config, file) for file in files)
-    if _is_given(given, "agent", "data", "rescore") or names_one:
+    if _is_given(given, "agent", "data") or names_one:
         return "data"
     collects = not _has_paths(config) or any(is_below_any(str(f), config.args) for f in files)
     if files and collects and not waits_to_be_asked(config) and _any_row_matches(config):
@@ -107,8 +107,9 @@ def _select(config: pytest.Config) -> Selection:
 
 
 def _is_given(given: OptionReader, *names: str) -> bool:
-    """Whether the command line, and not the ini file, gives one of these options."""
-    return any(map(given.on_command_line, names or ("agent", "data", "model", "rescore")))
+    """Whether the command line, and not the ini file, gives one of these, or what is evaluated."""
+    names = (*(names or ("agent", "data", "model")), *given.naming())
+    return any(map(given.on_command_line, names))
 
 
 def argument_of(config: pytest.Config, data: Path) -> str:
@@ -132,7 +133,7 @@ def takes_place_of_tests(config: pytest.Config) -> bool:
     """Return whether the data files are collected where no argument is given, and no test is."""
     given = OptionReader(config)
     return not _has_paths(config) and bool(
-        given.on_command_line("data") or given("only") or given("rescore")
+        given.on_command_line("data") or given("only") or given.naming()
     )
 
 

@@ -22,8 +22,6 @@ from .config_run import FOLDER, ConfigRun, read_config_run
 from .options import SUFFIX
 
 TRAINING_FOLDER = "configs/training"
-_OTHER_WAYS = ("agent", "rescore")
-"""Options that say what is evaluated, too."""
 
 
 def apply(config: pytest.Config) -> None:
@@ -39,7 +37,7 @@ def apply(config: pytest.Config) -> None:
         raise pytest.UsageError(f"one config file at a time can be evaluated, not {shown}")
     name = found[0].partition("::")[0]
     given = OptionReader(config)
-    for option in _OTHER_WAYS:
+    for option in ("agent", *given.naming()):
         if given.on_command_line(option):
             raise pytest.UsageError(
                 f"{name} and {given.spelled(option)} both say what is evaluated: give one of them"

@@ -47,7 +47,7 @@ ELSEWHERE = {
             "analysis.gates.early_stopping", "analysis.gates.evaluate", "analysis.gates.parser",
             "dataset.parquet", "features.html.report", "features.markdown.report",
             "reports.json_writer",
-            "rollouts.rescore",
+            "features.rescore.feature",
         )
     ),
 }  # fmt: skip

@@ -1,0 +1,1 @@
+"""Recorded conversations, scored once more: `--osmosis-rescore`."""
