@@ -15,23 +15,21 @@ from typing import Any
 
 from .errors import ErrorKind
 
-_QUOTA_CODE = re.compile(
+_QUOTA = (
     r"insufficient_quota|billing_hard_limit_reached|billing_not_active|insufficient_balance"
     r"|insufficient_credits|credit_balance_too_low|budget_exceeded|quota_exceeded_error|arrearage"
-)
-_QUOTA = re.compile(
-    r"credit balance is too low|insufficient (?:account )?(?:balance|credits?|funds)"
+    r"|credit balance is too low|insufficient (?:account )?(?:balance|credits?|funds)"
     r"|budget has been exceeded|(?:run|ran) out of (?:credits|funds)|have any credits"
     r"|key limit exceeded|余额不足"
     r"|(?:overdue|arrears)[^.]{0,40}(?:payment|account)|account is in good standing"
 )
-_OF_ACCOUNT = re.compile(
+_OF_ACCOUNT = (
     r"\b(?:account|organi[sz]ation|project|workspace|subscription|team|consumer)\b[^.\n]{0,40}"
     r"\b(?:been|is|was|are) (?:suspended|disabled|deactivated|flagged|blocked|banned|restricted"
     r"|terminated)"
 )
 """An account that was closed, perhaps for what it asked before: no request of it succeeds."""
-_CONTENT = re.compile(
+_CONTENT = (
     r"moderat|\bflagged\b|content[ _-]?(?:filter|polic|management|safety|exists)"
     r"|responsible[ _]?ai|safety (?:system|filter|polic|setting|reason|check|guideline|guardrail)"
     r"|(?:prompt|input|request|content|message|query)\b[^.\n]{0,60}"
@@ -46,7 +44,7 @@ _CONTENT = re.compile(
     r"|\bharm(?:ful)? (?:content|categor)|敏感|不安全|违规"
 )
 """Moderation and content filters."""
-_TOO_LONG = re.compile(
+_TOO_LONG = (
     r"context[_ -]?(?:length|window|size)|maximum (?:context|prompt|input|sequence) length"
     r"|(?:prompt|input|request|conversation|messages?)\b[^.\n]{0,20}\b(?:is|are|was) too "
     r"(?:long|large)"
@@ -61,30 +59,30 @@ _NOUNS = (
     r"|(?:system|developer) (?:prompts?|messages?|instructions?|roles?)|prefill|logprobs|reasoning"
     r"|thinking|stream\w*|input)"
 )
-_UNSUPPORTED_PART = re.compile(
+_UNSUPPORTED_PART = (
     r"no endpoints found that (?:support|can handle)"
     rf"|(?:not?|n't|un|n’t)[ -]?(?:currently |yet )?support\w*[^.\n]{{0,50}}\b{_NOUNS}\b"
     rf"|\b{_NOUNS}\b[^.\n]{{0,50}}(?:unsupported|(?:not|n't|n’t) (?:currently |yet |be )?"
     r"(?:supported|allowed|enabled|permitted|available))"
     r"|unsupported (?:content|image|media|file|message|tool|mime|parameter|value)"
 )
-_SCHEMA = re.compile(
+_SCHEMA = (
     r"invalid (?:json )?schema|schema[^.\n]{0,40}(?:invalid|not valid)|invalid tool|invalid image"
     r"|invalid[_ ](?:content|message|type|value|function)\b|must be followed by tool messages"
     r"|tool_call_id|failed to (?:decode|parse|process|download|fetch)\b[^.\n]{0,40}"
     r"(?:image|file|url|json)"
     r"|could not (?:process|decode|parse|download)[^.\n]{0,20}(?:image|file|document)"
 )
-_PASSING = re.compile(r"unavailable|timed? ?out|overloaded|try again|service error|connection")
+_PASSING = r"unavailable|timed? ?out|overloaded|try again|service error|connection"
 """A 5xx whose cause may be gone at the next try."""
-_NO_SUCH_PART = re.compile(
+_NO_SUCH_PART = (
     r"no such (?:file object|image|object|item|response|container|thread|conversation)"
     r"|\b(?:item|image|(?:previous[ _])?response|conversation|container|thread|attachment"
     r"|cached[ _]?content|file(?: with id|:|[ _]*['\"`]|[ -]+\w*[-_/\d]\w*))s?[^.\n]{0,80}"
     r"(?:not (?:be )?found|(?:not|n't) exist|may not exist|expired)"
 )
 """Something else than the model that a request names, and that is not there."""
-_WRONG_KEY = re.compile(
+_WRONG_KEY = (
     r"invalid_api_key|api_key_invalid|authentication_?error|authenticationerror|api key not valid"
     r"|no_db_connection"  # LiteLLM's proxy without a database, of every key but its master key
     r"|unrecognizedclient|security token[^.\n]{0,40}(?:invalid|expired)|expiredtoken"
@@ -93,7 +91,7 @@ _WRONG_KEY = re.compile(
     r"|no auth credentials|token_not_found_in_db|invalid_iam_token"
     r"|api[ _-]?key[^.\n]{0,30}(?:expired|revoked|malformed|leaked|disabled)"
 )
-_ABOUT_KEY = re.compile(
+_ABOUT_KEY = (
     r"authentication error|auth_error|unauthori[sz]ed|not authenticated"
     r"|(?:no|missing|invalid|incorrect|wrong|bad) (?:x-)?(?:\w+ )?api[ _-]?key"
     r"|api[ _-]?key (?:\w+ ){0,3}(?:missing|required|invalid|incorrect|wrong)"
@@ -102,11 +100,11 @@ _ABOUT_KEY = re.compile(
 _UNEXPLAINED = "internal server error"
 """All that some servers say of a request without a key: LiteLLM's proxy without its database's
 client, for one."""
-_NO_MODEL_CODE = re.compile(
+_NO_MODEL_CODE = (
     r"model_?not_?found|deploymentnotfound|invalid_model|model_not_available|model_not_supported"
     r"|unknown_model|model_decommissioned|model_terms_required|unsupported_model|model_permission"
 )
-_NO_MODEL = re.compile(
+_NO_MODEL = (
     r"model not exist|no models? loaded|unknown model|no such model|invalid model(?: name| id)?\b"
     r"|not a valid model|模型不存在|\bmodel ['\"`]\S+['\"`] is not supported"
     r"|\b(?:models?|deployment)\b[^.\n]{0,160}"
@@ -120,22 +118,23 @@ _NO_MODEL = re.compile(
 )
 _NEAR = 60
 """Characters before words about a model, which may else be part of what is quoted."""
-_NAMES_MODEL = re.compile(r"\b(?:models?|deployment)\b")
-_PARAM = re.compile(
+_NAMES_MODEL = r"\b(?:models?|deployment)\b"
+_PARAM = (
     r"(?<![\w.])(temperature|top_p|top_k|seed|max_tokens|max_completion_tokens|presence_penalty"
     r"|frequency_penalty|stop|n|logprobs|reasoning_effort)(?![\w.])"
 )
-_QUOTED = re.compile(r"['\"`]([a-z][a-z_.]{0,40})['\"`]")
-_NOT_TAKEN = re.compile(
+_QUOTED = r"['\"`]([a-z][a-z_.]{0,40})['\"`]"
+_NOT_TAKEN = (
     r"support|deprecat|not (?:allowed|permitted)|unknown|unexpected|unrecogni[sz]ed|extra|only|must"
     r"|should|cannot|invalid|range|less|greater|too (?:large|small|high|low)|at (?:most|least)"
 )
-_STREAM_ONLY = re.compile(
+_STREAM_ONLY = (
     r"only supports? stream|stream(?:ing)?[^.\n]{0,40}(?:must be (?:true|set|enabled)|is required"
     r"|only)|(?:must|please|have to|needs? to) (?:set|use|enable)[^.\n]{0,30}stream"
     r"|non[- ]stream\w*[^.\n]{0,40}(?:not|n't|un)[ -]?\w* ?(?:supported|allowed)"
     r"|(?:not|n't) support non[- ]stream"
 )
+_WANTED_NAME = r"\buse\W+(?:the )?(?:parameter )?\W*(max_(?:completion_)?tokens)\b"
 _OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 
@@ -155,8 +154,13 @@ class ErrorWords:
     @property
     def lower(self) -> str:
         """Codes and message in lower case."""
-        said = f"{self.codes} {self.message[:_READ_CHARS]}"
-        return said.lower().replace("’", "'").strip()
+        text = f"{self.codes} {self.message[:_READ_CHARS]}"
+        return text.lower().replace("’", "'").strip()
+
+    def match(self, *patterns: str) -> bool:
+        """Return whether one of the patterns is in codes or message."""
+        words = self.lower
+        return any(re.search(pattern, words) for pattern in patterns)
 
 
 def words_of(text: str) -> ErrorWords:
@@ -215,71 +219,66 @@ def kind_of(status: int, said: ErrorWords, model: str) -> tuple[ErrorKind, bool]
 
     `bad_request`: this request as such, whatever the status. `status` 0 is unknown.
     """
-    words, codes = said.lower, said.codes.lower()
-    if status == 402 or _QUOTA_CODE.search(codes) or _QUOTA.search(words):
+    if status == 402 or said.match(_QUOTA):
         return "quota", False
     if status == 429:
         return "rate_limited", False
-    of_request = _of_request(status, words)
+    of_request = _is_of_request(status, said)
     if status in (408, 409, 425) or status >= 500:
         return ("bad_request" if of_request else "overloaded"), False
     if of_request:
         return "bad_request", False
-    if status == 401 or any(each.search(words) for each in (_WRONG_KEY, _ABOUT_KEY, _OF_ACCOUNT)):
+    if status == 401 or said.match(_WRONG_KEY, _ABOUT_KEY, _OF_ACCOUNT):
         return "auth", False
     if names_no_model(said, model):
         return "model_not_found", False
     if status == 403:
         return "auth", True
     if status == 404:
-        return "model_not_found", not _NAMES_MODEL.search(words)
+        return "model_not_found", not said.match(_NAMES_MODEL)
     return "bad_request", False
 
 
-def _of_request(status: int, words: str) -> bool:
+def _is_of_request(status: int, said: ErrorWords) -> bool:
     """Return whether the words speak of what this one request holds."""
-    if _OF_ACCOUNT.search(words) or (status >= 500 and _PASSING.search(words)):
+    if said.match(_OF_ACCOUNT) or (status >= 500 and said.match(_PASSING)):
         return False
-    if _CONTENT.search(words) or _TOO_LONG.search(words):
-        return status != 401 or not _ABOUT_KEY.search(words)
+    if said.match(_CONTENT, _TOO_LONG):
+        return status != 401 or not said.match(_ABOUT_KEY)
     if status in (401, 408, 409, 425) or status >= 500:
         return False
-    found = (_UNSUPPORTED_PART, _SCHEMA, _NO_SUCH_PART)
-    return any(pattern.search(words) for pattern in found)
+    return said.match(_UNSUPPORTED_PART, _SCHEMA, _NO_SUCH_PART)
 
 
 def names_no_model(said: ErrorWords, model: str) -> bool:
     """Return whether the error says that the model is not there, or not for this account."""
-    if _NO_MODEL_CODE.search(said.codes.lower()) or said.param == "model":
+    if re.search(_NO_MODEL_CODE, said.codes.lower()) or said.param == "model":
         return True
     message = said.message[:_READ_CHARS].lower()
-    found = _NO_MODEL.search(message)
+    found = re.search(_NO_MODEL, message)
     return found is not None and (model.lower() in message or found.start() < _NEAR)
 
 
 def leaves_key_in_doubt(said: ErrorWords, *, keyless: bool) -> bool:
     """Return whether a 500 may be about the key."""
-    words = said.lower
-    if keyless and words == _UNEXPLAINED:
-        return True
-    return bool(_WRONG_KEY.search(words) or _ABOUT_KEY.search(words))
+    return (keyless and said.lower == _UNEXPLAINED) or is_about_key(said)
 
 
 def is_about_key(said: ErrorWords) -> bool:
     """Return whether the words name the key."""
-    return bool(_WRONG_KEY.search(said.lower) or _ABOUT_KEY.search(said.lower))
+    return said.match(_WRONG_KEY, _ABOUT_KEY)
 
 
 def status_named(codes: str) -> int:
     """Return the status that a provider would have sent with these codes."""
     codes = codes.lower()
-    if "rate_limit" in codes or "too_many_requests" in codes or "resource_exhausted" in codes:
+    if re.search("rate_limit|too_many_requests|resource_exhausted", codes):
         return 429
-    if _WRONG_KEY.search(codes):
+    if re.search(_WRONG_KEY, codes):
         return 401
-    if _NO_MODEL_CODE.search(codes):
+    if re.search(_NO_MODEL_CODE, codes):
         return 404
-    return 400 if "invalid_request" in codes or "content_filter" in codes else 500
+    return 400 if re.search("invalid_request|content_filter", codes) else 500
 
 
 def refused_param(said: ErrorWords) -> str | None:
@@ -287,15 +286,15 @@ def refused_param(said: ErrorWords) -> str | None:
 
     None where it names none, or where the refusal is of a request that is too long.
     """
-    message, words = said.message[:_READ_CHARS], said.lower
-    if "context" in words and _TOO_LONG.search(words):
+    message = said.message[:_READ_CHARS]
+    if "context" in said.lower and said.match(_TOO_LONG):
         return None
     if said.param is not None:
         return said.param.rpartition(".")[2] or said.param
-    if not _NOT_TAKEN.search(words):
+    if not said.match(_NOT_TAKEN):
         return None
-    quoted = [name for name in _QUOTED.findall(message) if _PARAM.fullmatch(name)]
-    plain = [name for name in _PARAM.findall(message) if len(name) > 4 or f"{name}:" in message]
+    quoted = [name for name in re.findall(_QUOTED, message) if re.fullmatch(_PARAM, name)]
+    plain = [name for name in re.findall(_PARAM, message) if len(name) > 4 or f"{name}:" in message]
     return next(iter([*quoted, *plain]), None)
 
 
@@ -304,18 +303,15 @@ def other_name(said: ErrorWords) -> tuple[str, str] | None:
 
     That is `max_tokens` and `max_completion_tokens`, either way.
     """
-    words = said.lower
-    wanted = re.search(r"\buse\W+(?:the )?(?:parameter )?\W*(max_(?:completion_)?tokens)\b", words)
-    if wanted is None:
-        refused = said.param or ""
-        other = _OTHER_NAME.get(refused, "")
-        named = re.search(rf"(?<!\w){other}(?!\w)", words) if other else None
-        if named is None or "unsupported" not in words:
-            return None
-        return refused, other
-    return _OTHER_NAME[wanted[1]], wanted[1]
+    wanted = re.search(_WANTED_NAME, said.lower)
+    if wanted is not None:
+        return _OTHER_NAME[wanted[1]], wanted[1]
+    other = _OTHER_NAME.get(said.param or "")
+    if other is None or not said.match(rf"(?<!\w){other}(?!\w)") or not said.match("unsupported"):
+        return None
+    return _OTHER_NAME[other], other
 
 
 def wants_stream(said: ErrorWords) -> bool:
     """Return whether an endpoint answers only in streams."""
-    return said.param == "stream" or bool(_STREAM_ONLY.search(said.lower))
+    return said.param == "stream" or said.match(_STREAM_ONLY)
