@@ -35,6 +35,8 @@ class CompletionCall:
     """All that goes to the model besides; the evaluated model's name is not the client's choice."""
     stream: bool = False
     stream_usage: bool = False
+    model: str = ""
+    """As the client names it."""
 
 
 def read_call(body: bytes) -> CompletionCall:
@@ -54,6 +56,7 @@ def read_call(body: bytes) -> CompletionCall:
         {name: value for name, value in request.items() if name not in _NOT_FORWARDED},
         stream=bool(request.get("stream")),
         stream_usage=isinstance(options, dict) and bool(options.get("include_usage")),
+        model=str(request.get("model") or ""),
     )
 
 

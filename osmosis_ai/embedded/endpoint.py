@@ -10,17 +10,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import time
 from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from ..agents.results import CompletionsResult
+from ..bridge.openai import BadRequest, completion, read_call, streamed
 from ..http_server import Response, ThreadedServer, problem
 from ..messages import text_of
 from .arithmetic import read_problem
 from .personas import PERSONAS, Persona, find_persona, persona_name
-from .solver import LOOKUP_DIFFICULTY, Call, Message, draw_slip, next_lookup, next_turn
+from .solver import LOOKUP_DIFFICULTY, Message, draw_slip, next_lookup, next_turn
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -55,56 +56,71 @@ class EmbeddedEndpoint(ThreadedServer):
         if (request.method, request.path) != ("POST", _PATH):
             return problem(404, f"There is only POST {_PATH} here.", code="unknown_url")
         try:
-            body = json.loads(await request.read())
-            model = str(body["model"])
-            if body.get("stream") or body.get("n") not in (None, 1):
-                return problem(400, "Streams and more than one choice are not supported.")
-            persona = self._chosen(model)
+            call = read_call(await request.read())
+            name = persona_name(call.model)
+            own = name in (None, "default")
+            persona = self._persona if own else PERSONAS.get(str(name))
             if persona is None:
-                known = f"known are {', '.join(one.model for one in PERSONAS.values())}"
-                return problem(
-                    404, f"There is no {model!r}: {known}.", param="model", code="model_not_found"
-                )
-            reply = self._complete(body, persona)
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+                known = ", ".join(one.model for one in PERSONAS.values())
+                missing = f"There is no {call.model!r}: known are {known}."
+                return problem(404, missing, param="model", code="model_not_found")
+            result = self._solve(call.messages, call.params, persona)
+        except BadRequest as error:
+            return problem(400, str(error))
+        except (LookupError, TypeError, AttributeError) as error:
             return problem(400, f"This is no request for a chat completion: {error!r}")
         if persona.latency_s:
             await asyncio.sleep(persona.latency_s)
-        return Response(200, reply)
+        if call.stream:
+            return streamed(result, model=call.model, with_usage=call.stream_usage)
+        return completion(result, model=call.model)
 
-    def _chosen(self, model: str) -> Persona | None:
-        name = persona_name(model)
-        return self._persona if name in (None, "default") else PERSONAS.get(str(name))
-
-    def _complete(self, request: Mapping[str, Any], persona: Persona) -> dict[str, Any]:
-        messages: list[Message] = request["messages"]
-        users = [at for at, message in enumerate(messages) if message["role"] == "user"]
+    def _solve(
+        self, messages: list[dict[str, Any]], params: Mapping[str, Any], persona: Persona
+    ) -> CompletionsResult:
+        users = [at for at, message in enumerate(messages) if message.get("role") == "user"]
         conversation = text_of(messages[users[0]].get("content")) if users else ""
         prompt = text_of(messages[users[-1]].get("content")) if users else ""
         history = messages[users[-1] + 1 :] if users else messages
-        identity, mark = self._identity(request, conversation)
+        identity, mark = self._identity(params, messages, conversation)
         posed = read_problem(prompt)
         difficulty = posed.difficulty if posed else LOOKUP_DIFFICULTY
         slip = draw_slip(
             persona, difficulty, seed=self._seed, conversation=conversation, rollout=identity
         )
-        has_tools = persona.uses_tools and request.get("tool_choice") != "none"
-        tools = (request.get("tools") or ()) if has_tools else ()
+        offered = params.get("tools") or ()
+        tools = offered if persona.uses_tools and params.get("tool_choice") != "none" else ()
         if posed:
             turn = next_turn(posed, slip, history, tools)
         else:
             turn = next_lookup(prompt, slip, history, tools)
-        if request.get("parallel_tool_calls") is False and isinstance(turn, list):
-            turn = turn[:1]
-        stem = sha256(f"{identity}\0{conversation}\0{len(messages)}".encode("utf-8", "replace"))
-        return _completion(request, turn, stem.hexdigest()[:16], mark)
+        message: dict[str, Any] = {"role": "assistant", "content": turn}
+        if not isinstance(turn, str):
+            stem = sha256(f"{identity}\0{conversation}\0{len(messages)}".encode("utf-8", "replace"))
+            first = turn if params.get("parallel_tool_calls") is not False else turn[:1]
+            message["content"] = None
+            message["tool_calls"] = [
+                {
+                    "id": f"call_{mark}{stem.hexdigest()[:16]}_{step}",
+                    "type": "function",
+                    "function": {"name": name, "arguments": json.dumps(arguments)},
+                }
+                for step, name, arguments in first
+            ]
+        read = sum(3 + _tokens(each) for each in messages)
+        read += sum(12 + len(str(tool["function"])) // 4 for tool in offered)
+        written = _tokens(message)
+        counts = {"prompt_tokens": read, "completion_tokens": written}
+        return CompletionsResult(message, usage={**counts, "total_tokens": read + written})
 
-    def _identity(self, request: Mapping[str, Any], conversation: str) -> tuple[str, str]:
+    def _identity(
+        self, params: Mapping[str, Any], messages: list[dict[str, Any]], conversation: str
+    ) -> tuple[str, str]:
         """Return which rollout this is, and the mark that its tool calls' ids carry."""
         for field in ("seed", "user"):
-            if request.get(field) is not None:
-                return f"{field}={json.dumps(request[field])}", ""
-        ids = (str(message.get("tool_call_id")) for message in request["messages"])
+            if params.get(field) is not None:
+                return f"{field}={json.dumps(params[field])}", ""
+        ids = (str(message.get("tool_call_id")) for message in messages)
         counted = next(filter(None, map(_COUNTED_ID.match, ids)), None)
         if counted is None:
             self._begun[conversation] += 1
@@ -117,39 +133,6 @@ def start_embedded(
 ) -> EmbeddedEndpoint:
     """Start an endpoint on a free port of `host`; ValueError for an unknown persona."""
     return EmbeddedEndpoint(find_persona(persona), seed=seed, host=host)
-
-
-def _completion(
-    request: Mapping[str, Any], turn: str | list[Call], stem: str, mark: str
-) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": turn}
-    if not isinstance(turn, str):
-        message["content"] = None
-        message["tool_calls"] = [
-            {
-                "id": f"call_{mark}{stem}_{step}",
-                "type": "function",
-                "function": {"name": name, "arguments": json.dumps(arguments)},
-            }
-            for step, name, arguments in turn
-        ]
-    tools = request.get("tools") or ()
-    prompt_tokens = sum(3 + _tokens(each) for each in request["messages"])
-    prompt_tokens += sum(12 + len(str(tool["function"])) // 4 for tool in tools)
-    completion_tokens = _tokens(message)
-    finish_reason = "stop" if isinstance(turn, str) else "tool_calls"
-    return {
-        "id": f"chatcmpl-{stem}",
-        "object": "chat.completion",
-        "created": int(time.time()),
-        "model": request["model"],
-        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
-        "usage": {
-            "prompt_tokens": prompt_tokens,
-            "completion_tokens": completion_tokens,
-            "total_tokens": prompt_tokens + completion_tokens,
-        },
-    }
 
 
 def _tokens(message: Message) -> int:
