@@ -22,7 +22,7 @@ from .bridge import anthropic
 from .bridge.openai import BadRequest
 from .bridge.session import Trajectory
 from .models.base import CallOutcome, ChatCompletion, price
-from .models.chunks import joined_chunks
+from .models.chunks import events_in, joined_chunks
 from .models.client_exceptions import no_reply, provider_error, refusal
 from .models.errors import CallFault, ProviderError
 from .models.faults import failure_in
@@ -93,7 +93,8 @@ class RecordedCalls:
     def __init__(self, llm: ModelLLM) -> None:
         self._llm = llm
         self._lock = threading.Lock()
-        self._calls: list[tuple[list[dict[str, Any]], dict[str, Any] | None]] = []
+        self._calls: list[tuple[list[dict[str, Any]], list[dict[str, Any]]]] = []
+        """What each call asks, and its answer once there is one."""
 
     @property
     def succeeded(self) -> bool:
@@ -102,20 +103,21 @@ class RecordedCalls:
 
     def begin(
         self, messages: list[dict[str, Any]], progress: CallProgress, *, is_retry: bool
-    ) -> int:
-        """Note that a call has begun, or is tried again; return its place."""
+    ) -> list[dict[str, Any]]:
+        """Note that a call has begun, or is tried again; return the place of its answer."""
+        answers: list[dict[str, Any]] = []
         with self._lock:
             self._llm.last_asked, self._llm.last_answer = messages, None
             self._llm.under_way.append(progress)
             self._llm.retries += is_retry
-            self._calls.append((messages, None))
-            return len(self._calls) - 1
+            self._calls.append((messages, answers))
+        return answers
 
-    def answered(self, place: int, completion: ChatCompletion) -> None:
+    def answered(self, answers: list[dict[str, Any]], completion: ChatCompletion) -> None:
         """Note the answer to a call."""
         with self._lock:
             self._llm.note_answer(completion)
-            self._calls[place] = (self._calls[place][0], completion.message)
+            answers.append(completion.message)
 
     def failed(self, error: ProviderError) -> None:
         """Note that the endpoint gave no answer."""
@@ -133,8 +135,8 @@ class RecordedCalls:
         """Return what was said in all answered calls, each message once."""
         trajectory = Trajectory()
         with self._lock:
-            for messages, answer in self._calls:
-                if answer is not None:
+            for messages, answers in self._calls:
+                for answer in answers:
                     trajectory.note(messages, answer)
         return trajectory.all()
 
@@ -153,7 +155,7 @@ class _Call:
         self.progress = CallProgress(request.url.netloc.decode("ascii", "replace"), None)
         self.progress.is_streamed = bool(body.get("stream"))
         is_retry = request.headers.get("x-stainless-retry-count", "0") != "0"
-        self._place = self._calls.begin(
+        self._answers = self._calls.begin(
             _read_request(self._path, body), self.progress, is_retry=is_retry
         )
         self._request = request
@@ -187,8 +189,10 @@ class _Call:
             return
         status: int = response.status_code
         outcome: CallOutcome = "ok" if status < 400 else "failed"
-        if status == 429 or status >= 500:
-            outcome = "rate_limited" if status == 429 else "overloaded"
+        if status == 429:
+            outcome = "rate_limited"
+        elif status >= 500:
+            outcome = "overloaded"
         self._pace.record_response(outcome, parse_retry_after(response.headers) or 0.0)
 
     def replayed(self, http: Any) -> Any:
@@ -255,12 +259,12 @@ class _Call:
             return
         is_stream = "event-stream" in response.headers.get("content-type", "")
         try:
-            found = _events(content) if is_stream else [json.loads(content)]
-            for each in found:
-                if (fault := failure_in(each, model=self._model)) is not None:
-                    self._fail(fault, is_silent=not (is_stream and each.get("error")))
+            events = [*events_in(content)] if is_stream else [json.loads(content)]
+            for event in events:
+                if (fault := failure_in(event, model=self._model)) is not None:
+                    self._fail(fault, is_silent=not (is_stream and event.get("error")))
                     return
-            completion = _completion(self._path, _joined(found) if is_stream else found[0])
+            completion = _completion(self._path, _joined(events) if is_stream else events[0])
         except (ValueError, LookupError, TypeError, AttributeError):
             if is_whole:
                 fault = CallFault("protocol", content[:800].decode("utf-8", "replace"))
@@ -272,7 +276,7 @@ class _Call:
             price(completion, self._prices)
         if completion.cost_usd is None:
             completion.cost_usd = _price(url.host, completion)
-        self._calls.answered(self._place, completion)
+        self._calls.answered(self._answers, completion)
 
     def _fail(self, fault: CallFault, *, is_silent: bool) -> None:
         """Record what the endpoint told inside a 200; few clients raise it."""
@@ -311,14 +315,19 @@ class _Sender:
         self._http = http
         self._inner = inner
 
+    def _begun(self, request: Any) -> tuple[_Call | None, Any]:
+        """Return the call that a request is, and its response where a cassette has one."""
+        call = _call_of(request)
+        return call, None if call is None else call.replayed(self._http)
+
 
 class _Transport(_Sender):
     def handle_request(self, request: Any) -> Any:
-        call = _call_of(request)
+        call, response = self._begun(request)
         if call is None:
             return self._inner.send(request, stream=True)
-        if (replayed := call.replayed(self._http)) is not None:
-            return replayed
+        if response is not None:
+            return response
         run_blocking(call.wait())
         with call.sending():
             response = self._inner.send(request, stream=True)
@@ -336,11 +345,11 @@ class _Transport(_Sender):
 
 class _AsyncTransport(_Sender):
     async def handle_async_request(self, request: Any) -> Any:
-        call = _call_of(request)
+        call, response = self._begun(request)
         if call is None:
             return await self._inner.send(request, stream=True)
-        if (replayed := call.replayed(self._http)) is not None:
-            return replayed
+        if response is not None:
+            return response
         await call.wait()
         with call.sending():
             response = await self._inner.send(request, stream=True)
@@ -475,60 +484,41 @@ def _of_item(item: Mapping[str, Any]) -> dict[str, Any]:
     return {"role": item.get("role", "assistant"), "content": content}
 
 
-def _chat(data: Mapping[str, Any]) -> ChatCompletion:
+def _chat(data: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     choice = data["choices"][0]
-    usage, cost = read_usage(data.get("usage"))
-    return ChatCompletion(
-        message=dict(choice["message"]),
-        finish_reason=choice.get("finish_reason"),
-        usage=usage,
-        model=data.get("model"),
-        cost_usd=cost,
-    )
+    return dict(choice["message"]), choice.get("finish_reason")
 
 
-def _message(data: Mapping[str, Any]) -> ChatCompletion:
-    return ChatCompletion(
-        message=anthropic.assistant(data["content"]),
-        finish_reason=data.get("stop_reason"),
-        usage=read_usage(data.get("usage"))[0],
-        model=data.get("model"),
-    )
+def _message(data: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    return anthropic.assistant(data["content"]), data.get("stop_reason")
 
 
-def _response(data: Mapping[str, Any]) -> ChatCompletion:
+def _response(data: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     items = _of_output(data["output"])
     texts = [item["content"] for item in items if item["content"]]
     calls = [call for item in items for call in item.get("tool_calls", ())]
     message = {"role": "assistant", "content": "".join(texts) or None}
-    return ChatCompletion(
-        message={**message, "tool_calls": calls} if calls else message,
-        finish_reason=data.get("status"),
-        usage=read_usage(data.get("usage"))[0],
-        model=data.get("model"),
-    )
+    return {**message, "tool_calls": calls} if calls else message, data.get("status")
 
 
-_READERS: Mapping[str, Callable[[Mapping[str, Any]], ChatCompletion]] = {
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], tuple[dict[str, Any], Any]]] = {
     "/chat/completions": _chat,
     "/responses": _response,
     "/messages": _message,
 }
-"""What reads a reply, by the end of the path."""
+"""What reads the message and the finish reason of a reply, by the end of the path."""
 
 
 def _completion(path: str, data: Mapping[str, Any]) -> ChatCompletion:
-    return next(read for end, read in _READERS.items() if path.endswith(end))(data)
+    read = next(read for end, read in _READERS.items() if path.endswith(end))
+    message, reason = read(data)
+    usage, cost = read_usage(data.get("usage"))
+    return ChatCompletion(
+        message=message, finish_reason=reason, usage=usage, model=data.get("model"), cost_usd=cost
+    )
 
 
 # ---- streams
-
-
-def _events(content: bytes) -> list[dict[str, Any]]:
-    """Return the data of the events in a stream."""
-    lines = (line for line in content.splitlines() if line.startswith(b"data:"))
-    found = (line.removeprefix(b"data:").strip() for line in lines)
-    return [json.loads(data) for data in found if data != b"[DONE]"]
 
 
 def _joined(events: list[dict[str, Any]]) -> dict[str, Any]:

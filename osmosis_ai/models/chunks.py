@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 
-def events_in(body: str) -> Iterator[dict[str, Any]]:
+def events_in(body: bytes) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of a stream's events; ValueError: one is no JSON."""
-    for line in body.splitlines():
-        text = line.removeprefix("data:").strip()
-        if not line.startswith("data:") or text in ("", "[DONE]"):
+    for line in body.splitlines():  # of bytes: a text may hold other ends of lines than these
+        data = line.removeprefix(b"data:").strip()
+        if not line.startswith(b"data:") or data in (b"", b"[DONE]"):
             continue
-        event = json.loads(text)
+        event = json.loads(data)
         if isinstance(event, dict):
             yield event
 

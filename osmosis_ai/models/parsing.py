@@ -82,7 +82,7 @@ def load_object(reply: Reply) -> dict[str, Any]:
 def _load_stream(reply: Reply) -> dict[str, Any]:
     """Return the completion that a stream makes up; raise CallFault for what is none."""
     try:
-        found = joined_chunks(events_in(reply.body.decode("utf-8")))
+        found = joined_chunks(events_in(reply.body))
         return {name: _without_surrogates(value) for name, value in found.items()}
     except (ValueError, RecursionError, TypeError, AttributeError):
         raise _not_json(reply, "is no stream of completions") from None

@@ -21,6 +21,11 @@ def parse(*events: Any) -> ChatCompletion:
     return parse_completion(reply, model="m", policy=RetryPolicy())
 
 
+def test_a_text_may_hold_the_line_separators_of_unicode() -> None:
+    text = json.dumps(chunk({"content": "4\u2028 2"}), ensure_ascii=False)
+    assert parse(f"data: {text}").message["content"] == "4\u2028 2"
+
+
 def chunk(delta: Any = None, **choice: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta, **choice}], "model": "m-1", "usage": None}
 
