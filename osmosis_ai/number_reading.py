@@ -79,23 +79,23 @@ def _plain(text: str) -> str:
     if "\\" in text:
         text = _NOTHING.sub("", text.replace("\\\\", "\n"))
         text = _WORDS_IN.sub(r" \1 ", _WORDS_IN.sub(r" \1 ", text))
-        text = _COMMAND.sub(lambda found: _COMMANDS[found[1]], text)
+        text = _COMMAND.sub(lambda command: _COMMANDS[command[1]], text)
         text = _FRAC.sub(_fraction, text).replace(f"–{_FRACTION_MARK}", f"-{_FRACTION_MARK}")
     text = _DELIMITER.sub(" ", _TAG.sub(" ", text))
     text = _EMPHASIS.sub("", text)
-    text = _POWER_OF_TEN.sub(lambda found: f"^{found[0].translate(_SUPERSCRIPT)}", text)
+    text = _POWER_OF_TEN.sub(lambda power: f"^{power[0].translate(_SUPERSCRIPT)}", text)
     text = _BRACED_POWER.sub(r"^\1", text).replace("^°", "°").replace("**", "^")
     return re.sub(r"[ \t]+", " ", text).replace(" ^", "^").strip()
 
 
-def _fraction(found: re.Match[str]) -> str:
-    return f"{_FRACTION_MARK}{found[1] or found[2]}/{found[3] or found[4]}"
+def _fraction(parts: re.Match[str]) -> str:
+    return f"{_FRACTION_MARK}{parts[1] or parts[2]}/{parts[3] or parts[4]}"
 
 
-def _vulgar(found: re.Match[str]) -> str:
+def _vulgar(parts: re.Match[str]) -> str:
     """Return ½ as 1/2, and 2½ as 5/2."""
-    top, bottom = map(int, unicodedata.normalize("NFKC", found[2]).split("⁄"))
-    return f"{_FRACTION_MARK}{int(found[1] or 0) * bottom + top}/{bottom}"
+    top, bottom = map(int, unicodedata.normalize("NFKC", parts[2]).split("⁄"))
+    return f"{_FRACTION_MARK}{int(parts[1] or 0) * bottom + top}/{bottom}"
 
 
 # ---- one number
@@ -114,28 +114,22 @@ _WELL_FORMED = re.compile(
     r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+"
     r"|[1-9][0-9]{0,2}([,_' ])[0-9]{3}(?:\1[0-9]{3})*(?:\.[0-9]+)?"
 )
-_DOTTED = re.compile(r"[0-9]+(?:\.[0-9]+){2,}")
 
 
-def _value(found: re.Match[str]) -> Fraction | None:
+def _value(number: re.Match[str]) -> Fraction | None:
     """Return what the digits say; None where they are no number, or too long a one."""
-    signs = [each for each in (found["sign"], found["inner"]) if each]
-    top = found["top"]
-    if top[0] in "+-":
-        signs.append(top[0])
-        top = top[1:]
-    if len(signs) > 1:
+    digits = number["top"].lstrip("+-")
+    signs = [*filter(None, (number["sign"], number["inner"], number["top"][: -len(digits)]))]
+    value = _unsigned(digits)
+    if len(signs) > 1 or value is None:
         return None
-    value = _unsigned(top)
-    if value is None:
-        return None
-    exponent = found["e"] or found["ten"]
+    exponent = number["e"] or number["ten"]
     if exponent is not None:
         if len(exponent) > 6 or abs(int(exponent)) > MAX_DIGITS:
             return None
         value *= Fraction(10) ** int(exponent)
-    if found["bottom"] is not None:
-        bottom = _unsigned(found["bottom"])
+    if number["bottom"] is not None:
+        bottom = _unsigned(number["bottom"])
         if not bottom or exponent is not None:
             return None
         value /= bottom
@@ -154,42 +148,43 @@ _MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|"
     r"Sep(?:t(?:ember)?)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b"
 )
-_LABELLED = re.compile(
-    r"\b(?:section|room|chapter|page|figure|fig|table|step|question|problem|exercise|row|line|"
+_LABELLED = (
+    r"(?i:\b(?:section|room|chapter|page|figure|fig|table|step|question|problem|exercise|row|line|"
     r"item|equation|eq|part|case|method|option|no|nr|version|article|act|rule|gate|bus|flight|"
-    r"route|highway|example|note|appendix|channel|id|isbn|zip|code)\.?[ #:]{0,2}$",
-    re.IGNORECASE,
+    r"route|highway|example|note|appendix|channel|id|isbn|zip|code)\.?[ #:]{0,2}$)"
 )
-_DATED = re.compile(rf"\b{_MONTH}\.?,? ?$|\b{_MONTH}\.? [0-9]{{1,2}}(?:st|nd|rd|th)?,? $")
-_OPERATED = re.compile(
-    r"(?:\b(?:times|plus|divided by|multiplied by|root of|sqrt|log|ln|sin|cos|tan|mod)"
-    r"|[√∛÷×·⋅^/]) ?$",
-    re.IGNORECASE,
+_DATED = rf"\b{_MONTH}\.?(?:,? ?| [0-9]{{1,2}}(?:st|nd|rd|th)?,? )$"
+_OPERATED = (
+    r"(?i:(?:\b(?:times|plus|divided by|multiplied by|root of|sqrt|log|ln|sin|cos|tan|mod)"
+    r"|[√∛÷×·⋅^/]) ?$)"
 )
-_PLUS = re.compile(r"(?:[\w)}] ?\+|[\w)}]\*|[\w)}] \*) ?$")
-_NEGATED = re.compile(r"(?:\bnot|n't)(?: (?:a|just|exactly|equal to|be))? ?$", re.IGNORECASE)
-_BOUND = re.compile(
-    r"(?:\b(?:more|less|fewer|greater|larger|smaller|higher|lower) than|\bat (?:least|most)|"
-    r"\b(?:minus|negative)|[<≤≥≠±∓]|(?<![=-])>) ?$",
-    re.IGNORECASE,
+_NEGATED = r"(?i:(?:\bnot|n't)(?: (?:a|just|exactly|equal to|be))? ?$)"
+_BOUND = (
+    r"(?i:(?:\b(?:more|less|fewer|greater|larger|smaller|higher|lower) than|\bat (?:least|most)|"
+    r"\b(?:minus|negative)|[<≤≥≠±∓]|(?<![=-])>) ?$)"
 )
-_ALTERNATIVE = re.compile(
-    r"[0-9%](?: [^\W\d_]{1,15})?,? (?:or|to) (?:[$€£] ?)?$|[0-9] (?:out )?of $"
-)
+_ALTERNATIVE = r"[0-9%](?: [^\W\d_]{1,15})?,? (?:or|to) (?:[$€£] ?)?$|[0-9] (?:out )?of $"
 _UNIT = (
     r"(?:km|cm|mm|nm|µm|μm|kg|mg|lbs?|oz|ml|mL|cl|dl|min|hrs?|h|s|sec|secs|ms|ns|ft|in|mi|mph|kph|"
     r"kmh|kWh|kW|MW|GW|Hz|kHz|MHz|GHz|[KMGT]i?B|bits?|bytes?|px|pt|dB|Pa|kPa|mol|kJ|cal|kcal|L|V|W|"
     r"N|A|g|USD|EUR|GBP|CHF|cents?|°[CFK]?|ha|rpm|fps)"
 )
-_DASHED = re.compile(r"(?:^|\W)[–—―]$|[–—―] $")
+_DASHED = r"(?:^|\W)[–—―]$|[–—―] $"
 _MEASURE = rf" ?(?:{_UNIT}|hours?|minutes?|feet|foot|pounds?|years?|months?|weeks?|days?|degrees)"
-_COMPOUND = re.compile(rf"[0-9]{_MEASURE},? (?:and )?$")
-_LISTED = re.compile(r"[0-9%](?:,|;|,? and|&) ?$")
-_ENDS = re.compile(r"[.!)\]}\"']*(?:\s*$|\n|\. )")
+_COMPOUND = rf"[0-9]{_MEASURE},? (?:and )?$"
+_SIGNED_PART = f"{_OPERATED}|{_NEGATED}"
+_SIGNED_AMBIGUOUS = f"{_BOUND}|{_ALTERNATIVE}"
+_PART_BEFORE = (
+    rf"{_LABELLED}|{_DATED}|{_SIGNED_PART}|[\w)}}](?: ?\+| ?\*) ?$"
+    r"|[0-9]:$|[\w).]\($|:[0-9]{1,2}\.?$|第$|[_#@/\\^.{\[&]$"
+)
+_AMBIGUOUS_BEFORE = f"{_DASHED}|{_SIGNED_AMBIGUOUS}|{_COMPOUND}"
+_LISTED = r"[0-9%](?:,|;|,? and|&) ?$"
+_ENDS = r"[.!)\]}\"']*(?:\s*$|\n|\. )"
 _BEHIND_UNIT = rf"(?:\^?[23]|[²³])?(?:[/·]{_UNIT}(?:\^?[23]|[²³])?)?(?![^\W_])"
-_ATTACHED = re.compile(rf"{_UNIT}{_BEHIND_UNIT}")
-_SIGN_BEHIND = re.compile(rf" ?(?:%|‰|{_CURRENCY}|°[CFK]?\b|°)")
-_PART_BEHIND = re.compile(
+_ATTACHED = rf"{_UNIT}{_BEHIND_UNIT}"
+_SIGN_BEHIND = rf" ?(?:%|‰|{_CURRENCY}|°[CFK]?\b|°)"
+_PART_BEHIND = (
     r"[.'][a-z0-9\\({]|:[0-9]|-[\w(\\$€£¥]|/(?![A-Za-z]{2,}|[hsmgL]\b)|[\^\\{√∛_(@\ue000]|\}[\w^{(]|![^\s.,;:!?)\"']"
     r"| ?[=≈≠<>≤≥÷×·⋅±√∛^]| ?\+ ?[\w(\\$.]| ?\* ?[\w(\\$.]| / ?[\w(]| - ?[0-9.$€£(\\]"
     r"| - ?[A-Za-z]\b| ?[xX] ?[0-9]| [xyzn]\b"
@@ -197,41 +192,38 @@ _PART_BEHIND = re.compile(
     rf"| (?:st|nd|rd|th)\b|(?:st|nd|rd|th)? (?:of )?{_MONTH}"
     r"| (?:pi|sqrt|squared|cubed|factorial|times|plus|minus|divided|multiplied|mod)\b"
 )
-_AMBIGUOUS_BEHIND = re.compile(
-    r",[0-9]| [0-9\ue000]| ?[¼-¾⅐-⅞]|\+"
+_AMBIGUOUS_BEHIND = (
+    r"(?i:,[0-9]| [0-9\ue000]| ?[¼-¾⅐-⅞]|\+"
     r"| ?(?:hundred|thousand|[mbtr]+illion|dozen|lakh|crore|mio|mrd|bn|mn)s?\b"
     r"|(?: [^\W\d_]{1,15})?,? (?:or|to) (?:[$€£] ?)?(?:[0-9]|more\b|less\b|fewer\b)"
     r"| (?:out )?of [0-9]| (?:and )?(?:an? |one )?(?:hal(?:f|ves)|quarters?|thirds?|fourths?"
-    r"|fifths?|sixths?|eighths?|tenths?|hundredths?)\b",
-    re.IGNORECASE,
+    r"|fifths?|sixths?|eighths?|tenths?|hundredths?)\b)"
 )
 
 
-def _kind(text: str, found: re.Match[str]) -> Kind:
-    """Return what the number in a plain text is, by what stands around it."""
-    start, end = found.span()
+def _kind(text: str, number: re.Match[str]) -> Kind:
+    """Return what a number in a plain text is, by what stands around it."""
+    start, end = number.span()
     before, behind = text[max(0, start - _AROUND) : start], text[end : end + _AROUND]
-    kind = _kind_by_sign(before, found) if found["sign"] else _kind_by_left(before, behind, found)
-    if kind != "number":
+    kind = _kind_by_sign(before, number) if number["sign"] else _kind_by_left(before, behind)
+    kind = kind or _kind_by_right(behind)
+    if kind is not None:
         return kind
-    kind = _kind_by_right(behind)
-    if kind != "number":
-        return kind
-    if "." in found["top"] and behind.lstrip().startswith(("...", "…")):
+    if "." in number["top"] and behind.lstrip().startswith(("...", "…")):
         return "ambiguous"  # cut, or it repeats
-    if _value(found) is None:
-        return "part" if _is_dotted(found) else "ambiguous"
-    if found["bottom"] and re.match(r"0[0-9]", found["top"]):
-        return "part"  # 05/12
-    return "number"
+    if _value(number) is None:
+        return "part" if _is_dotted(number["top"]) else "ambiguous"
+    return "part" if number["bottom"] and re.match(r"0[0-9]", number["top"]) else "number"  # 05/12
 
 
-def _is_dotted(found: re.Match[str]) -> bool:
-    top = found["top"]
-    return _DOTTED.fullmatch(top) is not None and not re.fullmatch(r"[0-9]+(?:\.[0-9]{3})+", top)
+def _is_dotted(digits: str) -> bool:
+    return bool(
+        re.fullmatch(r"[0-9]+(?:\.[0-9]+){2,}", digits)
+        and not re.fullmatch(r"[0-9]+(?:\.[0-9]{3})+", digits)
+    )
 
 
-def _kind_by_sign(before: str, found: re.Match[str]) -> Kind:
+def _kind_by_sign(before: str, number: re.Match[str]) -> Kind | None:
     left = before.rstrip(" ")
     last = left[-1:]
     if last in ("-", "+", "±", "∓"):
@@ -239,68 +231,53 @@ def _kind_by_sign(before: str, found: re.Match[str]) -> Kind:
     is_operand = last.isdigit() or last in (")", "]", "}", "%", "°") or _is_variable(left)
     if is_operand or (left == before and (last.isalnum() or last == "_")):
         return "part"
-    if found["apart"] and last not in ("=", ":", "≈", "(") and not _says_is(left):
+    is_apart = number["apart"] and last not in ("=", ":", "≈", "(")
+    if is_apart and not re.search(r"\b(?:is|are|equals|becomes)$", left):
         return "ambiguous"
-    if _OPERATED.search(before):
+    if re.search(_SIGNED_PART, before):
         return "part"
-    if _NEGATED.search(before):
-        return "part"
-    return "ambiguous" if _BOUND.search(before) or _ALTERNATIVE.search(before) else "number"
-
-
-def _says_is(left: str) -> bool:
-    return re.search(r"\b(?:is|are|equals|becomes)$", left) is not None
+    return "ambiguous" if re.search(_SIGNED_AMBIGUOUS, before) else None
 
 
 def _is_variable(left: str) -> bool:
-    last = re.search(r"(?:^|[^\w])([^\W\d_])$", left)
-    return last is not None and last[1].isascii() and last[1] not in "aI"
+    return re.search(r"(?:^|\W)(?![aI])[A-Za-z]$", left) is not None
 
 
-def _kind_by_left(before: str, behind: str, found: re.Match[str]) -> Kind:
+def _kind_by_left(before: str, behind: str) -> Kind | None:
     last = before[-1:]
-    if last and ((last.isalnum() and not is_spaceless(last)) or last in "_#@/\\^.{[&"):
+    if last.isalnum() and not is_spaceless(last):
         return "part"
-    if _DASHED.search(before):
-        return "ambiguous"
-    if re.search(r"[0-9]:$|[\w).]\($|:[0-9]{1,2}\.?$", before) or last == "第":
+    if re.search(_PART_BEFORE, before):
         return "part"
-    patterns = (_LABELLED, _DATED, _OPERATED, _NEGATED, _PLUS)
-    if any(pattern.search(before) for pattern in patterns):
-        return "part"
-    if any(pattern.search(before) for pattern in (_BOUND, _ALTERNATIVE, _COMPOUND)):
-        return "ambiguous"
-    return "ambiguous" if _LISTED.search(before) and _ENDS.match(behind) else "number"
+    is_last = re.search(_LISTED, before) and re.match(_ENDS, behind)
+    return "ambiguous" if is_last or re.search(_AMBIGUOUS_BEFORE, before) else None
 
 
-def _kind_by_right(behind: str) -> Kind:
-    if attached := _ATTACHED.match(behind):
+def _kind_by_right(behind: str) -> Kind | None:
+    if attached := re.match(_ATTACHED, behind):
         behind = behind[attached.end() :]
     elif (first := behind[:1]).isalnum():
-        if not is_spaceless(first):
+        if not is_spaceless(first) or first in "年月日時时分秒号號":
             return "part"
         if first in "十百千万萬億亿兆半点":
             return "ambiguous"
-        if first in "年月日時时分秒号號":
-            return "part"
-    elif sign := _SIGN_BEHIND.match(behind):
+    elif sign := re.match(_SIGN_BEHIND, behind):
         behind = behind[sign.end() :]
-    if _AMBIGUOUS_BEHIND.match(behind):
+    if re.match(_AMBIGUOUS_BEHIND, behind):
         return "ambiguous"
-    return "part" if _PART_BEHIND.match(behind) else "number"
+    return "part" if re.match(_PART_BEHIND, behind) else None
 
 
 # ---- a text that is one number
 
-_ABOUT = re.compile(r"(?:≈|about|approximately|approx\.?|roughly|around) ?", re.IGNORECASE)
+_ABOUT = r"(?i:(?:≈|about|approximately|approx\.?|roughly|around) ?)"
 _UNIT_WORD = rf"(?:{_UNIT}|[mlC円元원]|[^\W\d_]{{2,30}})(?:\^?[23]|[²³])?"
-_UNITS = re.compile(rf" ?(?:{_UNIT_WORD}(?:(?: per |[ /·]){_UNIT_WORD}){{0,2}})\.?|/ ?{_UNIT_WORD}")
-_NO_UNIT = re.compile(
-    r"\b(?:a|am|an|and|below|bce?|by|cubed|dozen|factorial|fewer|fifths?|half|halves|hundred"
+_UNITS = rf" ?(?:{_UNIT_WORD}(?:(?: per |[ /·]){_UNIT_WORD}){{0,2}})\.?|/ ?{_UNIT_WORD}"
+_NO_UNIT = (
+    r"(?i:\b(?:a|am|an|and|below|bce?|by|cubed|dozen|factorial|fewer|fifths?|half|halves|hundred"
     r"|hundredths|less|minus|more|[mbtr]+illion|negative|not|of|off|or|over|pi|plus|pm|quarters?"
     r"|score|short|sqrt|squared|tenths?|than|thirds?|thousand|times|to|under|x|nd|rd|st|th"
-    rf"|{_MONTH})\b",
-    re.IGNORECASE,
+    rf"|{_MONTH})\b)"
 )
 
 
@@ -309,20 +286,17 @@ def _whole(text: str, *, behind_equals: bool = False) -> Fraction | None:
     plain = _plain(text).strip("$ \n")
     plain = plain[:-1].rstrip("$ \n") if plain.endswith(".") else plain
     if behind_equals:
-        plain = re.split("[=≈]", plain)[-1].strip("$ ")
-        about = _ABOUT.match(plain)
-        plain = plain[about.end() :] if about else plain
+        plain = re.sub(f"^{_ABOUT}", "", re.split("[=≈]", plain)[-1].strip("$ "))
         plain = re.sub(r"^[(\[{] ?(.*?) ?[)\]}]$", r"\1", plain)
-    found = _NUMBER.match(plain)
-    if found is None or _value(found) is None:
+    number = _NUMBER.match(plain)
+    if number is None or (value := _value(number)) is None:
         return None
-    rest = plain[found.end() :]
-    if re.match(r"[A-Za-z]", rest) and not _ATTACHED.match(rest):
+    rest = plain[number.end() :]
+    if re.match(r"[A-Za-z]", rest) and not re.match(_ATTACHED, rest):
         return None
-    sign = _SIGN_BEHIND.match(rest)
-    rest = rest[sign.end() :] if sign else rest
-    is_unit = not rest or (_UNITS.fullmatch(rest) and not _NO_UNIT.search(rest))
-    return _value(found) if is_unit else None
+    rest = re.sub(f"^{_SIGN_BEHIND}", "", rest)
+    is_unit = not rest or (re.fullmatch(_UNITS, rest) and not re.search(_NO_UNIT, rest))
+    return value if is_unit else None
 
 
 def read_truth(text: str) -> Fraction | None:
@@ -349,16 +323,14 @@ def is_bare(text: str) -> bool:
 
 _ANSWER = re.compile(r"\banswers?[\"']?(?: is\b| ?[:：])", re.IGNORECASE)
 _BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__|<(?:b|strong)>([^<\n]{1,80})</")
-_JOINED = re.compile(
+_JOINED = (
     r"^(?: ?[^\W\d_]+){0,3} ?(?:(?:\b(?:and|or|to)\b|[&/-]) ?(?:[^\W\d_]+ ?)?|[,;] ?)[$€£]?$"
     rf"|^{_MEASURE} $"
 )
 _BOX = re.compile(r"\\(?:boxed|fbox)\s?\{")
-_AND = re.compile(
-    r"\}[ $]*(?:[,;]|\b(?:and|or)\b|\\text\{ ?(?:and|or) ?\})[ $]*(?:(?:and|or) )?[ $]*$"
-)
-_GOES_BEFORE = re.compile(r"[a-zA-Z_^]$|[0-9.:/]$|[0-9]-$")
-_GOES_ON = re.compile(r"[.:/,'-][0-9]|[.'-]?[a-zA-Z_^²³⁰¹⁴-⁹¼-¾]")
+_AND = r"\}[ $]*(?:[,;]|\b(?:and|or)\b|\\text\{ ?(?:and|or) ?\})[ $]*(?:(?:and|or) )?[ $]*$"
+_GOES_BEFORE = r"[a-zA-Z_^0-9.:/]$|[0-9]-$"
+_GOES_ON = r"[.:/,'-][0-9]|[.'-]?[a-zA-Z_^²³⁰¹⁴-⁹¼-¾]"
 _SENTENCE_END = re.compile(r"(?<!approx)(?<!\bca)(?<!\bno)[.!?](?= |$)|\n")
 
 
@@ -376,7 +348,7 @@ def read_answer(text: str) -> Fraction | str:
     answers = [*_ANSWER.finditer(plain)]
     if answers:
         return _in_sentence(plain[answers[-1].end() :])
-    bold = {_bold_value(found) for found in _BOLD.finditer(folded)} - {None}
+    bold = {_bold_value(text) for text in _BOLD.finditer(folded)} - {None}
     if len(bold) == 1 and (value := bold.pop()) is not None:
         return value
     return _last_in(plain)
@@ -385,14 +357,14 @@ def read_answer(text: str) -> Fraction | str:
 def numbers_in(text: str) -> Iterator[Fraction]:
     """Yield every number of a text, but those of dates, times and identifiers."""
     plain = _plain(fold(text))
-    for found in _NUMBER.finditer(plain):
-        start, end = found.span()
+    for number in _NUMBER.finditer(plain):
+        start, end = number.span()
         before, behind = plain[max(0, start - 2) : start], plain[end : end + _AROUND]
-        value = _value(found)
-        joined = _GOES_ON.match(behind) and not _ATTACHED.match(behind)
-        if value is None or _GOES_BEFORE.search(before) or joined:
+        value = _value(number)
+        goes_on = re.match(_GOES_ON, behind) and not re.match(_ATTACHED, behind)
+        if value is None or re.search(_GOES_BEFORE, before) or goes_on:
             continue
-        is_operator = found["sign"] and re.search(r"[\w)%] ?$", before)
+        is_operator = number["sign"] and re.search(r"[\w)%] ?$", before)
         yield abs(value) if is_operator else value
 
 
@@ -402,9 +374,9 @@ def _one(content: str | None, place: str) -> Fraction | str:
     if (value := _whole(content, behind_equals=True)) is not None:
         return value
     plain = _plain(content)
-    found = [*_NUMBER.finditer(plain)]
-    is_clear = len(found) == 1 and _kind(plain, found[0]) == "number" and "!" not in plain
-    value = _value(found[0]) if is_clear else None
+    numbers = [*_NUMBER.finditer(plain)]
+    is_clear = len(numbers) == 1 and _kind(plain, numbers[0]) == "number" and "!" not in plain
+    value = _value(numbers[0]) if is_clear else None
     return f"the last {place} holds {content[:_SHOWN]!r}" if value is None else value
 
 
@@ -418,7 +390,7 @@ def _last_box(text: str) -> tuple[str | None, str] | None:
         return None
     rest, depth = text[boxes[-1].end() :], 1
     before = text[boxes[-2].end() : boxes[-1].start()] if len(boxes) > 1 else ""
-    joined = before[-_SHOWN:] if _AND.search(before[-_SHOWN:]) else ""
+    joined = before[-_SHOWN:] if re.search(_AND, before[-_SHOWN:]) else ""
     for brace in re.finditer(r"\\[{}]|[{}]", rest):
         depth += {"{": 1, "}": -1}.get(brace[0], 0)
         if depth == 0:
@@ -426,8 +398,8 @@ def _last_box(text: str) -> tuple[str | None, str] | None:
     return None, ""
 
 
-def _bold_value(found: re.Match[str]) -> Fraction | None:
-    content = next(each for each in found.groups() if each is not None)
+def _bold_value(text: re.Match[str]) -> Fraction | None:
+    content: str = text[text.lastindex or 0]
     if re.fullmatch(r"[0-9]+[.):]", content.strip()):  # the marker of a list
         return None
     return _whole(content, behind_equals=True)
@@ -436,51 +408,48 @@ def _bold_value(found: re.Match[str]) -> Fraction | None:
 def _in_sentence(text: str) -> Fraction | str:
     """Return the number of the sentence that begins a plain text."""
     text = text.lstrip(" \n:：*_")
-    first = _NUMBER.search(text)
     end = _SENTENCE_END.search(text)
     sentence = text[: end.start()] if end else text
+    first = _NUMBER.search(text)
     if first is None or first.start() >= len(sentence):
         return f"no number behind 'answer' in {sentence[:_SHOWN]!r}"
     if (value := _whole(sentence, behind_equals=True)) is not None:
         return value
-    found = [(_kind(sentence, each), each) for each in _NUMBER.finditer(sentence)]
-    clear = [(each.start(), _value(each)) for kind, each in found if kind == "number"]
-    values = {value for _, value in clear}
-    is_first = clear and (found[0][0], found[0][1].start()) == ("number", clear[0][0])
-    direct = is_first and len(sentence[: clear[0][0]].split()) <= 2
-    if direct and len(found) > 1:
-        between = sentence[found[0][1].end() : found[1][1].start()]
-        direct = len(between) > _AROUND or _JOINED.search(between) is None
-    if not clear or (not direct and any(kind == "ambiguous" for kind, _ in found)):
+    numbers = [*_NUMBER.finditer(sentence)]
+    kinds = [_kind(sentence, number) for number in numbers]
+    clear = [number for number, kind in zip(numbers, kinds, strict=True) if kind == "number"]
+    is_direct = clear[:1] == numbers[:1] and len(sentence[: clear[0].start()].split()) <= 2
+    if is_direct and len(numbers) > 1:
+        between = sentence[numbers[0].end() : numbers[1].start()]
+        is_direct = len(between) > _AROUND or re.search(_JOINED, between) is None
+    if not clear or (not is_direct and "ambiguous" in kinds):
         return f"no clear number in {sentence[:_SHOWN]!r}"
-    if len(values) > 1 and not direct:
+    if not is_direct and len({_value(number) for number in clear}) > 1:
         return f"more than one number in {sentence[:_SHOWN]!r}"
-    assert clear[0][1] is not None
-    return clear[0][1]
+    return _value(clear[0]) or Fraction()
 
 
 def _last_in(plain: str) -> Fraction | str:
     """Return the last number that stands for itself."""
     markers = _list_markers(plain)
-    for found in reversed([*_NUMBER.finditer(plain)]):
-        if found.start() in markers:
+    for number in reversed([*_NUMBER.finditer(plain)]):
+        if number.start() in markers:
             continue
-        kind = _kind(plain, found)
-        value = _value(found)
+        kind = _kind(plain, number)
         if kind == "ambiguous":
-            around = plain[max(0, found.start() - 12) : found.end() + 12].strip()
+            around = plain[max(0, number.start() - 12) : number.end() + 12].strip()
             return f"{around!r} can be read in more than one way"
-        if kind == "number" and value is not None:
-            return value
+        if kind == "number":
+            return _value(number) or Fraction()
     return ""
 
 
 def _list_markers(plain: str) -> frozenset[int]:
     """Return where the numbers stand that only number the lines of a list."""
     places, expected = [], 1
-    for found in re.finditer(r"(?:^|\n) ?([0-9]{1,3})[.)] ", plain):
-        number = int(found[1])
+    for marker in re.finditer(r"(?:^|\n) ?([0-9]{1,3})[.)] ", plain):
+        number = int(marker[1])
         if number in (1, expected):
-            places.append(found.start(1))
+            places.append(marker.start(1))
             expected = number + 1
     return frozenset(places) if len(places) > 1 or expected > 2 else frozenset()
