@@ -75,44 +75,27 @@ def _decorate(func: Any, decorator: str, contract: tuple[str, ...]) -> Any:
     signature = inspect.signature(func)
     _check_signature(func, signature, contract, title)
     check = _rubric_check(signature, title) if contract is _RUBRIC else None
-    wrapper = _async_wrapper if _is_async(func) else _sync_wrapper
-    return wrapper(func, check, title)
 
-
-def _sync_wrapper(
-    func: Callable[..., Any], check: Callable[..., None] | None, title: str
-) -> Callable[..., Any]:
     @functools.wraps(func)
     def scored(*args: Any, **kwargs: Any) -> Any:
         kwargs.pop("data_source", None)
         if check is not None:
             check(*args, **kwargs)
         score = func(*args, **kwargs)
-        if inspect.isawaitable(score):
-            return _awaited(score, title)
-        return _checked_score(score, title)
+        return _awaited(score, title) if inspect.isawaitable(score) else _checked(score, title)
 
-    return scored
-
-
-def _async_wrapper(
-    func: Callable[..., Any], check: Callable[..., None] | None, title: str
-) -> Callable[..., Any]:
     @functools.wraps(func)
-    async def scored(*args: Any, **kwargs: Any) -> float:
-        kwargs.pop("data_source", None)
-        if check is not None:
-            check(*args, **kwargs)
-        return _checked_score(await func(*args, **kwargs), title)
+    async def scored_async(*args: Any, **kwargs: Any) -> Any:
+        return await scored(*args, **kwargs)
 
-    return scored
+    return scored_async if _is_async(func) else scored
 
 
 async def _awaited(score: Awaitable[Any], title: str) -> float:
-    return _checked_score(await score, title)
+    return _checked(await score, title)
 
 
-def _checked_score(score: Any, title: str) -> float:
+def _checked(score: Any, title: str) -> float:
     if isinstance(score, float):
         return score
     raise TypeError(f"{title}: must return a float, returned {_type_name(score)}")
@@ -131,15 +114,14 @@ def _check_signature(
 ) -> None:
     if inspect.isgeneratorfunction(func) or inspect.isasyncgenfunction(func):
         raise TypeError(f"{title}: must return a float, is a generator")
-    found = _without_self(list(signature.parameters.values()))
+    parameters = _without_self(list(signature.parameters.values()))
     names = [rule.partition(":")[0] for rule in contract]
-    for position, rule in enumerate(contract):
-        name = names[position]
-        if position >= len(found):
+    for position, (name, rule) in enumerate(zip(names, contract, strict=True)):
+        if position >= len(parameters):
             raise TypeError(f"{title}: parameter {name!r} is missing; expected `{rule}`")
-        if problem := _parameter_problem(func, found[position], name, rule):
+        if problem := _parameter_problem(func, parameters[position], name, rule):
             raise TypeError(f"{title}: parameter {position + 1} must be `{rule}`, {problem}")
-    for further in found[len(contract) :]:
+    for further in parameters[len(contract) :]:
         if further.default is _MISSING and further.kind not in _OF_ANY_NUMBER:
             given = ", ".join(names)
             raise TypeError(
@@ -161,21 +143,23 @@ def _without_self(parameters: list[inspect.Parameter]) -> list[inspect.Parameter
     return parameters
 
 
-def _parameter_problem(func: Any, found: inspect.Parameter, name: str, rule: str) -> str | None:
+def _parameter_problem(func: Any, parameter: inspect.Parameter, name: str, rule: str) -> str | None:
     """What is wrong with one parameter, as the end of a sentence."""
     needs_none = rule.endswith("= None")
-    if found.name != name:
-        return f"found {found.name!r}"
-    if found.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
-        return f"found {name!r} as {found.kind.description}"
-    if found.annotation is _MISSING:
+    if parameter.name != name:
+        return f"found {parameter.name!r}"
+    if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+        return f"found {name!r} as {parameter.kind.description}"
+    if parameter.annotation is _MISSING:
         return f"{name!r} has no annotation"
-    if not _matches(func, found.annotation, _EXPECTED[rule]):
-        return f"{name!r} is annotated {_annotation_text(found.annotation)}"
-    if needs_none and found.default is not None:
-        what = "no default" if found.default is _MISSING else f"the default {found.default!r}"
+    if not _matches(func, parameter.annotation, _EXPECTED[rule]):
+        return f"{name!r} is annotated {_annotation_text(parameter.annotation)}"
+    if needs_none and parameter.default is not None:
+        what = (
+            "no default" if parameter.default is _MISSING else f"the default {parameter.default!r}"
+        )
         return f"{name!r} has {what}"
-    if not needs_none and found.default is not _MISSING:
+    if not needs_none and parameter.default is not _MISSING:
         return f"{name!r} must not have a default"
     return None
 
@@ -229,13 +213,11 @@ def _rubric_check(signature: inspect.Signature, title: str) -> Callable[..., Non
 
 
 def _check_rubric_arguments(given: Mapping[str, Any], title: str) -> None:
-    solution, truth, info = given["solution_str"], given["ground_truth"], given["extra_info"]
-    if not isinstance(solution, str):
-        raise TypeError(f"{title}: solution_str must be a str, not {_type_name(solution)}")
-    if truth is not None and not isinstance(truth, str):
-        raise TypeError(f"{title}: ground_truth must be a str or None, not {_type_name(truth)}")
-    if not isinstance(info, dict):
-        raise TypeError(f"{title}: extra_info must be a dict, not {_type_name(info)}")
+    for name, kind, expected in _RUBRIC_TYPES:
+        if not isinstance(given[name], kind):
+            found = _type_name(given[name])
+            raise TypeError(f"{title}: {name} must be {expected}, not {found}")
+    info = given["extra_info"]
     if not info.keys() & {*_JUDGE, *_KEYS}:
         return  # the function has its own configuration
     missing = [name for name in _JUDGE if not _is_text(info.get(name))]
@@ -259,6 +241,11 @@ def _is_number(value: Any) -> bool:
     return number and math.isfinite(value)
 
 
+_RUBRIC_TYPES: tuple[tuple[str, Any, str], ...] = (
+    ("solution_str", str, "a str"),
+    ("ground_truth", str | None, "a str or None"),
+    ("extra_info", dict, "a dict"),
+)
 _JUDGE = ("provider", "model", "rubric")
 _KEYS = ("api_key", "api_key_env")
 _OPTIONAL: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (

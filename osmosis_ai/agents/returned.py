@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from .errors import OsmosisValidationError
@@ -62,22 +63,20 @@ def json_text(value: Any, owner: str) -> str:
     try:
         return json.dumps(value, default=_json_value, ensure_ascii=False, allow_nan=False)
     except _NoJson as error:
-        inside = "" if error.value is value else f" with a value of type {error.kind}"
-        told = f"{owner} returned a value of type {kind}{inside}, which JSON does not have"
-        raise UnusableReturn(f"{told}; {EXPECTED}") from None
+        inside = "" if error.value is value else f" with a value of type {error}"
+        problem = f"a value of type {kind}{inside}, which JSON does not have"
     except TypeError as error:  # a key
-        told = f"{owner} returned a value of type {kind}, which JSON does not have ({error})"
-        raise UnusableReturn(f"{told}; {EXPECTED}") from None
+        problem = f"a value of type {kind}, which JSON does not have ({error})"
     except (ValueError, RecursionError) as error:
-        told = f"{owner} returned a {kind} that JSON does not have ({error})"
-        raise OsmosisValidationError(f"{told}; {EXPECTED}") from None
+        problem = f"a {kind} that JSON does not have ({error})"
+        raise OsmosisValidationError(f"{owner} returned {problem}; {EXPECTED}") from None
+    raise UnusableReturn(f"{owner} returned {problem}; {EXPECTED}")
 
 
 class _NoJson(Exception):
     def __init__(self, value: Any) -> None:
-        super().__init__()
+        super().__init__(type(value).__name__)
         self.value = value
-        self.kind = type(value).__name__
 
 
 def _json_value(value: Any) -> Any:
@@ -85,32 +84,29 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     if not isinstance(value, type):
-        if callable(getattr(value, "model_dump", None)):
+        if _dumps(value):
             return _dumped(value)
         if dataclasses.is_dataclass(value):
-            return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+            return {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
     raise _NoJson(value)
 
 
 def _dumped(value: Any) -> Any:
     """Return what `model_dump` gives, with the values of JSON where it has that mode."""
-    try:
-        return value.model_dump(mode="json", exclude_none=True)
-    except TypeError:
-        try:
-            return value.model_dump(exclude_none=True)
-        except TypeError:
-            return value.model_dump()
+    for options in ({"mode": "json", "exclude_none": True}, {"exclude_none": True}):
+        with suppress(TypeError):
+            return value.model_dump(**options)
+    return value.model_dump()
 
 
 def _all_messages(values: Sequence[Any]) -> list[Message] | None:
-    found: list[Message] = []
+    conversation: list[Message] = []
     for value in values:
-        said = None if isinstance(value, list | tuple) else messages_of(value)
-        if said is None:
+        messages = None if isinstance(value, list | tuple) else messages_of(value)
+        if messages is None:
             return None
-        found += said
-    return found or None
+        conversation += messages
+    return conversation or None
 
 
 def _held(messages: Any) -> list[Message] | None:
@@ -140,8 +136,7 @@ def _of_object(value: Any) -> list[Message] | None:
     if callable(every := get("all_messages")):  # the result of a run of pydantic-ai
         return _with_output(_held(every()), get("output"))
     if isinstance(choices := get("choices"), list) and choices:  # a chat completion
-        said = getattr(choices[0], "message", None)
-        return None if said is None else messages_of(said)
+        return messages_of(getattr(choices[0], "message", None))
     if isinstance(text := get("output_text"), str):  # a response of OpenAI's
         return [{"role": "assistant", "content": text}]
     return _held(get("messages"))
@@ -160,24 +155,24 @@ def _dumps(value: Any) -> bool:
 
 
 def _of_role(value: Any, role: str) -> Message:
-    found: Message = {"content": None}  # a refusal has none, and is read as what has
+    message: Message = {"content": None}  # a refusal has none, and is read as what has
     if _dumps(value):
-        found |= _dumped(value)
+        message |= _dumped(value)
     for name in ("content", "tool_calls", "tool_call_id", "name"):
         own = getattr(value, name, None)
-        if own is not None and found.get(name) is None:
-            found[name] = own
-    return {**found, "role": str(getattr(role, "value", role))}
+        if own is not None and message.get(name) is None:
+            message[name] = own
+    return {**message, "role": str(getattr(role, "value", role))}
 
 
 def _of_langchain(get: Any, kind: str) -> Message:
-    found: Message = {"role": _ROLES_BY_TYPE[kind], "content": get("content")}
+    message: Message = {"role": _ROLES_BY_TYPE[kind], "content": get("content")}
     calls = get("tool_calls")
     if isinstance(calls, list) and calls:
-        found["tool_calls"] = [_call(each.get) for each in calls if isinstance(each, Mapping)]
+        message["tool_calls"] = [_call(call.get) for call in calls if isinstance(call, Mapping)]
     if isinstance(identity := get("tool_call_id"), str):
-        found["tool_call_id"] = identity
-    return found
+        message["tool_call_id"] = identity
+    return message
 
 
 def _call(get: Any, name: str = "name", identity: str = "id") -> Message:
