@@ -445,7 +445,7 @@ def _read_request(path: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
         pass
     messages = body.get("messages", body.get("input"))
     given = messages if isinstance(messages, list) else []
-    return [each for each in given if isinstance(each, dict)]
+    return [message for message in given if isinstance(message, dict)]
 
 
 def _of_items(body: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -458,15 +458,15 @@ def _of_items(body: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _of_output(items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return items as messages: text and calls of one turn as one, thoughts as none."""
-    found: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     for message in (_of_item(item) for item in items if item.get("type") != "reasoning"):
-        before = found[-1] if found else {}
+        before = messages[-1] if messages else {}
         if "tool_calls" in message and before.get("role") == "assistant":
             calls = [*before.get("tool_calls", ()), *message["tool_calls"]]
-            found[-1] = {**before, "tool_calls": calls}
+            messages[-1] = {**before, "tool_calls": calls}
         else:
-            found.append(message)
-    return found
+            messages.append(message)
+    return messages
 
 
 def _of_item(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -534,12 +534,12 @@ def _joined(events: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _joined_message(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
     texts: dict[int, str] = {}
     for event in events:
         if event["type"] == "message_start":
-            found = dict(event["message"])
+            message = dict(event["message"])
         elif event["type"] == "content_block_start":
             blocks[event["index"]] = dict(event["content_block"])
         elif event["type"] == "content_block_delta":
@@ -548,15 +548,15 @@ def _joined_message(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
                 delta.get("text") or delta.get("partial_json") or ""
             )
         elif event["type"] == "message_delta":
-            found |= event["delta"]
-            found["usage"] = {**found.get("usage", {}), **(event.get("usage") or {})}
+            message |= event["delta"]
+            message["usage"] = {**message.get("usage", {}), **(event.get("usage") or {})}
     for index, text in texts.items():
         block = blocks[index]
         if block["type"] == "tool_use":
             block["input"] = json.loads(text or "{}")
         else:
             block["text"] = block.get("text", "") + text
-    return {**found, "content": list(blocks.values())}
+    return {**message, "content": list(blocks.values())}
 
 
 def _price(host: str, completion: ChatCompletion) -> float | None:

@@ -74,10 +74,10 @@ def exact(*, ignore_case: bool = False, strip: bool = True) -> AnswerScorer:
     """Score 1 where the answer is the ground truth; `strip`: whatever white space is around it."""
 
     def compare(answer: str, truth: str) -> Verdict:
-        said, wanted = (
+        given, wanted = (
             _folded(text.strip() if strip else text, ignore_case) for text in (answer, truth)
         )
-        return _same(said, wanted)
+        return _same(given, wanted)
 
     return _scorer("exact", compare)
 
@@ -89,16 +89,16 @@ def includes(*, ignore_case: bool = True, words: bool = True) -> AnswerScorer:
     """
 
     def compare(answer: str, truth: str) -> Verdict:
-        wanted, text = (_folded(each.strip(), ignore_case) for each in (truth, answer))
+        wanted, text = (_folded(side.strip(), ignore_case) for side in (truth, answer))
         number = read_truth(truth) if words and is_bare(truth) else None
         if number is not None:
-            found = number in numbers_in(answer)
+            is_found = number in numbers_in(answer)
         elif words:
-            found = _has_words(" ".join(text.split()), " ".join(wanted.split()))
+            is_found = _has_words(" ".join(text.split()), " ".join(wanted.split()))
         else:
-            found = wanted in text
+            is_found = wanted in text
         how = "not a whole word of" if wanted in text else "not in"
-        return _verdict(found, f"{_short(truth.strip())} is {how} {_short(answer)}")
+        return _verdict(is_found, f"{_short(truth.strip())} is {how} {_short(answer)}")
 
     return _scorer("includes", compare, refuse=_refuse_letter)
 
@@ -124,9 +124,9 @@ def regex(
             return _verdict(False, f"no {pattern!r} in {_short(answer)}")
         if group == 0:
             return _verdict(True, "")
-        places = [each for each in places if each[0]] or places
-        found = places[-1 if which == "last" else 0]
-        return _same(*(fold(each).strip() for each in (found[group] or "", truth)))
+        places = [place for place in places if place[0]] or places
+        chosen = places[-1 if which == "last" else 0]
+        return _same(*(fold(text).strip() for text in (chosen[group] or "", truth)))
 
     return _scorer("regex", compare, compares=group != 0)
 
@@ -138,16 +138,16 @@ def number(*, tolerance: float = 0.0, relative: float = 0.0) -> AnswerScorer:
     """
     if not (0.0 <= tolerance < math.inf and 0.0 <= relative < math.inf):
         raise ValueError("number: tolerance and relative are numbers from 0 on")
-    absolute, share = (Fraction(str(float(each))) for each in (tolerance, relative))
+    absolute, share = (Fraction(str(float(limit))) for limit in (tolerance, relative))
 
     def compare(answer: str, truth: str) -> Verdict:
         wanted = read_truth(truth)
         assert wanted is not None  # else it was refused
-        said = read_answer(answer)
-        if isinstance(said, str):
-            return _verdict(False, said or f"no number in {_short(answer)}")
+        given = read_answer(answer)
+        if isinstance(given, str):
+            return _verdict(False, given or f"no number in {_short(answer)}")
         allowed = max(absolute, share * abs(wanted))
-        return _verdict(abs(said - wanted) <= allowed, f"{_shown(said)}, wanted {_shown(wanted)}")
+        return _verdict(abs(given - wanted) <= allowed, f"{_shown(given)}, wanted {_shown(wanted)}")
 
     return _scorer("number", compare, refuse=_refuse_no_number)
 
@@ -160,11 +160,11 @@ def json_equal(*, ignore: Iterable[str] = ()) -> AnswerScorer:
     ignored = frozenset([ignore] if isinstance(ignore, str) else ignore)
 
     def compare(answer: str, truth: str) -> Verdict:
-        wanted, said = _decode(truth), _json_in(answer)
+        wanted, given = _decode(truth), _json_in(answer)
         assert wanted is not None  # else it was refused
-        if said is None:
+        if given is None:
             return _verdict(False, f"no JSON in {_short(answer)}")
-        differences = [*_differences(said[0], wanted[0], "", ignored)]
+        differences = [*_differences(given[0], wanted[0], "", ignored)]
         more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
         return _verdict(not differences, "; ".join(differences[:3]) + more)
 
@@ -186,10 +186,10 @@ def json_schema(schema: Mapping[str, Any]) -> AnswerScorer:
     validator = validator_class(schema, registry=Registry())  # which fetches nothing
 
     def compare(answer: str, truth: str) -> Verdict:
-        said = _json_in(answer)
-        if said is None:
+        given = _json_in(answer)
+        if given is None:
             return _verdict(False, f"no JSON in {_short(answer)}")
-        error = best_match(validator.iter_errors(said[0]))
+        error = best_match(validator.iter_errors(given[0]))
         where = "" if error is None else f"{error.json_path}: {error.message}"
         return _verdict(error is None, where)
 
@@ -202,9 +202,9 @@ def tool_called(name: str, **arguments: Any) -> ConversationScorer:
 
     def tool_called(messages: Sequence[Mapping[str, Any]]) -> Verdict:
         calls = tool_calls(messages)
-        made = [f"{each.name}({json.dumps(each.arguments)})" for each in calls] or ["nothing"]
+        made = [f"{call.name}({json.dumps(call.arguments)})" for call in calls] or ["nothing"]
         return _verdict(
-            any(each.matches(name, arguments) for each in calls),
+            any(call.matches(name, arguments) for call in calls),
             f"no call {name}({given}); called {_short(', '.join(made), quoted=False)}",
         )
 
@@ -215,9 +215,9 @@ def no_tool_errors() -> ConversationScorer:
     """Score 1 where no tool call failed; `ToolCall.error` says which did."""
 
     def no_tool_errors(messages: Sequence[Mapping[str, Any]]) -> Verdict:
-        failed = [each for each in tool_calls(messages) if each.error is not None]
+        failed = [call for call in tool_calls(messages) if call.error is not None]
         return _verdict(
-            not failed, "; ".join(f"{each.name}: {_short(each.error)}" for each in failed[:3])
+            not failed, "; ".join(f"{call.name}: {_short(call.error)}" for call in failed[:3])
         )
 
     return no_tool_errors
@@ -276,15 +276,15 @@ def named(text: str) -> Callable[..., Any] | None:
     if _CALL.fullmatch(text) is None:
         return None
     name = text.partition("(")[0]
-    known = [each for each in __all__ if each != "Verdict"]
+    known = [scorer for scorer in __all__ if scorer != "Verdict"]
     if name not in known:
         raise ValueError(f"no scorer {name!r}; there are {', '.join(known)}, or module:function")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of "\d", which stays as it is written
             call: Any = ast.parse(text if text.endswith(")") else f"{text}()", mode="eval").body
-        positional = [ast.literal_eval(each) for each in call.args]
-        keywords = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+        positional = [ast.literal_eval(argument) for argument in call.args]
+        keywords = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
     except (SyntaxError, ValueError, AttributeError):
         raise ValueError("its arguments must be literals, such as 0.01, 'text' or True") from None
     try:
@@ -354,11 +354,11 @@ def _verdict(right: bool, reason: str) -> Verdict:
     return {"score": 1.0} if right else {"score": 0.0, "reason": reason}
 
 
-def _same(said: str, wanted: str) -> Verdict:
-    told = f"{_short(said)}, wanted {_short(wanted)}"
-    if said != wanted:
-        told += difference(said, wanted, shown=SHOWN)
-    return _verdict(said == wanted, told)
+def _same(given: str, wanted: str) -> Verdict:
+    reason = f"{_short(given)}, wanted {_short(wanted)}"
+    if given != wanted:
+        reason += difference(given, wanted, shown=SHOWN)
+    return _verdict(given == wanted, reason)
 
 
 def _folded(text: str, ignore_case: bool) -> str:
@@ -429,8 +429,8 @@ def _compiled(pattern: str, group: int | str) -> re.Pattern[str]:
 def _json_in(text: str) -> tuple[Any] | None:
     """Return the JSON value of an answer, in a tuple: all of it, a fence's, or the last in it."""
     for candidate in (text, *reversed(_FENCED.findall(text))):
-        if (found := _decode(candidate)) is not None:
-            return found
+        if (value := _decode(candidate)) is not None:
+            return value
     last, end = None, 0
     for bracket in _JSON_START.finditer(text):
         if bracket.start() >= end:
@@ -450,26 +450,26 @@ def _decode(text: str) -> tuple[Any] | None:
         return None
 
 
-def _differences(said: Any, wanted: Any, path: str, ignored: frozenset[str]) -> Iterator[str]:
+def _differences(given: Any, wanted: Any, path: str, ignored: frozenset[str]) -> Iterator[str]:
     """Yield how two JSON values differ; true is not 1, and 1.0 is."""
-    if isinstance(said, dict) and isinstance(wanted, dict):
-        for key in [*wanted, *(key for key in said if key not in wanted)]:
+    if isinstance(given, dict) and isinstance(wanted, dict):
+        for key in [*wanted, *(key for key in given if key not in wanted)]:
             if key in ignored:
                 continue
             place = f"{path}.{key}" if path else key
-            if key not in said:
+            if key not in given:
                 yield f"{place} is missing"
             elif key not in wanted:
                 yield f"{place} is not wanted"
             else:
-                yield from _differences(said[key], wanted[key], place, ignored)
-    elif isinstance(said, list) and isinstance(wanted, list) and len(said) == len(wanted):
-        for index, (one, other) in enumerate(zip(said, wanted, strict=True)):
+                yield from _differences(given[key], wanted[key], place, ignored)
+    elif isinstance(given, list) and isinstance(wanted, list) and len(given) == len(wanted):
+        for index, (one, other) in enumerate(zip(given, wanted, strict=True)):
             yield from _differences(one, other, f"{path}[{index}]", ignored)
-    elif isinstance(said, str) and isinstance(wanted, str) and fold(said) == fold(wanted):
+    elif isinstance(given, str) and isinstance(wanted, str) and fold(given) == fold(wanted):
         return
-    elif said != wanted or isinstance(said, bool) != isinstance(wanted, bool):
-        yield f"{path or 'it'} is {_as_json(said)}, wanted {_as_json(wanted)}"
+    elif given != wanted or isinstance(given, bool) != isinstance(wanted, bool):
+        yield f"{path or 'it'} is {_as_json(given)}, wanted {_as_json(wanted)}"
 
 
 def _as_json(value: Any) -> str:

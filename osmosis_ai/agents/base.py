@@ -67,9 +67,9 @@ def _check_name(cls: type[RolloutAgentLoop]) -> None:
     name = getattr(cls, "name", None)
     if isinstance(name, property) or (isinstance(name, str) and name.strip()):
         return
-    found = "none" if name is None else repr(name)
+    shown = "none" if name is None else repr(name)
     raise TypeError(
-        f"{cls.__name__} needs a class attribute `name`, a non-empty string (found {found}): "
+        f"{cls.__name__} needs a class attribute `name`, a non-empty string (found {shown}): "
         f'add `name = "my_agent"` to the class'
     )
 

@@ -234,20 +234,20 @@ class ModelLLM:
             self.max_context_tokens = None
         elif total > self.max_context_tokens:
             self.max_context_tokens = total
-        found: dict[str, Any] = {}
+        counts: dict[str, Any] = {}
         if prompt is not None:
-            found["prompt_tokens"] = prompt
+            counts["prompt_tokens"] = prompt
         if response is not None:
-            found["completion_tokens"] = response
+            counts["completion_tokens"] = response
         if total is not None:
-            found["total_tokens"] = total
+            counts["total_tokens"] = total
         if usage.cached_tokens is not None:
-            found["cached_tokens"] = usage.cached_tokens
+            counts["cached_tokens"] = usage.cached_tokens
             self.cached_tokens = (self.cached_tokens or 0) + usage.cached_tokens
         if usage.reasoning_tokens is not None:
-            found["reasoning_tokens"] = usage.reasoning_tokens
+            counts["reasoning_tokens"] = usage.reasoning_tokens
             self.reasoning_tokens = (self.reasoning_tokens or 0) + usage.reasoning_tokens
-        return found
+        return counts
 
 
 def _result(completion: ChatCompletion, known: dict[str, int]) -> CompletionsResult:

@@ -194,8 +194,10 @@ class RolloutContext:
         """Return what was said in calls that did not go through `chat`, as far as it is known."""
         if self.bridged is not None:
             return self.bridged()
-        found: list[dict[str, Any]] = [] if self.recorded is None else self.recorded.conversation()
-        return found
+        messages: list[dict[str, Any]] = (
+            [] if self.recorded is None else self.recorded.conversation()
+        )
+        return messages
 
     def metrics(self) -> RolloutMetrics:
         """Return latencies, calls and tokens of the rollout so far."""
@@ -258,8 +260,8 @@ class RolloutContext:
 
     def register_sample_source(self, name: str, source: SampleSource) -> None:
         """Deprecated: call `set_sample_source`."""
-        told = "a rollout has one sample, call set_sample_source(source)"
-        warn_deprecated("RolloutContext.register_sample_source", told)
+        instead = "a rollout has one sample, call set_sample_source(source)"
+        warn_deprecated("RolloutContext.register_sample_source", instead)
         self.set_sample_source(source)
         self._source_name = name
 

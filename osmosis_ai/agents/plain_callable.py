@@ -91,30 +91,36 @@ class _Plan:
 def _plan(function: Any) -> _Plan:
     parameters = _parameters(function)
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    named = [each for each in parameters if each.kind not in optional]
-    ours = [each for each in named if each.name in OURS]
+    named = [parameter for parameter in parameters if parameter.kind not in optional]
+    ours = [parameter for parameter in named if parameter.name in OURS]
     first = next(iter(parameters), None)
-    required = [each for each in named if each.default is each.empty and each not in ours]
+    required = [
+        parameter
+        for parameter in named
+        if parameter.default is parameter.empty and parameter not in ours
+    ]
     if first is not None and _is_context(first) and required in ([], [first]):
         if not is_async_callable(function):
             raise TypeError(f"{name_of(function)} takes a context: declare it `async def`")
-        if lacking := [each.name for each in ours if each.default is each.empty]:
+        if lacking := [
+            parameter.name for parameter in ours if parameter.default is parameter.empty
+        ]:
             raise TypeError(
                 f"{name_of(function)} takes a context, which has the model (`ctx.chat`): "
                 f"leave out {', '.join(lacking)}"
             )
         return _Plan(first.name, "context", False, (), True)
     if len(required) != 1:
-        taken = ", ".join(each.name for each in parameters)
+        taken = ", ".join(parameter.name for parameter in parameters)
         raise TypeError(f"{name_of(function)} takes ({taken}); {_TAKEN}")
-    _check_ours(function, [each.name for each in ours])
+    _check_ours(function, [parameter.name for parameter in ours])
     [parameter] = required
     return _Plan(
         parameter.name,
         _kind_of(parameter),
         by_name=parameter.kind is parameter.KEYWORD_ONLY or parameter is not first,
-        ours=tuple(each.name for each in ours),
-        has_defaults=all(each.default is not each.empty for each in ours),
+        ours=tuple(parameter.name for parameter in ours),
+        has_defaults=all(parameter.default is not parameter.empty for parameter in ours),
     )
 
 
@@ -265,29 +271,33 @@ class CallableAgent(RolloutAgentLoop):
         What the callable's recorded clients said stands before what it returned; an answer that
         is the last of them stands once.
         """
-        said = messages_of(returned)
+        messages = messages_of(returned)
         recorded = ctx.conversation()
-        if said is None:
+        if messages is None:
             text = returned if isinstance(returned, str) else json_text(returned, self.name)
-            said = [{"role": "assistant", "content": text}]
-        elif found := _beginning_with(opening, said):
-            return found
-        if not recorded or len(said) > 1 or isinstance(returned, list | tuple):
-            return [*opening, *said]
-        answer = text_of(said[-1].get("content")).strip()
-        return recorded if last_assistant_text(recorded).strip() == answer else [*recorded, *said]
+            messages = [{"role": "assistant", "content": text}]
+        elif conversation := _beginning_with(opening, messages):
+            return conversation
+        if not recorded or len(messages) > 1 or isinstance(returned, list | tuple):
+            return [*opening, *messages]
+        answer = text_of(messages[-1].get("content")).strip()
+        return (
+            recorded if last_assistant_text(recorded).strip() == answer else [*recorded, *messages]
+        )
 
 
-def _beginning_with(opening: list[Message], said: list[Message]) -> list[Message] | None:
+def _beginning_with(opening: list[Message], messages: list[Message]) -> list[Message] | None:
     """Return a conversation that begins with the row's messages, or with those but the system's."""
     system = opening[:1] if opening and opening[0].get("role") == "system" else []
     for left_out in ([], system):
         rest = opening[len(left_out) :]
-        if rest and said[: len(rest)] == rest:
-            return [*left_out, *said]
+        if rest and messages[: len(rest)] == rest:
+            return [*left_out, *messages]
     return None
 
 
 def _texts(messages: Iterable[Message], role: str) -> list[str]:
     """Return the texts of one role; an empty one where there is none."""
-    return [text_of(each.get("content")) for each in messages if each.get("role") == role] or [""]
+    return [
+        text_of(message.get("content")) for message in messages if message.get("role") == role
+    ] or [""]

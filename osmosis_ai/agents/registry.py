@@ -72,10 +72,10 @@ def unregister_agent_loop(name: str) -> bool:
 
 def get_agent_loop(name: str) -> RolloutAgentLoop:
     """Return the registered agent loop of that name; raise AgentLoopNotFoundError."""
-    found = _REGISTRY.get(name)
-    if found is None:
+    agent_loop = _REGISTRY.get(name)
+    if agent_loop is None:
         raise AgentLoopNotFoundError(name, list_agent_loops())
-    return found
+    return agent_loop
 
 
 def list_agent_loops() -> list[str]:

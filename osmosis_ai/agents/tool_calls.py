@@ -69,7 +69,7 @@ def _error(answer: Mapping[str, Any], result: str) -> str | None:
     if answer.get("status") == "error" or result.lstrip().startswith("Error"):
         return result
     try:
-        found = json.loads(result) if result.lstrip().startswith("{") else None
+        document = json.loads(result) if result.lstrip().startswith("{") else None
     except (ValueError, RecursionError):
         return None
-    return str(found["error"]) if isinstance(found, dict) and found.get("error") else None
+    return str(document["error"]) if isinstance(document, dict) and document.get("error") else None

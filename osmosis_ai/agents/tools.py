@@ -89,8 +89,8 @@ def parse_tool_arguments(tool_call: Mapping[str, Any] | str) -> dict[str, Any]:
     if arguments is None:
         return {}
     if not isinstance(arguments, Mapping):
-        found = "a list" if isinstance(arguments, list) else repr(arguments)[:50]
-        raise ToolArgumentError(f"arguments must be a JSON object, not {found}", call_id, name)
+        given = "a list" if isinstance(arguments, list) else repr(arguments)[:50]
+        raise ToolArgumentError(f"arguments must be a JSON object, not {given}", call_id, name)
     return dict(arguments)
 
 

@@ -131,7 +131,7 @@ def _tools(
         return [], [ValidationError("GET_TOOLS_NOT_LIST", message, "get_tools")], []
     tools = [tool.model_dump() if hasattr(tool, "model_dump") else tool for tool in given]
     errors = [error for index, tool in enumerate(tools) for error in _in_tool(index, tool)]
-    warnings = [each for index, tool in enumerate(tools) for each in _about_tool(index, tool)]
+    warnings = [warning for index, tool in enumerate(tools) for warning in _about_tool(index, tool)]
     return list(given), errors or list(_in_all(agent_loop, given)), warnings
 
 

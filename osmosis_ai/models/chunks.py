@@ -22,12 +22,12 @@ def joined_chunks(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the completion that the chunks of a stream make up, as if it had come whole."""
     message: dict[str, Any] = {"role": "assistant", "content": None}
     calls: dict[int, dict[str, Any]] = {}
-    found: dict[str, Any] = {}
+    completion: dict[str, Any] = {}
     reason = None
     for event in events:
-        found |= {name: event[name] for name in ("usage", "model", "error") if event.get(name)}
+        completion |= {name: event[name] for name in ("usage", "model", "error") if event.get(name)}
         for choice in (event.get("choices") or ())[:1]:
-            found |= {"error": choice["error"]} if choice.get("error") else {}
+            completion |= {"error": choice["error"]} if choice.get("error") else {}
             delta = choice.get("delta") or {}
             for name in ("content", "refusal", "reasoning_content"):
                 if delta.get(name):
@@ -41,4 +41,4 @@ def joined_chunks(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             reason = choice.get("finish_reason") or reason
     if calls:
         message["tool_calls"] = list(calls.values())
-    return {**found, "choices": [{"message": message, "finish_reason": reason}]}
+    return {**completion, "choices": [{"message": message, "finish_reason": reason}]}

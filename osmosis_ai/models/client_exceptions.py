@@ -63,12 +63,12 @@ def provider_error_of(
     Searched are the exception, its causes, the members of groups, and, `with_context`, what was
     being handled when one of them was raised.
     """
-    for each in chain(exception, with_context=with_context):
-        if isinstance(each, ProviderError):
-            return each
-        found = _failure(each)
-        if found is not None:
-            return found
+    for cause in chain(exception, with_context=with_context):
+        if isinstance(cause, ProviderError):
+            return cause
+        failure = _failure(cause)
+        if failure is not None:
+            return failure
     return None
 
 
@@ -77,16 +77,16 @@ def chain(exception: BaseException, *, with_context: bool = True) -> Iterator[Ba
     seen: set[int] = set()
     waiting = [exception]
     while waiting and len(seen) < _DEPTH:
-        each = waiting.pop()
-        if id(each) in seen:
+        current = waiting.pop()
+        if id(current) in seen:
             continue
-        seen.add(id(each))
-        yield each
+        seen.add(id(current))
+        yield current
         with suppress(Exception):  # odd attributes of a class of the user's
-            before = each.__cause__
-            if before is None and with_context and not each.__suppress_context__:
-                before = each.__context__
-            members = getattr(each, "exceptions", ())
+            before = current.__cause__
+            if before is None and with_context and not current.__suppress_context__:
+                before = current.__context__
+            members = getattr(current, "exceptions", ())
             waiting += [before] if before is not None else []
             waiting += reversed([one for one in members if isinstance(one, BaseException)])
 
@@ -195,7 +195,7 @@ def _kind_of_silence(error: BaseException) -> ErrorKind | None:
     causes = [*chain(error)]
     names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
     is_moved = any(
-        "event loop" in str(each).lower() for each in causes if type(each) is RuntimeError
+        "event loop" in str(cause).lower() for cause in causes if type(cause) is RuntimeError
     )
     if is_moved or names & _OWN_REQUEST:
         return None
@@ -212,8 +212,8 @@ def _kind_of_silence(error: BaseException) -> ErrorKind | None:
 
 def _is_lost(error: BaseException) -> bool:
     """Return whether a client made a status of an exchange that brought none: LiteLLM does."""
-    below = [each for each in chain(error) if each is not error]
-    names = {type(each).__name__ for each in below}
+    below = [cause for cause in chain(error) if cause is not error]
+    names = {type(cause).__name__ for cause in below}
     replied = {"HTTPStatusError", "ClientResponseError", "HTTPError"}
     if names & replied:
         return False
@@ -229,16 +229,16 @@ def _client_within(error: BaseException) -> str:
     """Return which client let a network's exception pass, with no code of others below it."""
     if not is_of_network(error) or isinstance(error, asyncio.CancelledError):
         return ""  # one that is cancelled: by a deadline that the agent has set
-    found, trace = "", error.__traceback__
+    client, trace = "", error.__traceback__
     while trace is not None:
         module = str(trace.tb_frame.f_globals.get("__name__"))
         top = _top(module)
         if top in _PLAIN_CLIENTS or module.startswith("google.genai"):
-            found = top
+            client = top
         elif top not in _NETWORK and top not in sys.stdlib_module_names:
-            found = ""
+            client = ""
         trace = trace.tb_next
-    return found
+    return client
 
 
 def _top(module: str) -> str:
@@ -247,8 +247,8 @@ def _top(module: str) -> str:
 
 def _status(error: BaseException) -> int:
     """Return the HTTP status that an exception tells, 0 without any."""
-    told = (_get(error, name) for name in ("status_code", "code"))
-    for status in (*told, _get(error, "response", "status_code")):
+    statuses = (_get(error, name) for name in ("status_code", "code"))
+    for status in (*statuses, _get(error, "response", "status_code")):
         if isinstance(status, int) and 100 <= status < 600:
             return int(status)
     return 0
@@ -263,8 +263,8 @@ def _text(error: BaseException, body: Any) -> bytes:
     if isinstance(body, Mapping | list):
         return json.dumps(body, default=str).encode()
     text = str(body or _get(error, "message") or error)
-    if (found := _OF_LITELLM.match(text)) is not None:
-        text = text[found.end() :]
+    if (prefix := _OF_LITELLM.match(text)) is not None:
+        text = text[prefix.end() :]
         with suppress(ValueError):
             text = json.dumps(json.JSONDecoder().raw_decode(text)[0])
     return text.encode("utf-8", "replace")
@@ -281,14 +281,14 @@ def _headers(error: BaseException) -> Mapping[str, str]:
 def _asked(error: BaseException) -> tuple[str, str]:
     """Return where the request went and which model it named, each empty where unknown."""
     url = model = ""
-    for each in chain(error):
-        named = _get(each, "model") or _get(each, "model_name")
+    for cause in chain(error):
+        named = _get(cause, "model") or _get(cause, "model_name")
         if isinstance(named, str):
             model = model or named
-        if _top(type(each).__module__) == "litellm":  # its requests are made up
+        if _top(type(cause).__module__) == "litellm":  # its requests are made up
             continue
-        url = url or str(_get(each, "request", "url") or _get(each, "response", "url") or "")
-        model = model or _named(_get(each, "request", "content"))
+        url = url or str(_get(cause, "request", "url") or _get(cause, "response", "url") or "")
+        model = model or _named(_get(cause, "request", "content"))
     return url, model
 
 

@@ -63,51 +63,53 @@ def fault_of_status(
     text = body.decode("utf-8", "replace")
     if len(text) > _BODY_CHARS:  # what is quoted of it is redacted long before this end
         text = " ".join(text.split())[:_BODY_CHARS]
-    said = words_of(text)
+    words = words_of(text)
     if 300 <= status < 400:
         return CallFault("redirect", _printable_location(headers), status=status)
-    kind, local = kind_of(status, said, model)
+    kind, local = kind_of(status, words, model)
     passing = kind in ("rate_limited", "overloaded") or (kind == "bad_request" and status < 500)
-    in_doubt = kind == "overloaded" and status == 500 and leaves_key_in_doubt(said, keyless=keyless)
+    in_doubt = (
+        kind == "overloaded" and status == 500 and leaves_key_in_doubt(words, keyless=keyless)
+    )
     fault = CallFault(
         kind,
-        said.message,
+        words.message,
         status=status,
         retried=passing and policy.retries_status(status, headers),
         retry_after_s=parse_retry_after(headers) if passing else None,
         local=local,
         reason=DOUBTED_KEY if in_doubt else "",
     )
-    return _explained(fault, said, model)
+    return _explained(fault, words, model)
 
 
 def fault_of_error_object(error: object, *, model: str, policy: RetryPolicy) -> CallFault:
     """Return the fault of an `error` object inside a reply whose status says success."""
     code = error.get("code") if isinstance(error, dict) else None
     status = int(code) if isinstance(code, (int, str)) and _is_status(code) else 0
-    said = words_of(json.dumps({"error": error}))
-    status = status or status_named(said.codes)
-    kind, local = kind_of(status, said, model)
+    words = words_of(json.dumps({"error": error}))
+    status = status or status_named(words.codes)
+    kind, local = kind_of(status, words, model)
     fault = CallFault(
         kind,
-        said.message,
+        words.message,
         summary="an error inside a 200",
         status=200,
         retried=kind in ("rate_limited", "overloaded") and policy.retries_status(status, {}),
         local=local,
     )
-    return _explained(fault, said, model)
+    return _explained(fault, words, model)
 
 
-def _explained(fault: CallFault, said: ErrorWords, model: str) -> CallFault:
+def _explained(fault: CallFault, words: ErrorWords, model: str) -> CallFault:
     """Return the fault with what its words say of key, model and fields of the request."""
-    if is_about_key(said):
+    if is_about_key(words):
         fault.named = "key"
-    elif names_no_model(said, model):
+    elif names_no_model(words, model):
         fault.named = "model"
     if fault.kind == "bad_request":
-        fault.param = refused_param(said)
-        fault.instead = ("", "stream") if wants_stream(said) else other_name(said)
+        fault.param = refused_param(words)
+        fault.instead = ("", "stream") if wants_stream(words) else other_name(words)
     return fault
 
 
@@ -132,8 +134,8 @@ def failure_in(
         error = part.get("error")
         if any(error.values()) if isinstance(error, dict) else error:
             if part.get("finish_reason") == "content_filter":
-                told = error if isinstance(error, dict) else {"message": str(error)}
-                error = {"type": "content_filter", **told}
+                fields = error if isinstance(error, dict) else {"message": str(error)}
+                error = {"type": "content_filter", **fields}
             return fault_of_error_object(error, model=model, policy=policy)
     if data.get("object") == "error" or data.get("type") == "error":
         return fault_of_error_object(dict(data), model=model, policy=policy)
@@ -203,7 +205,7 @@ class Wording:
         return self._of_kind(fault, detail, after, quoted)
 
     def _of_kind(self, fault: CallFault, detail: str, after: str, quoted: str) -> str:
-        said = f"{fault.status or 'an error'} from {self.where}"
+        refusal = f"{fault.status or 'an error'} from {self.where}"
         match fault.kind:
             case "unreachable":
                 return f"cannot reach {self.origin}{after} ({detail})"
@@ -222,28 +224,28 @@ class Wording:
                 moved = f"{self.address or self.where} redirects to {detail} ({fault.status})"
                 return f"{moved}: set the base URL to the new address"
             case "auth":
-                asked = said if fault.status else self.where  # nothing was sent without a key
+                asked = refusal if fault.status else self.where  # nothing was sent without a key
                 return f"{asked}: {self._why_refused(fault)}{quoted}"
             case "quota":
-                return f"{said}: the account has no quota left{quoted}"
+                return f"{refusal}: the account has no quota left{quoted}"
             case "model_not_found":
-                return f"{self._what_is_missing(fault, detail, said)}{quoted}"
+                return f"{self._what_is_missing(fault, detail, refusal)}{quoted}"
         if fault.retry_after_s is not None and fault.retry_after_s > RETRY_AFTER_LIMIT_S:
             after += f": asked to wait {in_words(fault.retry_after_s)}"
-        return f"{said}{after}{quoted}"
+        return f"{refusal}{after}{quoted}"
 
-    def _what_is_missing(self, fault: CallFault, detail: str, said: str) -> str:
+    def _what_is_missing(self, fault: CallFault, detail: str, refusal: str) -> str:
         """Return which model or address is not there, as far as the words say it."""
         address = self.address
         if fault.named == "model" and fault.status != 403:
             at = f"{address or self.where} ({fault.status})"
             return f"model {self.model!r} is not known at {at}{self._whole_name()}"
         if not fault.local:
-            return f"{said}: model {self.model!r} was refused"
+            return f"{refusal}: model {self.model!r} was refused"
         if address is None or not _NO_ROUTE.search(detail.lower()):
-            return said
+            return refusal
         hint = "" if address.path else f"; did you mean {address.printable('/v1')}?"
-        return f"{said}: nothing is served at {address.printable('/chat/completions')}{hint}"
+        return f"{refusal}: nothing is served at {address.printable('/chat/completions')}{hint}"
 
     def _why_refused(self, fault: CallFault) -> str:
         is_plain = fault.status != 403 or fault.named == "key"

@@ -82,8 +82,8 @@ def load_object(reply: Reply) -> dict[str, Any]:
 def _load_stream(reply: Reply) -> dict[str, Any]:
     """Return the completion that a stream makes up; raise CallFault for what is none."""
     try:
-        found = joined_chunks(events_in(reply.body))
-        return {name: _without_surrogates(value) for name, value in found.items()}
+        document = joined_chunks(events_in(reply.body))
+        return {name: _without_surrogates(value) for name, value in document.items()}
     except (ValueError, RecursionError, TypeError, AttributeError):
         raise _not_json(reply, "is no stream of completions") from None
 
@@ -161,8 +161,8 @@ def read_usage(usage: object) -> tuple[Usage, float | None]:
         total = max(total or 0, prompt + completion)
         completion = total - prompt
     cost = usage.get("cost")
-    found = Usage(prompt, completion, total, cached, reasoning, details)
-    return found, None if cost is None else _price(cost)
+    counts = Usage(prompt, completion, total, cached, reasoning, details)
+    return counts, None if cost is None else _price(cost)
 
 
 _UNKNOWN = Usage()

@@ -48,8 +48,8 @@ class RateLimiter:
         if outcome in ("rate_limited", "overloaded"):
             self._refused = True
             call = current_call()
-            said = "" if call is None else call.refusal
-            self._share(outcome, retry_after_s, said, place)
+            refusal = "" if call is None else call.refusal
+            self._share(outcome, retry_after_s, refusal, place)
         elif outcome == "ok" and self._refused:
             self._share(outcome, 0.0, "", place)
 

@@ -18,8 +18,8 @@ _MAX_VALUE = 500
 def event(name: str, level: int = logging.INFO, **fields: object) -> None:
     """Log one line; a field that is None is left out."""
     if logger.isEnabledFor(level):
-        told = (f"{key}={_value(value)}" for key, value in fields.items() if value is not None)
-        logger.log(level, "%s", " ".join([name, *told]))
+        shown = (f"{key}={_value(value)}" for key, value in fields.items() if value is not None)
+        logger.log(level, "%s", " ".join([name, *shown]))
 
 
 def _value(value: object) -> str:

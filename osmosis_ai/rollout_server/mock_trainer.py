@@ -211,7 +211,7 @@ def patch_httpx_for_mock_trainer(client: Any, monkeypatch: Any) -> None:
         return TransportReply(reply.status_code, reply.headers, reply.content)
 
     async def sent(own: httpx.AsyncClient, request: httpx.Request, **options: Any) -> Any:
-        path = next((each for each in _PATHS if request.url.path.endswith(each)), None)
+        path = next((known for known in _PATHS if request.url.path.endswith(known)), None)
         if path is None or request.method != "POST":
             return await send(own, request, **options)
         given = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}

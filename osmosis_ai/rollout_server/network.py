@@ -37,14 +37,14 @@ def detect_public_ip() -> str:
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect(_OUTSIDE)  # of a datagram socket: sends nothing
-            found = str(probe.getsockname()[0])
+            address = str(probe.getsockname()[0])
     except OSError as error:
         message = f"this machine has no way to the internet ({error.strerror}): {cure}"
         raise PublicIPDetectionError(message) from None
-    if not is_public(found):
-        message = f"this machine's address is {found}, which others cannot reach: {cure}"
+    if not is_public(address):
+        message = f"this machine's address is {address}, which others cannot reach: {cure}"
         raise PublicIPDetectionError(message)
-    return found
+    return address
 
 
 def validate_ipv4(text: str) -> bool:

@@ -114,13 +114,13 @@ class Registry:
     def old(self) -> list[ServedRollout]:
         """Return expired records; not those whose result is being delivered."""
         oldest = time.monotonic() - self._ttl_s
-        found = []
+        expired = []
         for rollout in self._ended.values():
             if rollout.ended_at > oldest:
                 break
             if rollout.delivery != "pending":
-                found.append(rollout)
-        return found
+                expired.append(rollout)
+        return expired
 
     def _shrink(self) -> None:
         """Drop the oldest results that were taken or refused while all take too many bytes.

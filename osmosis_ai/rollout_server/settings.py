@@ -63,9 +63,11 @@ class ServerSettings:
     """How often and after which pauses calls to the trainer are repeated."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            if type(each.default) in (int, float):
-                _check_number(each.name, getattr(self, each.name), whole=type(each.default) is int)
+        for setting in fields(self):
+            if type(setting.default) in (int, float):
+                _check_number(
+                    setting.name, getattr(self, setting.name), whole=type(setting.default) is int
+                )
         if isinstance(self.allowed_trainers, str):
             raise TypeError(f"allowed_trainers must be a tuple, not {self.allowed_trainers!r}")
         if self.allowed_trainers:

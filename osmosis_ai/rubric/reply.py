@@ -50,13 +50,13 @@ def read_verdict(text: str) -> Verdict:
     objects = _objects(text)
     if not objects:
         raise BadVerdict("no complete JSON object")
-    found = [_verdict(each) for each in objects if "score" in each]
-    if not found:
+    verdicts = [_verdict(verdict) for verdict in objects if "score" in verdict]
+    if not verdicts:
         raise BadVerdict("the reply has no 'score'")
-    scores = dict.fromkeys(each.score for each in found)
+    scores = dict.fromkeys(verdict.score for verdict in verdicts)
     if len(scores) > 1:
         raise BadVerdict(f"verdicts that differ: {', '.join(f'{score:g}' for score in scores)}")
-    return found[0]
+    return verdicts[0]
 
 
 def is_quoted(verdict: Verdict, text: str) -> bool:
@@ -80,19 +80,19 @@ def _objects(text: str) -> list[dict[str, Any]]:
     whole = _decode_whole(text)
     if whole is not None:
         return [*_may_be_verdicts(whole)]
-    said = behind_reasoning(text) or ""
+    answer = behind_reasoning(text) or ""
     objects: list[dict[str, Any]] = []
     between: list[str] = []
     end = 0
-    while start := _OBJECT_START.search(said, end):
+    while start := _OBJECT_START.search(answer, end):
         try:
-            found, after = _DECODER.raw_decode(said, start.start())
+            value, after = _DECODER.raw_decode(answer, start.start())
         except (ValueError, RecursionError):
             return []  # those inside or after a torn one may be quoted in it
-        between.append(said[end : start.start()])
-        objects += _may_be_verdicts(found)
+        between.append(answer[end : start.start()])
+        objects += _may_be_verdicts(value)
         end = after
-    if objects and any(map(_OTHER_FORM.search, [*between, said[end:]])):
+    if objects and any(map(_OTHER_FORM.search, [*between, answer[end:]])):
         raise BadVerdict("a verdict in JSON, and one in another form")
     return objects
 
@@ -100,32 +100,32 @@ def _objects(text: str) -> list[dict[str, Any]]:
 def _decode_whole(text: str) -> Any:
     """Return `text` as one value: then a `</think>` in it is inside a string and means nothing."""
     try:
-        found = _DECODER.decode(text.strip().removeprefix("\ufeff"))
+        value = _DECODER.decode(text.strip().removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, (dict, list)) else None
+    return value if isinstance(value, (dict, list)) else None
 
 
 def _may_be_verdicts(value: Any) -> Iterator[dict[str, Any]]:
     """Yield the outermost objects of a JSON value, and those inside that have a verdict's keys."""
     rest = [(value, True)]
     while rest:
-        found, is_outermost = rest.pop()
-        if isinstance(found, dict):
-            plain = {key.strip().lower(): value for key, value in found.items()}
+        item, is_outermost = rest.pop()
+        if isinstance(item, dict):
+            plain = {key.strip().lower(): value for key, value in item.items()}
             if is_outermost or {"score", "explanation"} <= plain.keys():
                 yield plain
-            rest += [(each, False) for each in found.values()]
-        elif isinstance(found, list):
-            rest += [(each, is_outermost) for each in reversed(found)]
+            rest += [(inner, False) for inner in item.values()]
+        elif isinstance(item, list):
+            rest += [(inner, is_outermost) for inner in reversed(item)]
 
 
-def _verdict(found: dict[str, Any]) -> Verdict:
-    return Verdict(_score(found), _explanation(found))
+def _verdict(fields: dict[str, Any]) -> Verdict:
+    return Verdict(_score(fields), _explanation(fields))
 
 
-def _score(found: dict[str, Any]) -> float:
-    value = found["score"]
+def _score(fields: dict[str, Any]) -> float:
+    value = fields["score"]
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -139,8 +139,8 @@ def _score(found: dict[str, Any]) -> float:
     return score
 
 
-def _explanation(found: dict[str, Any]) -> str:
-    value = found.get("explanation")
+def _explanation(fields: dict[str, Any]) -> str:
+    value = fields.get("explanation")
     if not isinstance(value, str):
         raise BadVerdict(f"the explanation must be a string, not {_describe(value)}")
     if not value.strip():
@@ -163,10 +163,10 @@ def _escaped(character: str) -> str:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len({key.strip().lower() for key in found}) != len(pairs):
+    fields = dict(pairs)
+    if len({key.strip().lower() for key in fields}) != len(pairs):
         raise ValueError("a key is given twice")
-    return found
+    return fields
 
 
 def _no_constant(name: str) -> NoReturn:

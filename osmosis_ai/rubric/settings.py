@@ -131,8 +131,8 @@ def _required(model_info: Mapping[str, Any], key: str) -> str:
         return value.strip()
     if value is None:
         raise TypeError(f"model_info has no {key!r}: name the judge's {key}")
-    found = "an empty one" if isinstance(value, str) else type(value).__name__
-    raise TypeError(f"model_info[{key!r}] must be a non-empty string, not {found}")
+    given = "an empty one" if isinstance(value, str) else type(value).__name__
+    raise TypeError(f"model_info[{key!r}] must be a non-empty string, not {given}")
 
 
 def _text(model_info: Mapping[str, Any], key: str) -> str | None:
@@ -170,11 +170,11 @@ def _key(name: ModelName, model_info: Mapping[str, Any]) -> Secret | None:
     variable = _text(model_info, "api_key_env")
     if variable is not None:
         return _usable(_named(name, variable.strip()))
-    found = key_from_environment(name.provider)
-    if found is not None:
+    key = key_from_environment(name.provider)
+    if key is not None:
         if not model_info.get("api_base"):
-            _refuse_plain_http(name, found.name)
-        return _usable(found)
+            _refuse_plain_http(name, key.name)
+        return _usable(key)
     usual = key_variables(name.provider)
     if usual:
         raise MissingAPIKeyError(_missing(name, usual[0]))

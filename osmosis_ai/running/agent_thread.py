@@ -43,9 +43,9 @@ class AgentThread(Guards):
         """Call a hook where agents run, and await what it returns if it can be."""
 
         async def called(main_loop: RunInMainLoop) -> None:
-            found = hook()
-            if isinstance(found, Awaitable):
-                await found
+            result = hook()
+            if isinstance(result, Awaitable):
+                await result
 
         await self.run(Section(hook, "hook"), called)
 

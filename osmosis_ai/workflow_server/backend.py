@@ -64,10 +64,10 @@ class LocalBackend(ExecutionBackend):
 
 
 def _a_class(option: str, named: Any, base: type) -> Any:
-    found = _resolved(named)
-    if isinstance(found, type) and issubclass(found, base):
-        return found
-    raise TypeError(f"LocalBackend needs as {option} a class of {base.__name__}s, not {found!r}")
+    value = _resolved(named)
+    if isinstance(value, type) and issubclass(value, base):
+        return value
+    raise TypeError(f"LocalBackend needs as {option} a class of {base.__name__}s, not {value!r}")
 
 
 def _resolved(named: Any) -> Any:
@@ -77,7 +77,7 @@ def _resolved(named: Any) -> Any:
     module, _, name = named.rpartition(":" if ":" in named else ".")
     if not module or not name:
         raise ValueError(f"{named!r} names no object: write package.module:name")
-    found: Any = import_module(module)
+    value: Any = import_module(module)
     for part in name.split("."):
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value

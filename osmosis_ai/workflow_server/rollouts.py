@@ -144,8 +144,8 @@ class Rollouts:
 
     def status(self, rollout_id: str) -> RolloutStatusResponse:
         """Return where a rollout is."""
-        found = self._known.get(rollout_id)
-        status = RolloutStatus.UNKNOWN if found is None else found.status
+        rollout = self._known.get(rollout_id)
+        status = RolloutStatus.UNKNOWN if rollout is None else rollout.status
         return RolloutStatusResponse(rollout_id=rollout_id, status=status)
 
     async def start(self, request: RolloutInitRequest) -> None:
@@ -167,7 +167,7 @@ class Rollouts:
         rollout.task.add_done_callback(partial(self._ended, rollout))
 
     def _begun(self) -> list[_Rollout]:
-        return [each for each in self._known.values() if each.task is not None]
+        return [rollout for rollout in self._known.values() if rollout.task is not None]
 
     def _is_started(self, rollout_id: str, digest: bytes) -> bool:
         known = self._known.get(rollout_id)
@@ -204,7 +204,7 @@ class Rollouts:
         """Cancel the rollouts that run or wait."""
         names = request.ids
         if names is None:
-            begun = [each.request.rollout_id for each in self._begun()]
+            begun = [rollout.request.rollout_id for rollout in self._begun()]
             names = [name for name in begun if request.all or name.startswith(str(request.prefix))]
         return CancelRolloutsResponse(dispositions={name: self._cancel(name) for name in names})
 

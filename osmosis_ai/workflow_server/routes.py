@@ -86,6 +86,6 @@ def _checked(kind: type[M], body: bytes) -> M:
         return kind.model_validate(document)
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False, include_context=False)
-        details = [{"loc": list(each["loc"]), "msg": each["msg"]} for each in wrong]
+        details = [{"loc": list(problem["loc"]), "msg": problem["msg"]} for problem in wrong]
         message = f"the body is no {kind.__name__}"
         raise Refused(422, "invalid", message, details=details) from None

@@ -197,13 +197,13 @@ def price_of(model: str, usage: Usage) -> float | None:
     try:
         litellm = load()
         details = {"cached_tokens": usage.cached_tokens or 0}
-        told = litellm.Usage(
+        counted = litellm.Usage(
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             total_tokens=usage.total_tokens,
             prompt_tokens_details=details,
         )
-        costs = litellm.cost_per_token(model=model, usage_object=told)
+        costs = litellm.cost_per_token(model=model, usage_object=counted)
     except Exception:  # noqa: BLE001 - LiteLLM raises plain exceptions for what it does not know
         return None
     return float(sum(costs))

@@ -123,8 +123,8 @@ class LiteLLMModel:
         if params.get("stream"):
             raise ValueError("stream=True is not supported: answers come whole")
         asked = {**params, "tools": [dict(tool) for tool in tools]} if tools else params
-        found = await self.answer(messages, params=_for_the_model(asked), headers=headers)
-        return found.completion
+        answer = await self.answer(messages, params=_for_the_model(asked), headers=headers)
+        return answer.completion
 
     async def answer(
         self,

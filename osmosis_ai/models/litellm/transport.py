@@ -104,10 +104,10 @@ async def _exchange(exchange: Exchange, request: httpx.Request) -> httpx.Respons
         raise fault_of_status(
             reply.status, reply.headers, reply.body, model=exchange.model, policy=exchange.policy
         )
-    found = exchange.reply = load_object(reply)
-    if "choices" in found:
+    document = exchange.reply = load_object(reply)
+    if "choices" in document:
         exchange.completion = parse_completion(reply, model=exchange.model, policy=exchange.policy)
-    elif failure := failure_in(found, model=exchange.model, policy=exchange.policy):
+    elif failure := failure_in(document, model=exchange.model, policy=exchange.policy):
         raise failure
     return _response(request, reply)
 

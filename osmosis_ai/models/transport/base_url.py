@@ -71,8 +71,8 @@ class BaseURL:
     def secrets(self) -> list[Secret]:
         """The values of the query that no output may show."""
         values = [_hidden(part) for part in self.query.split("&")]
-        found = dict.fromkeys([*values, *map(unquote_plus, values)])
-        return [Secret(value, "the query of the base URL") for value in found if value]
+        spellings = dict.fromkeys([*values, *map(unquote_plus, values)])
+        return [Secret(value, "the query of the base URL") for value in spellings if value]
 
 
 def normalise_base_url(text: str) -> BaseURL:

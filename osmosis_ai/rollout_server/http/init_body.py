@@ -92,10 +92,10 @@ def _key(value: str | None) -> Secret | None:
 
 
 def _problems(error: ValidationError) -> list[dict[str, str]]:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
     return [
         {"field": ".".join(map(str, problem["loc"])), "problem": problem["msg"]}
-        for problem in found[:_SHOWN_PROBLEMS]
+        for problem in problems[:_SHOWN_PROBLEMS]
     ]
 
 

@@ -57,10 +57,10 @@ class Routes:
     def _route(self, path: str) -> tuple[str, Handler]:
         if path.startswith(_ROLLOUT):
             return "GET", self._rollout
-        found = self._open.get(path) or self._guarded.get(path)
-        if found is None:
+        route = self._open.get(path) or self._guarded.get(path)
+        if route is None:
             raise _UNKNOWN_PATH
-        return found
+        return route
 
     async def _init(self, scope: Scope, receive: Receive) -> Reply:
         if not self.service.started:

@@ -184,11 +184,11 @@ def listen(host: str, port: int) -> socket.socket:
     Raises OSError when the address is taken or not this machine's.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, socket.AI_PASSIVE)
-    bound = socket.socket(*found[0][:3])
+    addresses = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, socket.AI_PASSIVE)
+    bound = socket.socket(*addresses[0][:3])
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(found[0][4])
+        bound.bind(addresses[0][4])
         bound.listen(BACKLOG)
     except BaseException:
         bound.close()

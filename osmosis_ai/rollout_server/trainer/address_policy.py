@@ -66,13 +66,13 @@ class Trainer(BaseURL):
 def check_origin(text: str) -> str:
     """Return `text` as a normalised origin; ValueError with a sentence when it is none."""
     try:
-        found = parse_url(text)
+        trainer = parse_url(text)
     except TrainerRefused:
-        found = None
-    if found is None or found.path:
+        trainer = None
+    if trainer is None or trainer.path:
         example = "for example https://trainer.example.com or http://10.0.0.7:8080"
         raise ValueError(f"{text!r} is not a trainer's origin: write scheme://host:port, {example}")
-    return found.origin
+    return trainer.origin
 
 
 class TrainerRules:
@@ -106,24 +106,24 @@ class TrainerRules:
 
     async def _resolve_cached(self, host: str, port: int) -> tuple[str, ...]:
         now = time.monotonic()
-        until, found = self._cache.get((host, port), (0.0, None))
-        if found is None or now >= until or (found.done() and found.exception()):
+        until, addresses = self._cache.get((host, port), (0.0, None))
+        if addresses is None or now >= until or (addresses.done() and addresses.exception()):
             if len(self._cache) >= _CACHE_SIZE:
                 self._cache.clear()
-            found = asyncio.ensure_future(_resolve(host, port))
-            self._cache[host, port] = (now + CACHE_S, found)
-        return await asyncio.shield(found)
+            addresses = asyncio.ensure_future(_resolve(host, port))
+            self._cache[host, port] = (now + CACHE_S, addresses)
+        return await asyncio.shield(addresses)
 
 
 def is_public(address: str) -> bool:
     """Return whether `address` names one machine on the whole internet."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if any(found in network for network in _IPV4_INSIDE):
-        found = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-    if found.version == 6 and found not in _IPV6_PUBLIC:
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if any(parsed in network for network in _IPV4_INSIDE):
+        parsed = ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)
+    if parsed.version == 6 and parsed not in _IPV6_PUBLIC:
         return False
-    special = found.is_multicast or any(found in network for network in _SPECIAL)
-    return found.is_global and not special
+    special = parsed.is_multicast or any(parsed in network for network in _SPECIAL)
+    return parsed.is_global and not special
 
 
 def parse_url(url: str, *, called: str = "server_url") -> Trainer:
@@ -148,17 +148,19 @@ def parse_url(url: str, *, called: str = "server_url") -> Trainer:
 def _literal(host: str, port: int) -> tuple[str, ...]:
     """Return the address when `host` is one, in any spelling that the system's resolver takes."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        addresses = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+        )
     except (socket.gaierror, UnicodeError):
         return ()
-    return tuple(str(where[0]) for *_, where in found)
+    return tuple(str(where[0]) for *_, where in addresses)
 
 
 async def _resolve(host: str, port: int) -> tuple[str, ...]:
     loop = asyncio.get_running_loop()
     asked = loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     try:
-        found = await asyncio.wait_for(asked, RESOLVE_TIMEOUT_S)
+        addresses = await asyncio.wait_for(asked, RESOLVE_TIMEOUT_S)
     except (OSError, UnicodeError, asyncio.TimeoutError):
         raise TrainerUnknown("has a host that cannot be resolved (DNS)") from None
-    return tuple(dict.fromkeys(str(where[0]) for *_, where in found))
+    return tuple(dict.fromkeys(str(where[0]) for *_, where in addresses))

@@ -186,8 +186,8 @@ class TrainerModel:
             return parse_completion(reply, model=self.name, policy=self._policy)
 
         channel = await self._channel()
-        found = await channel.ask(COMPLETIONS_PATH, body, self._policy, read)
-        return replace(found[0], retries=found[1], latency_ms=found[2])
+        answer = await channel.ask(COMPLETIONS_PATH, body, self._policy, read)
+        return replace(answer[0], retries=answer[1], latency_ms=answer[2])
 
     async def aclose(self) -> None:
         """Nothing to close: the connections belong to the channel's client."""

@@ -103,7 +103,7 @@ class Deliveries:
         tasks = tuple(self._tasks)
         if tasks:
             await asyncio.wait(tasks, timeout=timeout_s)
-        if left := sum(not each.done() or each.result() == "pending" for each in tasks):
+        if left := sum(not task.done() or task.result() == "pending" for task in tasks):
             event("results_undelivered", logging.ERROR, results=left)
         for task in tasks:
             task.cancel()

@@ -113,8 +113,8 @@ def _advertised(host: str, platform_url: str) -> str:
     parts = urlsplit(platform_url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
-        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_DGRAM)
-        family, kind, protocol, _, where = found[0]
+        addresses = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_DGRAM)
+        family, kind, protocol, _, where = addresses[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.connect(where)
             return str(probe.getsockname()[0])
