@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from yarl import URL
 
@@ -48,17 +48,13 @@ class _CassetteClient:
         body: bytes,
         *,
         method: str = "POST",
-        headers: Mapping[str, str],
-        timeout_s: float | None = None,
-        proxy: Proxy | None = None,
+        **options: Any,
     ) -> Reply:
         """Return the recorded reply, else that of the network; raise CallFault without either."""
         reply = self._cassette.answer(method, url.path, body)
         if reply is None:
             assert self._network is not None
-            reply = await self._network.request(
-                url, body, method=method, headers=headers, timeout_s=timeout_s, proxy=proxy
-            )
+            reply = await self._network.request(url, body, method=method, **options)
             self._cassette.keep(method, url.path, body, reply)
         return reply
 
