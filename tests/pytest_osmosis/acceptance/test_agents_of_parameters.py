@@ -237,11 +237,11 @@ def test_a_class_is_made_anew_for_each_run_and_an_instance_is_shared(project: Pr
     project.write("app.py", COUNTING)
     project.rows("a", "b")
     own = {"model": None, "base_url": None}
-    session = project.apart(*project.options("-n0", "--n=2", agent="app:Agent", **own))
+    session = project.run("--n=2", agent="app:Agent", **own)
     assert sorted(run["answer"] for run in session.runs) == [
         f'{{"made": {number}, "turns": 1}}' for number in (1, 2, 3, 4)
     ]  # the instance of the module was the first
-    session = project.apart(*project.options("-n0", "--n=2", agent="app:agent", **own))
+    session = project.run("--n=2", agent="app:agent", **own)
     assert [run["answer"] for run in session.runs][-1] == '{"made": 0, "turns": 4}'
     session = project.run(agent="app:Contextual")
     assert {run["answer"] for run in session.runs} == {"1"}
