@@ -86,7 +86,7 @@ class ThreadedServer:
         self._answering: set[asyncio.Task[Any]] = set()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), family=family, backlog=BACKLOG)
-        self.url: str = _url(self._socket)
+        self.url: str = url_of(self._socket)
         "`http://127.0.0.1:PORT`."
         self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         self.closed = False
@@ -170,6 +170,7 @@ class ThreadedServer:
         return web.Response(status=response.status, body=body, headers=headers)
 
 
-def _url(listening: socket.socket) -> str:
+def url_of(listening: socket.socket) -> str:
+    """Return `http://HOST:PORT` of a socket that listens."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -14,6 +14,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from osmosis_ai.http_server import url_of
 from pytest_osmosis.user_code.agent_loop import LoopAgent
 from pytest_osmosis.user_code.import_object import ImportingError
 from pytest_osmosis.user_code.load_agent import load_agent, load_grading
@@ -33,7 +34,7 @@ def main(file: str) -> int:
         print(error, file=sys.stderr)
         return 1
     with listen(LOOPBACK, 0) as bound:
-        print(json.dumps({"url": f"http://{LOOPBACK}:{bound.getsockname()[1]}"}), flush=True)
+        print(json.dumps({"url": url_of(bound)}), flush=True)
         Server(configure(app), owns_process=True).run(sockets=[bound])
     return 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from osmosis_executors.job import MIB, Job, JobLimits, wait_for_end
 from osmosis_executors.local import LocalExecutor
 
 from .errors import busy
+from .identifiers import new_id
 
 LIMITS = JobLimits(file_bytes=1024 * MIB, memory_bytes=1024 * MIB)
 """Parquet and CSV are copied to a temporary file."""
@@ -50,22 +51,26 @@ class Turns:
 
 
 def run_limited(
-    words: Sequence[str],
+    *words: str | Path,
     folder: Path,
-    output: Path,
-    *,
     time_s: float,
     limits: JobLimits = LIMITS,
     check: Callable[[], None] = lambda: None,
-) -> int | None:
-    """Run Python with these arguments in a folder of ours, and return its status.
+) -> tuple[int | None, str]:
+    """Run Python with these arguments in a folder of ours; return its status, and what it prints.
 
-    None where it took too long. It adds what it prints to `output`.
+    The status is None where it took too long.
 
     Raises:
         OSError: where it cannot be started.
         Exception: what `check` raises, which is called now and then.
     """
+    command = [sys.executable, *map(str, words)]
     environment = {**_ENVIRONMENT, "TMPDIR": str(folder)}
-    job = Job([sys.executable, *words], folder, environment, output, limits=limits)
-    return wait_for_end(LocalExecutor().start(job), check, time_s=time_s)
+    output = folder / f"printed-{new_id()}"
+    job = Job(command, folder, environment, output, limits=limits)
+    try:
+        status = wait_for_end(LocalExecutor().start(job), check, time_s=time_s)
+        return status, output.read_text("utf-8", "replace")
+    finally:
+        output.unlink(missing_ok=True)

@@ -68,8 +68,6 @@ def _prepare_folder(folder: Path, tell: Tell) -> None:
     """Make the folder, or keep other users out of one that is there."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
-    if os.name != "posix":
-        return
     found = folder.stat()
     mode = stat.S_IMODE(found.st_mode)
     if found.st_uid != os.geteuid() or mode & stat.S_ISVTX:
@@ -109,15 +107,13 @@ def _content(path: Path, *, tighten: Tell | None) -> bytes | None:
 
 def open_itself(path: str, flags: int) -> int:
     """Open without following a link, and without waiting for the writer of a pipe."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def _check_private(path: Path, descriptor: int, tighten: Tell | None) -> None:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         raise LoginProblem(f"cannot read {path}: it is no regular file")
-    if os.name != "posix":
-        return
     if found.st_uid != os.geteuid():
         raise LoginProblem(
             f"{path} belongs to another user: move it away, or name another folder as "

@@ -143,9 +143,7 @@ def _show_code(origin: str, code: DeviceCode) -> None:
 def _open_browser(url: str) -> None:
     """Open a graphical browser, if there is one for whom the terminal is."""
     has_screen = (
-        sys.platform in ("darwin", "win32")
-        or os.environ.get("DISPLAY")
-        or os.environ.get("WAYLAND_DISPLAY")
+        sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )
     if not (has_screen and is_private(url) and sys.stderr.isatty()):
         return

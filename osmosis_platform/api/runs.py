@@ -72,8 +72,8 @@ def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
         return handle
 
     return (
-        Endpoint("POST", every, _submit(kind), Needs.WRITE, body=submission_model(kind)),
-        Endpoint("GET", every, _list(kind), query=Page),
+        Endpoint("POST", every, partial(_submit, kind), Needs.WRITE, body=submission_model(kind)),
+        Endpoint("GET", every, partial(_list, kind), query=Page),
         Endpoint("GET", one, about(_detail)),
         Endpoint("GET", f"{one}/metrics", about(_metrics)),
         Endpoint("GET", f"{one}/logs", about(_logs), query=LogPage),
@@ -84,23 +84,19 @@ def endpoints_of(kind: RunKind) -> tuple[Endpoint, ...]:
     )
 
 
-def _submit(kind: RunKind) -> Callable[[ApiCall[Submission, None]], ApiAnswer]:
-    def submitted(call: ApiCall[Submission, None]) -> ApiAnswer:
-        submission = call.body
-        if problems := list(name_problems(submission)):
-            raise refused_fields(problems)
-        run, is_new = submit(
-            call.session,
-            kind,
-            submission,
-            settings=call.settings,
-            user_id=call.caller.user_id,
-            workspace=call.workspace,
-            idempotency_key=_idempotency_key(call),
-        )
-        return ApiAnswer(_summary(call, run), status=201 if is_new else 200)
-
-    return submitted
+def _submit(kind: RunKind, call: ApiCall[Submission, None]) -> ApiAnswer:
+    if problems := list(name_problems(call.body)):
+        raise refused_fields(problems)
+    run, is_new = submit(
+        call.session,
+        kind,
+        call.body,
+        settings=call.settings,
+        user_id=call.caller.user_id,
+        workspace=call.workspace,
+        idempotency_key=_idempotency_key(call),
+    )
+    return ApiAnswer(_summary(call, run), status=201 if is_new else 200)
 
 
 def _idempotency_key(call: ApiCall[Submission, None]) -> str | None:
@@ -110,16 +106,13 @@ def _idempotency_key(call: ApiCall[Submission, None]) -> str | None:
     return key
 
 
-def _list(kind: RunKind) -> Callable[[ApiCall[None, Page]], ApiAnswer]:
-    def listed(call: ApiCall[None, Page]) -> ApiAnswer:
-        page = call.query
-        runs, total = records.newest(
-            call.session, kind, call.workspace, limit=page.limit, offset=page.offset
-        )
-        shown = [_summary(call, run) for run in runs]
-        return ApiAnswer(page_document(f"{kind.key}s", shown, total, page))
-
-    return listed
+def _list(kind: RunKind, call: ApiCall[None, Page]) -> ApiAnswer:
+    page = call.query
+    runs, total = records.newest(
+        call.session, kind, call.workspace, limit=page.limit, offset=page.offset
+    )
+    shown = [_summary(call, run) for run in runs]
+    return ApiAnswer(page_document(f"{kind.key}s", shown, total, page))
 
 
 def _detail(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:

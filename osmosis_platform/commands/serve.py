@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 import click
 
+from osmosis_ai.http_server import url_of
+
 from .execution_options import Executing, execution_options
 from .place import DataPlace, opened, place_options
 
@@ -118,9 +120,9 @@ def serve_command(
         bound = _bind(host, port)
         with bound:
             if announce is None:
-                _say(_url(bound), public_url, folder, as_json=as_json)
+                _say(url_of(bound), public_url, folder, as_json=as_json)
             else:
-                announce(_url(bound), database)
+                announce(url_of(bound), database)
             scheduler = _scheduler(folder, database, vault, executing)
             app = create_app(settings, database, vault, scheduler)
             # As osmosis_cli.errors has it: a signal is how this ends, and no error to print.
@@ -248,11 +250,6 @@ def _bind(host: str, port: int) -> socket:
         message = f"cannot listen on {host}:{port}: {error.strerror or error}"
         other = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
         raise click.ClickException(f"{message}; choose another {other}") from None
-
-
-def _url(bound: socket) -> str:
-    host, port = bound.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _say(url: str, public_url: str | None, folder: Path, *, as_json: bool) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from pathlib import Path
 from typing import Any
 
 from ..errors import busy
@@ -48,30 +47,29 @@ class DatasetChecks(Turns):
         Raises:
             NoDataset: where a row that was checked is wrong, or the file is.
         """
-        output = files.folder / "check"
-        output.unlink(missing_ok=True)
         try:
-            words = [*_PROGRAM, str(files.rows), str(ROWS)]
-            status = run_limited(
-                words, files.folder, output, time_s=TIME_S, limits=LIMITS, check=self.refuse_closing
+            status, printed = run_limited(
+                *_PROGRAM,
+                files.rows,
+                str(ROWS),
+                folder=files.folder,
+                time_s=TIME_S,
+                limits=LIMITS,
+                check=self.refuse_closing,
             )
-            found = _answer(output, status)
         except FileNotFoundError:  # with the folder
             raise upload_gone() from None
-        finally:
-            output.unlink(missing_ok=True)
+        found = _answer(files.folder.name, status, printed.splitlines())
         if "error" in found:
             raise NoDataset(found["error"])
         count: int | None = found.get("row_count")
         return count
 
 
-def _answer(output: Path, status: int | None) -> dict[str, Any]:
+def _answer(name: str, status: int | None, lines: list[str]) -> dict[str, Any]:
     """Return what the child has printed last; nothing where it could not end."""
-    lines = output.read_text("utf-8", "replace").splitlines()
     if status:
         message = lines[-1] if lines else "nothing was printed"
-        name = output.parent.name
         _log.warning("dataset %s is not checked: exit status %d: %s", name, status, message)
         return {}
     found: dict[str, Any] = json.loads(lines[-1]) if lines else {}

@@ -70,13 +70,16 @@ def read_outcome(
         Exception: what `check` raises, which is called meanwhile.
     """
     taken = run_folder.folder / "report-taken"
-    taken.unlink(missing_ok=True)
-    words = ["-m", report_taking.__name__, str(run_folder.report), str(taken)]
-    output = run_folder.folder / "report-output"
-    output.unlink(missing_ok=True)
     try:
-        status = run_limited(
-            words, run_folder.folder, output, time_s=_TIME_S, limits=_LIMITS, check=check
+        status, _ = run_limited(
+            "-m",
+            report_taking.__name__,
+            run_folder.report,
+            taken,
+            folder=run_folder.folder,
+            time_s=_TIME_S,
+            limits=_LIMITS,
+            check=check,
         )
         if status == report_taking.ABSENT:
             return None
@@ -86,8 +89,7 @@ def read_outcome(
             raise ReportTooLarge("the report is too large to be read; the journal has the figures")
         found = _masked(taken.read_text("utf-8"), clean)
     finally:
-        for path in (taken, output):
-            path.unlink(missing_ok=True)
+        taken.unlink(missing_ok=True)
     return ReportedOutcome(found.get("report"), found["metrics"], found["halted"])
 
 

@@ -113,14 +113,22 @@ def read(context: PageContext, kind: str, *runs: Run) -> bytes:
         for run in runs:
             _write(context, run, folder / f"{run.name}.json")
         files = [f"{run.name}.json" for run in runs]
-        words = ["-m", report_reader.__name__, kind, *files, "found"]
-        status = run_limited(words, folder, folder / "output", time_s=TIME_S, limits=_LIMITS)
+        status, printed = run_limited(
+            "-m",
+            report_reader.__name__,
+            kind,
+            *files,
+            "found",
+            folder=folder,
+            time_s=TIME_S,
+            limits=_LIMITS,
+        )
         if status == report_reader.UNREADABLE:
             message = f"the report of {runs[0].name} is not one that this version reads"
             raise Refused(422, "unreadable_report", message)
         if status:
-            printed = (folder / "output").read_text("utf-8", "replace").strip()
-            _log.warning("a report is not read: exit status %s: %s", status, printed[-500:])
+            printed = printed.strip()[-500:]
+            _log.warning("a report is not read: exit status %s: %s", status, printed)
         if status != 0:
             message = f"the report of {runs[0].name} is too large to be shown: download it"
             raise Refused(422, "too_large", message)
