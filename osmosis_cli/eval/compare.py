@@ -75,8 +75,7 @@ def compare_command(reports: tuple[Path, ...], confidence: float, as_json: bool)
 def _compare(
     baseline: EvalResult, current: EvalResult, paths: tuple[Path, Path], confidence: float
 ) -> tuple[list[ComparedSuite], list[str]]:
-    from pytest_osmosis.analysis.score_table import score_table_of
-    from pytest_osmosis.features.comparison.baseline import baseline_of, compared
+    from pytest_osmosis.features.comparison.baseline import compare_suites
 
     pairs, alone = same_suites(baseline, current)
     if not pairs:
@@ -89,12 +88,7 @@ def _compare(
         ComparedSuite(
             there,
             here,
-            compared(
-                here,
-                score_table_of(here),
-                baseline=baseline_of(there, str(paths[0])),
-                confidence=confidence,
-            ),
+            compare_suites(here, there, str(paths[0]), confidence=confidence),
         )
         for there, here in pairs
     ]

@@ -79,18 +79,11 @@ def _rows(report: Path) -> Iterator[RowView]:
 
 def _comparison(run: Path, baseline: Path) -> Iterator[Any]:
     """Yield the suites without their rows, the questions, notes, and then each function."""
-    from pytest_osmosis.analysis.aggregate import CONFIDENCE
-    from pytest_osmosis.analysis.score_table import score_table_of
-    from pytest_osmosis.features.comparison.baseline import baseline_of, compared
+    from pytest_osmosis.features.comparison.baseline import compare_suites
     from pytest_osmosis.reports.changes import against
 
     suite, before = _suite(run, figures=True), _suite(baseline, figures=True)
-    report = compared(
-        suite,
-        score_table_of(suite),
-        baseline=baseline_of(before, baseline.stem),
-        confidence=CONFIDENCE,
-    )
+    report = compare_suites(suite, before, baseline.stem)
     yield [replace(before, rows=()), replace(suite, rows=())]
     yield [_questions(run), _questions(baseline)]
     yield report.notes

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_osmosis.analysis.aggregate import CONFIDENCE
+from pytest_osmosis.analysis.planned_rows import ran
 from pytest_osmosis.escaping import escape_control_chars
-from pytest_osmosis.features.comparison.baseline import baseline_of, compared
+from pytest_osmosis.features.comparison.baseline import compare_suites
 from pytest_osmosis.features.comparison.row_matching import match_rows
 from pytest_osmosis.features.html import report as html
 from pytest_osmosis.features.html.page_assets import style
@@ -149,12 +149,9 @@ def beside(there: EvalResult, here: EvalResult, source: str) -> EvalResult:
 
 
 def _against(now: SuiteResult, then: SuiteResult, source: str) -> SuiteResult:
-    from pytest_osmosis.analysis.score_table import score_table_of
-
-    table, baseline = score_table_of(now), baseline_of(then, source)
-    report = compared(now, table, baseline=baseline, confidence=CONFIDENCE)
     paired = tuple(
         replace(then.rows[there], row_index=now.rows[here].row_index)
-        for here, there in match_rows(table.rows, baseline.rows).pairs
+        for here, there in match_rows(ran(now), ran(then)).pairs
     )
+    report = compare_suites(now, then, source)
     return replace(now, baseline=report, companion=replace(then, rows=paired))

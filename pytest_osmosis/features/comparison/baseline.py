@@ -165,6 +165,17 @@ def with_changes(
     return replace(suite, baseline=report)
 
 
+def compare_suites(
+    suite: SuiteResult, before: SuiteResult, source: str, *, confidence: float | None = None
+) -> BaselineReport:
+    """Return the comparison of two suites that reports have; people see the earlier as `source`."""
+    from ...analysis.aggregate import CONFIDENCE
+    from ...analysis.score_table import score_table_of
+
+    table, baseline = score_table_of(suite), baseline_of(before, source)
+    return compared(suite, table, baseline=baseline, confidence=confidence or CONFIDENCE)
+
+
 def compared(
     suite: SuiteResult, table: ScoreTable, *, baseline: Baseline, confidence: float, pairs: int = 1
 ) -> BaselineReport:
