@@ -290,10 +290,10 @@ class _Call:
 def _decoded(response: Any, raw: bytes) -> bytes:
     """Return a body without its content encoding; nothing of one that was cut within it."""
     try:
-        found: bytes = type(response)(200, headers=response.headers, content=raw).content
+        content: bytes = type(response)(200, headers=response.headers, content=raw).content
     except _http_library(response).DecodingError:
         return b""
-    return found
+    return content
 
 
 def _call_of(request: Any) -> _Call | None:

@@ -234,20 +234,19 @@ class ModelLLM:
             self.max_context_tokens = None
         elif total > self.max_context_tokens:
             self.max_context_tokens = total
-        counts: dict[str, Any] = {}
-        if prompt is not None:
-            counts["prompt_tokens"] = prompt
-        if response is not None:
-            counts["completion_tokens"] = response
-        if total is not None:
-            counts["total_tokens"] = total
-        if usage.cached_tokens is not None:
-            counts["cached_tokens"] = usage.cached_tokens
-            self.cached_tokens = (self.cached_tokens or 0) + usage.cached_tokens
-        if usage.reasoning_tokens is not None:
-            counts["reasoning_tokens"] = usage.reasoning_tokens
-            self.reasoning_tokens = (self.reasoning_tokens or 0) + usage.reasoning_tokens
-        return counts
+        cached, reasoning = usage.cached_tokens, usage.reasoning_tokens
+        if cached is not None:
+            self.cached_tokens = (self.cached_tokens or 0) + cached
+        if reasoning is not None:
+            self.reasoning_tokens = (self.reasoning_tokens or 0) + reasoning
+        counts = {
+            "prompt_tokens": prompt,
+            "completion_tokens": response,
+            "total_tokens": total,
+            "cached_tokens": cached,
+            "reasoning_tokens": reasoning,
+        }
+        return {name: count for name, count in counts.items() if count is not None}
 
 
 def _result(completion: ChatCompletion, known: dict[str, int]) -> CompletionsResult:

@@ -246,10 +246,10 @@ class CallableAgent(RolloutAgentLoop):
         """Return the values of the parameters for the evaluated model; none where there is none."""
         if not self.ours or not ctx.model_name:
             return {}
-        found = {"model": ctx.model_name}
+        model = {"model": ctx.model_name}
         if self.asks_model:
-            found |= {"base_url": ctx.chat_completions_url, "api_key": ctx.api_key}
-        return found
+            model |= {"base_url": ctx.chat_completions_url, "api_key": ctx.api_key}
+        return model
 
     def _input(self, request: RolloutRequest) -> Any:
         if self._plan.kind == "messages":

@@ -128,8 +128,8 @@ def assistant(blocks: Iterable[Block]) -> dict[str, Any]:
         for block in blocks
         if block.get("type") == "tool_use"
     ]
-    said = {"role": "assistant", "content": _text(blocks) or None}
-    return {**said, "tool_calls": calls} if calls else said
+    message = {"role": "assistant", "content": _text(blocks) or None}
+    return {**message, "tool_calls": calls} if calls else message
 
 
 def _part(block: Block) -> dict[str, Any] | None:
@@ -224,10 +224,10 @@ def _content(result: CompletionsResult) -> Iterator[dict[str, Any]]:
 def _input(arguments: Any) -> dict[str, Any]:
     """Return a tool call's arguments as an object, even if the model wrote something else."""
     try:
-        found = json.loads(arguments)
+        value = json.loads(arguments)
     except (TypeError, ValueError, RecursionError):
-        found = None
-    return found if isinstance(found, dict) else {"arguments": arguments}
+        value = None
+    return value if isinstance(value, dict) else {"arguments": arguments}
 
 
 def _events(result: CompletionsResult, model: str) -> Iterator[bytes]:

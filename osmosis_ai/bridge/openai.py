@@ -120,8 +120,8 @@ def models(name: str) -> Response:
 
 def refused(status: int, message: str, **more: Any) -> Response:
     """Return an error that no other try would change."""
-    found = problem(status, message, **more)
-    return Response(found.status, found.body, headers=NO_RETRY)
+    refusal = problem(status, message, **more)
+    return Response(refusal.status, refusal.body, headers=NO_RETRY)
 
 
 def provider_refused(error: ProviderError) -> Response:

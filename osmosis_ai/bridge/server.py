@@ -114,8 +114,8 @@ class Bridge:
         if path not in ("", "/chat/completions", "/messages"):
             return _refused(path, 404, _NO_ROUTE.format(request.path), code="unknown_url")
         if request.method != "POST":
-            said = f"{request.path} takes POST only"
-            return _refused(path, 405, said, code="method_not_allowed")
+            refusal_text = f"{request.path} takes POST only"
+            return _refused(path, 405, refusal_text, code="method_not_allowed")
         return None
 
     async def _completed(self, account: Account, body: bytes) -> Response:

@@ -108,13 +108,13 @@ class Trajectory:
 
     def last(self) -> list[dict[str, Any]]:
         """Return the conversation of the last answer, with that answer; empty without any."""
-        found = self._conversations.get(self._notes)
-        return [] if found is None else found.messages()
+        conversation = self._conversations.get(self._notes)
+        return [] if conversation is None else conversation.messages()
 
     def all(self) -> list[dict[str, Any]]:
         """Return the messages of every conversation, one conversation after the other."""
-        each = list(self._conversations.values())
-        return [message for conversation in each for message in conversation.messages()]
+        conversations = list(self._conversations.values())
+        return [message for conversation in conversations for message in conversation.messages()]
 
 
 def _hashes(messages: Sequence[Message]) -> Iterator[int]:

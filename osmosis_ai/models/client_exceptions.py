@@ -155,15 +155,15 @@ def _of_client(error: BaseException, url: str, model: str) -> ProviderError | No
         return no_reply(url, error, model=model)
     status, body = _status(error), _body(error)
     if status >= 400:
-        found = no_reply(url, error, model=model) if status == 500 and _is_lost(error) else None
+        failure = no_reply(url, error, model=model) if status == 500 and _is_lost(error) else None
         words = _text(error, body)
-        return found or refusal(url, status, words, headers=_headers(error), model=model)
+        return failure or refusal(url, status, words, headers=_headers(error), model=model)
     if "APIResponseValidationError" in names and "JSONSchemaValidationError" not in names:
         return provider_error(CallFault("protocol", str(error)), url, model=model)
     if type(error).__name__ in ("APIError", "APIStatusError"):  # within a stream
-        said = body if isinstance(body, Mapping) else {"message": str(body or error)}
-        told = said.get("error") or dict(said)
-        fault = fault_of_error_object(told, model=model, policy=RetryPolicy())
+        document = body if isinstance(body, Mapping) else {"message": str(body or error)}
+        error_object = document.get("error") or dict(document)
+        fault = fault_of_error_object(error_object, model=model, policy=RetryPolicy())
         return provider_error(fault, url, model=model)
     if "OpenAIError" in names and _NO_KEY.search(str(error)):
         return provider_error(CallFault("auth", str(error)), url, model=model)
@@ -176,9 +176,10 @@ def _of_botocore(error: BaseException, model: str) -> ProviderError | None:
         operation = str(getattr(error, "operation_name", ""))
         if not _BEDROCK.search(operation):
             return None
-        told = reply.get("Error") or {}
-        code, status = told.get("Code"), (reply.get("ResponseMetadata") or {}).get("HTTPStatusCode")
-        body = json.dumps({"error": {"message": told.get("Message"), "code": code}})
+        error_object = reply.get("Error") or {}
+        metadata = reply.get("ResponseMetadata") or {}
+        code, status = error_object.get("Code"), metadata.get("HTTPStatusCode")
+        body = json.dumps({"error": {"message": error_object.get("Message"), "code": code}})
         if not isinstance(status, int) or status < 400:
             status = _AWS.get(str(code), 500)
         return refusal(f"Bedrock ({operation})", status, body.encode(), model=model)

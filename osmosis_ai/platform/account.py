@@ -78,10 +78,10 @@ def user_of(entry: Mapping[str, Any]) -> User:
 
 def parse_moment(text: str) -> datetime:
     """Return a date of the wire, in UTC where it has no zone; raise ValueError."""
-    found = moment_of(text)
-    if found is None:
+    moment = moment_of(text)
+    if moment is None:
         raise ValueError("no date")
-    return found
+    return moment
 
 
 def text_or_empty(entry: Mapping[str, Any], name: str) -> str:

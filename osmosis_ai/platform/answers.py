@@ -64,7 +64,7 @@ def run_record(answer: Mapping[str, Any], key: str) -> RunRecord:
     names = {name: _name(answer, name) or _name(head, name) for name in ("dataset", "rollout")}
     return RunRecord(
         **{name: text_of(head, name) for name in _TEXTS},
-        **{name: found or text_of(experiment, name) for name, found in names.items()},
+        **{name: named or text_of(experiment, name) for name, named in names.items()},
         model=_name(answer, "model") or _name(head, "model") or text_of(experiment, "model_path"),
         entrypoint=text_of(answer, "entrypoint") or text_of(experiment, "entrypoint"),
         branch=text_of(answer, "branch") or text_of(experiment, "branch"),
@@ -89,42 +89,42 @@ def moment_of(text: str | None) -> datetime | None:
     try:
         # Python 3.10 can parse neither `Z` nor fractions of other than 3 or 6 digits.
         text = _FRACTION.sub(lambda digits: f"{digits[0]:0<7.7}", text, count=1)
-        found = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+        moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
 def text_of(entry: Mapping[str, Any], name: str) -> str | None:
     """Return a text that is not empty, else None."""
-    found = entry.get(name)
-    return found if isinstance(found, str) and found else None
+    text = entry.get(name)
+    return text if isinstance(text, str) and text else None
 
 
 def number_of(entry: Mapping[str, Any], name: str) -> float | None:
     """Return a finite number, else None."""
-    found = entry.get(name)
-    if not isinstance(found, int | float) or isinstance(found, bool):
+    number = entry.get(name)
+    if not isinstance(number, int | float) or isinstance(number, bool):
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def tables_of(entry: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     """Return the tables of a list, none where there is no list."""
-    found = entry.get(name)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    items = entry.get(name)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def table_of(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a table, empty where there is none."""
-    found = entry.get(name)
-    return found if isinstance(found, dict) else {}
+    table = entry.get(name)
+    return table if isinstance(table, dict) else {}
 
 
 def count_of(entry: Mapping[str, Any], name: str) -> int | None:
     """Return an integer that is not negative, else None."""
-    found = entry.get(name)
-    return found if type(found) is int and found >= 0 else None
+    count = entry.get(name)
+    return count if type(count) is int and count >= 0 else None
 
 
 def _name(entry: Mapping[str, Any], name: str) -> str | None:
@@ -133,5 +133,5 @@ def _name(entry: Mapping[str, Any], name: str) -> str | None:
 
 
 def _problem(entry: Mapping[str, Any]) -> str | None:
-    found = (text_of(entry, name) for name in ("error", "error_message", "failure_reason"))
-    return next((text for text in found if text), None)
+    texts = (text_of(entry, name) for name in ("error", "error_message", "failure_reason"))
+    return next(filter(None, texts), None)

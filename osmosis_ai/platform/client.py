@@ -165,10 +165,10 @@ class PlatformClient:
             size = PAGE_SIZE if limit is None else min(PAGE_SIZE, limit - len(items))
             asked = {**(params or {}), "limit": size, "offset": offset}
             page = self.get(path, asked, subject="such list")
-            found = page.get(name)
-            if not isinstance(found, list):
+            records = page.get(name)
+            if not isinstance(records, list):
                 raise self.bad_answer(f"has no list {name!r}")
-            items += [item for item in found if isinstance(item, dict)]
+            items += [item for item in records if isinstance(item, dict)]
             more, following = page.get("has_more") is True, page.get("next_offset")
             is_full = limit is not None and len(items) >= limit
             if is_full or not more:
@@ -405,9 +405,9 @@ def _parsed(answer: PlatformAnswer, call: CallSubject) -> dict[str, Any]:
     if not answer.body.strip():
         return {}
     try:
-        found = json.loads(answer.body)
+        document = json.loads(answer.body)
     except (ValueError, RecursionError):
         raise errors.not_json(answer, call) from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise errors.not_json(answer, call, "is no JSON object")
-    return found
+    return document

@@ -101,19 +101,19 @@ def load_config(kind: type[C], path: Path, *, start: Path | None = None) -> Conf
     except workspace.WorkspaceError as error:
         problems.append(Problem(str(error)))
     try:
-        found = read_config(kind, path)
+        file = read_config(kind, path)
     except ConfigError as error:
         raise ConfigError(path, [*problems, *error.problems]) from None
     if root is not None:
-        experiment = found.config.experiment
+        experiment = file.config.experiment
         try:
             workspace.find_entrypoint(root, experiment.rollout, experiment.entrypoint)
         except workspace.EntrypointError as error:
             key = ("experiment", error.key)
-            problems.append(Problem(str(error), ".".join(key), found.source.line_of(key)))
+            problems.append(Problem(str(error), ".".join(key), file.source.line_of(key)))
     if problems:
         raise ConfigError(path, problems)
-    return found
+    return file
 
 
 def read_config(kind: type[C], path: Path) -> ConfigFile[C]:
@@ -149,18 +149,18 @@ def _validation_problems(
 ) -> Iterator[Problem]:
     missing: dict[KeyPath, Problem] = {}
     meant: set[KeyPath] = set()
-    for found in error.errors(include_url=False, include_context=False):
-        path = tuple(str(part) for part in found["loc"])
-        key, line = _shown_key(found["loc"]), source.line_of(path)
-        if found["type"] == "missing":
+    for detail in error.errors(include_url=False, include_context=False):
+        path = tuple(str(part) for part in detail["loc"])
+        key, line = _shown_key(detail["loc"]), source.line_of(path)
+        if detail["type"] == "missing":
             missing[path] = Problem(_missing(kind, path), key, line)
-        elif found["type"] == "extra_forbidden":
+        elif detail["type"] == "extra_forbidden":
             hint, near = _unknown(kind, path)
             meant.add(near)
             yield Problem(hint, key, line)
         else:
-            rule = f"must be {broken_rule(found) or 'of another type'}"
-            yield Problem(_wrong(rule, path, found["input"]), key, line)
+            rule = f"must be {broken_rule(detail) or 'of another type'}"
+            yield Problem(_wrong(rule, path, detail["input"]), key, line)
     for path, problem in missing.items():
         if path not in meant:  # an unknown key has been told what it is meant for
             yield problem

@@ -71,9 +71,9 @@ def reserved(name: str) -> str | None:
     return None
 
 
-def broken_rule(found: ErrorDetails) -> str | None:
+def broken_rule(detail: ErrorDetails) -> str | None:
     """Return what a value must be that pydantic refuses; None where no rule says it."""
-    return found["msg"] if found["type"] == _RULE else _OF_TYPES.get(found["type"])
+    return detail["msg"] if detail["type"] == _RULE else _OF_TYPES.get(detail["type"])
 
 
 def _line_of_text(text: str) -> str:

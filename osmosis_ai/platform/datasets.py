@@ -9,11 +9,12 @@ Knows the wire; does not know how progress is shown.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .account import text_or_empty
+from .answers import table_of, tables_of
 from .client import PlatformClient, cli_path
 
 PATH = "/api/cli/datasets"
@@ -53,8 +54,7 @@ def begin_upload(client: PlatformClient, file_name: str, size: int) -> DatasetUp
     extension = file_name.rpartition(".")[2].lower()
     body = {"file_name": file_name, "file_size": size, "extension": extension}
     answer = client.post(PATH, body, subject="place for datasets")
-    dataset_id, found = text_or_empty(answer, "id"), answer.get("upload")
-    upload = found if isinstance(found, dict) else {}
+    dataset_id, upload = text_or_empty(answer, "id"), table_of(answer, "upload")
     if not dataset_id:
         raise client.bad_answer("has no id of the new dataset")
     if upload.get("method") == "simple" and (url := text_or_empty(upload, "presigned_url")):
@@ -114,12 +114,9 @@ def _path(dataset_id: str, *verb: str) -> str:
 
 def _urls(upload: Mapping[str, Any]) -> tuple[str, ...]:
     """The addresses of all parts, in order; none where one is missing."""
-    found = upload.get("parts")
-    parts: Sequence[Any] = found if isinstance(found, list) else ()
     by_number = {
         part.get("part_number"): text_or_empty(part, "presigned_url")
-        for part in parts[:_MOST_PARTS]
-        if isinstance(part, dict)
+        for part in tables_of(upload, "parts")[:_MOST_PARTS]
     }
     urls = tuple(by_number.get(number, "") for number in range(1, len(by_number) + 1))
     return urls if all(urls) else ()

@@ -60,8 +60,8 @@ def resolve_secrets(client: PlatformClient, required: Sequence[str]) -> dict[str
 
     It is `personal` or `workspace`. Asks nothing when the run needs none.
     """
-    found = list_secrets(client).items if required else ()
-    records = [(text_of(item, "name"), text_of(item, "scope")) for item in found]
+    secrets = list_secrets(client).items if required else ()
+    records = [(text_of(item, "name"), text_of(item, "scope")) for item in secrets]
     return {name: scope for name in required if (scope := _scope(name, records))}
 
 

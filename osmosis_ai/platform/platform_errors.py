@@ -247,11 +247,11 @@ def _document(body: bytes) -> Mapping[str, Any]:
 
 
 def _server_text(document: Mapping[str, Any], call: CallSubject) -> str:
-    found = document.get("error") or document.get("message") or document.get("detail")
-    if isinstance(found, dict):
-        found = found.get("message") or found.get("error")
+    text = document.get("error") or document.get("message") or document.get("detail")
+    if isinstance(text, dict):
+        text = text.get("message") or text.get("error")
     # Masked before it is cut: what is left of a token at the cut would not be found.
-    return one_line(call.mask(found)).rstrip(".") if isinstance(found, str) else ""
+    return one_line(call.mask(text)).rstrip(".") if isinstance(text, str) else ""
 
 
 def _word(value: object) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 
-from .answers import RunRecord, run_record
+from .answers import RunRecord, run_record, tables_of
 from .client import Listing, PlatformClient, cli_path, new_key
 from .run_kinds import RunKind
 
@@ -69,10 +69,9 @@ class Runs:
             asked["cursor"] = cursor
         subject = self.kind.subject(name)
         answer = self._client.get(self._path(name, "logs"), asked, subject=subject)
-        found, following = answer.get("logs"), answer.get("next_cursor")
-        lines = found if isinstance(found, list) else []
+        following = answer.get("next_cursor")
         return LogPage(
-            lines=tuple(line for line in lines if isinstance(line, dict)),
+            lines=tuple(tables_of(answer, "logs")),
             next_cursor=str(following) if isinstance(following, str | int) else None,
         )
 

@@ -120,11 +120,11 @@ def _definitions(text: str) -> Iterator[tuple[KeyPath, int]]:
 
 def _path(text: str) -> KeyPath:
     try:
-        found: Any = tomllib.loads(f"{text} = 0")
+        table: Any = tomllib.loads(f"{text} = 0")
     except tomllib.TOMLDecodeError:  # the mistake of the whole text, told by its parser
         return (text,)
     path: KeyPath = ()
-    while isinstance(found, dict):
-        ((name, found),) = found.items()
+    while isinstance(table, dict):
+        ((name, table),) = table.items()
         path = (*path, name)
     return path

@@ -173,9 +173,9 @@ class Watchdog:
             if is_over:
                 self._end(turn, f"{blocked.place} did not return to the event loop", now)
 
-    def _habit_s(self, section: Section, found: FrameType, waited_s: float) -> float:
+    def _habit_s(self, section: Section, frame: FrameType, waited_s: float) -> float:
         """Return the longest wait at a line where several runs have waited; 0 at any other."""
-        key = (section.owner, found.f_code.co_filename, found.f_lineno)
+        key = (section.owner, frame.f_code.co_filename, frame.f_lineno)
         line = self._blocked_lines.setdefault(key, _BlockedLine())
         line.runs += line.section is not section
         line.section = section

@@ -138,7 +138,7 @@ class LiteLLMModel:
         while True:
             sent = self._adaptation.apply(params)
             try:
-                found, retries, ms = await self._retrier.run(
+                answered, retries, ms = await self._retrier.run(
                     partial(self._ask, messages, sent, headers),
                     lambda answer: answer,
                     lambda fault: self._wording().of_fault(fault, self._redact),
@@ -149,10 +149,10 @@ class LiteLLMModel:
                     continue
                 error = self._wording().error(failed, self._redact, succeeded=self._succeeded)
                 break
-            answer = found.completion
+            answer = answered.completion
             answer.retries, answer.latency_ms = tries + retries, before_s * 1000.0 + ms
             answer.notes += self._adaptation.notes(params)
-            return found
+            return answered
         # Raised outside the handler: LiteLLM's exception holds the key: it is no context.
         raise error
 

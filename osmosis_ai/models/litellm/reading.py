@@ -75,9 +75,9 @@ def _completion(response: Any) -> ChatCompletion:
 
 
 def _usage(usage: Any) -> Usage:
-    found, _ = read_usage(None if usage is None else usage.model_dump(exclude_none=True))
+    counts, _ = read_usage(None if usage is None else usage.model_dump(exclude_none=True))
     # LiteLLM writes 0 where the provider says nothing.
-    return found if found.prompt_tokens or found.completion_tokens else Usage()
+    return counts if counts.prompt_tokens or counts.completion_tokens else Usage()
 
 
 def _priced(completion: ChatCompletion, response: Any) -> ChatCompletion:
