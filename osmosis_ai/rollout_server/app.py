@@ -45,7 +45,9 @@ class ServedApp(ABC):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the life cycle."""
         if scope["type"] == "http":
-            await self._served().respond(scope, receive, send)
+            from .http.messages import answer  # brings asyncio
+
+            await answer(self._served().reply(scope, receive), scope["path"], send)
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         else:

@@ -16,12 +16,11 @@ from ..rollout_server.http.messages import (
     ByteBudget,
     Refused,
     Reply,
-    answer,
     json_reply,
     path_of,
     read_body,
 )
-from ..rollout_server.settings import Receive, Scope, Send, ServerSettings
+from ..rollout_server.settings import Receive, Scope, ServerSettings
 from ..secret import Secret
 from .backend import LocalBackend
 from .protocol import CancelRolloutsRequest, RolloutInitRequest
@@ -39,11 +38,8 @@ class Routes:
         self._access = Access(key)
         self._budget = ByteBudget(settings.max_held_bytes)
 
-    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, whatever happens."""
-        await answer(self._reply(scope, receive), scope["path"], send)
-
-    async def _reply(self, scope: Scope, receive: Receive) -> Reply:
+    async def reply(self, scope: Scope, receive: Receive) -> Reply:
+        """Return the reply to one request; raise Refused."""
         path = path_of(scope)
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if path == "/health" and method == "GET":

@@ -81,8 +81,8 @@ class Refused(Exception):
         return Reply(self.status, body, headers=self.headers)
 
 
-async def answer(work: Awaitable[Reply], path: str, send: Send) -> int:
-    """Send what a handler returns, whatever happens in it; return the status."""
+async def answer(work: Awaitable[Reply], path: str, send: Send) -> None:
+    """Send what a handler returns, whatever happens in it."""
     try:
         reply = await work
     except Refused as refused:
@@ -92,7 +92,7 @@ async def answer(work: Awaitable[Reply], path: str, send: Send) -> int:
         message = "the server failed; its log says why"
         reply = Refused(500, "internal", message, hang_up=True).reply()
     await reply.send(send)
-    return reply.status
+    event("request", logging.DEBUG, path=path, status=reply.status)
 
 
 def path_of(scope: Mapping[str, Any]) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable
 from ..events import event
 from ..rollouts import ServedRollout
 from ..service import RolloutService
-from ..settings import AppOptions, Receive, Scope, Send
+from ..settings import AppOptions, Receive, Scope
 from .auth import Access
 from .init_body import read_init
-from .messages import Refused, Reply, Turns, answer, json_reply, path_of, read_body
+from .messages import Refused, Reply, Turns, json_reply, path_of, read_body
 
 Handler = Callable[[Scope, Receive], Awaitable[Reply]]
 
@@ -37,12 +37,8 @@ class Routes:
             "/platform/health": ("GET", self._platform_health),
         }
 
-    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, whatever happens."""
-        status = await answer(self._reply(scope, receive), scope["path"], send)
-        event("request", logging.DEBUG, path=scope["path"], status=status)
-
-    async def _reply(self, scope: Scope, receive: Receive) -> Reply:
+    async def reply(self, scope: Scope, receive: Receive) -> Reply:
+        """Return the reply to one request; raise Refused."""
         path = path_of(scope)
         if path not in self._open or not self._access.has_key:
             self._access.check(scope)
