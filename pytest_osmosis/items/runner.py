@@ -28,14 +28,16 @@ if TYPE_CHECKING:
 class Rollouts(Protocol):
     """Where the runs of items come from: this process, or others."""
 
-    halted: str | None
-    """Why nothing more is started, once that is so."""
     warnings: deque[CodeWarning]
     """What user code was found to do to the session, until it is taken."""
     around: Sequence[AroundRuns]
     """What features put around runs."""
     last_words: str | None
     """What is to be said once it is closed."""
+
+    @property
+    def halted(self) -> str | None:
+        """Why nothing more is started, once that is so."""
 
     def coming(self, keys: Iterable[RunId]) -> None:
         """Offer the next runs, in order."""

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatModel
 
     from ..run_result import RolloutRecord, RunId
     from ..spec import ModelSpec
-    from .scoring import Scoring
+    from .suite import Suite
+
+
+class Scores(Protocol):
+    """What a run has scored so far: see `Scoring`."""
+
+    suite: Suite
+    scores: dict[str, float]
+    errors: dict[str, str]
+    reasons: dict[str, list[str]]
 
 
 class AroundRuns:
@@ -29,7 +38,7 @@ class AroundRuns:
         """Return a model that has been opened, or one around it."""
         return model
 
-    def scoring(self, name: str, scoring: Scoring) -> AbstractContextManager[None]:
+    def scoring(self, name: str, scores: Scores) -> AbstractContextManager[None]:
         """Return what is entered while an eval function scores a run."""
         return nullcontext()
 

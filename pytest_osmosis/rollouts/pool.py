@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -30,6 +30,7 @@ from ..run_result import OWN_MODEL, RolloutRecord, RunId, place_of
 from .cached import ResultCache
 from .prepare import endpoint_of, open_model, ready_for
 from .rollout import Rollout
+from .services import Services
 from .suite import Suite
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class _SharedRollout:
         self.sections: Sequence[tuple[str, str]] = ()
 
 
-class RolloutPool(Engine[RunId, RolloutRecord]):
+class RolloutPool:
     """Starts runs in the order in which they are offered, and returns their records."""
 
     def __init__(
@@ -78,12 +79,8 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         self._suites = suites
         self._base_urls = base_urls
         self._on_finished = on_finished
-        self.rate_limit = rate_limit
-        """The pause between requests that an endpoint has asked for."""
         self._cache = cache or ResultCache(suites)
         self._pool_size = pool_size
-        self.warnings: deque[CodeWarning] = deque()
-        """What user code was found to do to the session, until it is taken."""
         self._models: dict[int, ChatModel] = {}
         self._bridges: dict[int, Bridge] = {}
         self._endpoints: dict[str, EmbeddedEndpoint] = {}
@@ -94,12 +91,20 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         self._takers = {name: several[what] - 1 for name, what in self._shares.items()}
         self._shared: dict[RunId, _SharedRollout] = {}
         """Rollouts that runs of several suites are, until the last of them has taken it."""
-        self.threads = CallThreads()
-        """For synchronous calls."""
         self._on_stuck = on_stuck
-        self.guards = Isolation(self._moved, on_stuck=self._stuck)
+        self._guards = Isolation(self._moved, on_stuck=self._stuck)
         self.around = around
         """What features put around runs."""
+        self._services = Services(
+            guards=self._guards,
+            threads=CallThreads(),
+            rate_limit=rate_limit,
+            bridge=self._bridge,
+            leave=self._leave,
+            around=around,
+        )
+        self.warnings = self._services.warnings
+        """What user code was found to do to the session, until it is taken."""
         self.last_words: str | None = None
         """What is to be said once it is closed."""
         # Here and not at the first call: in the event loop it would hold up what else runs there.
@@ -108,7 +113,7 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
                 import_module(module)
         if any(suite.spec.model.sends_requests for suite in suites.values()):
             import_module("osmosis_ai.models.transport.client")
-        super().__init__(
+        self._engine = Engine(
             self._execute,
             window=window,
             run_ahead=max(256, 8 * window),
@@ -119,31 +124,49 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
 
     def import_when_idle(self, modules: Iterable[str]) -> None:
         """Import modules once the first requests have been sent."""
-        self.when_idle += [partial(import_module, module) for module in modules]
+        self._engine.when_idle += [partial(import_module, module) for module in modules]
+
+    @property
+    def halted(self) -> str | None:
+        """Why nothing more is started, once that is so."""
+        return self._engine.halted
+
+    @property
+    def in_flight(self) -> int:
+        """How many rollouts have been started and have not ended."""
+        return self._engine.in_flight
 
     def coming(self, keys: Iterable[RunId]) -> None:
         """Offer the next runs, in order; consumed as they start."""
-        self.offer(key for key in keys if key not in self._cache.runs)
+        self._engine.offer(key for key in keys if key not in self._cache.runs)
 
     def result(self, key: RunId) -> RolloutRecord:
         """Wait for a run and return its record; `EngineClosed` when it will not be run."""
-        return self._cache.record(key) if key in self._cache.runs else self.wait(key)
+        return self._cache.record(key) if key in self._cache.runs else self._engine.wait(key)
 
     def hold(self, seconds: float) -> None:
         """Send nothing for so long, since another process was refused; from any thread."""
-        self.soon(self.rate_limit.pause_for_others, seconds)
+        self._engine.soon(self._services.rate_limit.pause_for_others, seconds)
+
+    def resize(self, window: int) -> None:
+        """Set how many rollouts may be in flight; from any thread."""
+        self._engine.resize(window)
+
+    def halt(self, reason: str) -> None:
+        """Start no further run; what is in flight continues."""
+        self._engine.halt(reason)
 
     def cancel(self) -> None:
         """Start nothing more and cancel what is in flight; from any thread."""
-        self.guards.is_ending = True
-        super().cancel()
+        self._guards.is_ending = True
+        self._engine.cancel()
 
     def close(self) -> bool:
         """Cancel what is in flight and release everything."""
-        self.guards.is_ending = True
-        is_closed = super().close()
-        self.guards.close()
-        self.threads.close()
+        self._guards.is_ending = True
+        is_closed = self._engine.close()
+        self._guards.close()
+        self._services.threads.close()
         for around in self.around:
             self.last_words = around.close() or self.last_words
         return is_closed
@@ -162,7 +185,7 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         self._on_finished(key, finished)
         reason = f"{held} and cannot be interrupted: nothing more can be run in its process"
         self.halt(reason)
-        self.abandon({key: finished})
+        self._engine.abandon({key: finished})
         self._on_stuck(reason)
 
     async def _execute(self, key: RunId) -> RolloutRecord:
@@ -177,7 +200,7 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         try:
             if recorded is None and spec.model and spec.is_asked:
                 model = self._models.get(id(spec)) or await self._open_model(spec)
-            rollout = Rollout(suite, key, self, captured, model)
+            rollout = Rollout(suite, key, self._services, captured, model)
             if recorded is None:
                 record = await suite.run(rollout)
             else:
@@ -218,10 +241,10 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
         """Return what names the one rollout of several suites' runs."""
         return key._replace(suite=self._shares[key.suite])
 
-    def left(self, record: RolloutRecord, captured: Captured) -> None:
+    def _leave(self, record: RolloutRecord, captured: Captured) -> None:
         """End a run whose task is in code that ignores its cancellation."""
         key = record.result.run_id
-        self.leave(key, self._finish(key, captured, record))
+        self._engine.leave(key, self._finish(key, captured, record))
 
     def _finish(self, key: RunId, captured: Captured, finished: RolloutRecord) -> RolloutRecord:
         if captured.texts:
@@ -229,7 +252,7 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
             finished = replace(finished, sections=sections)
         for around in self.around:
             around.end(finished)
-        if self.is_abandoned:
+        if self._engine.is_abandoned:
             return finished
         self._on_finished(key, finished)
         result = finished.result
@@ -254,7 +277,7 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
                 raise ConfigurationError(str(error)) from None
         return model
 
-    def bridge(self, spec: ModelSpec) -> Bridge:
+    def _bridge(self, spec: ModelSpec) -> Bridge:
         """Return a model behind a URL on loopback."""
         from osmosis_ai.bridge import Bridge  # for workflows and commands alone
 
@@ -270,11 +293,12 @@ class RolloutPool(Engine[RunId, RolloutRecord]):
 
             endpoint = self._endpoints[persona] = start_embedded(persona)
             self._base_urls = {**self._base_urls, persona: endpoint.base_url}
+        place = place_of(spec.model or OWN_MODEL, endpoint_of(spec))
         model = open_model(
             spec,
             base_urls=self._base_urls,
             pool_size=self._pool_size,
-            rate_limit=self.rate_limit.at(place_of(spec.model or OWN_MODEL, endpoint_of(spec))),
+            rate_limit=self._services.rate_limit.at(place),
         )
         for around in self.around:
             model = around.model(model, spec)

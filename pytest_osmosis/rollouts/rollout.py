@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from osmosis_ai.running.loop_call import RunInMainLoop
 
     from ..user_code.agent import RunSync
-    from .pool import RolloutPool
+    from .services import Services
     from .suite import Suite
 
 _NONE: Mapping[str, Any] = {}
@@ -57,7 +57,7 @@ class Rollout:
         self,
         suite: Suite,
         run_id: RunId,
-        pool: RolloutPool,
+        services: Services,
         captured: Captured,
         model: ChatModel | None,
     ) -> None:
@@ -75,10 +75,10 @@ class Rollout:
         """The failure since the agent's time is up."""
         self._started_at, self._started = 0.0, 0.0
         """The wall clock, and one that only advances, when the agent began."""
-        self._pool = pool
+        self._services = services
         self._captured = captured
         self._model = model
-        self._scoring = Scoring(suite, self.row, run_id, pool)
+        self._scoring = Scoring(suite, self.row, run_id, services)
         self._agent_run = self._for_agent()
         self._has_slot = False
 
@@ -107,11 +107,11 @@ class Rollout:
             sent=sent,
             max_turns=self.suite.spec.max_turns,
             model=self._model,
-            bridge=partial(self._pool.bridge, model),
-            run_sync=self._pool.threads.run,
+            bridge=partial(self._services.bridge, model),
+            run_sync=self._services.threads.run,
             write=self._captured.write,
             debug_dir=self.suite.debug_dir,
-            rate_limit=self._pool.rate_limit.at(self.suite.info.place),
+            rate_limit=self._services.rate_limit.at(self.suite.info.place),
             price_per_mtok=model.price_per_mtok,
             model_name=model.model,
         )
@@ -131,7 +131,7 @@ class Rollout:
         )
         self._started_at, self._started = time.time(), time.perf_counter()
         try:
-            self.outcome = await self._pool.guards.run(section, self._begin_agent)
+            self.outcome = await self._services.guards.run(section, self._begin_agent)
         except LeftBehind:
             raise
         except DeadlineExceeded as late:
@@ -177,7 +177,7 @@ class Rollout:
         if call is None or call.task is None or (run.account and self.outcome is None):
             return  # of the user's own client; or the bridge learns of its end a moment later
         task = call.task if run.account is None else None
-        self._pool.warnings.append(call_left_behind(self.suite.spec.agent, task))
+        self._services.warnings.append(call_left_behind(self.suite.spec.agent, task))
 
     def _give_slot(self) -> None:
         assert self.suite.slots is not None
@@ -195,7 +195,7 @@ class Rollout:
         self._agent_run.close()
         if self._has_slot:
             self._give_slot()
-        self._pool.left(self.finished(), self._captured)
+        self._services.leave(self.finished(), self._captured)
 
     # ---- the value
 

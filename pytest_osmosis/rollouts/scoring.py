@@ -30,7 +30,7 @@ from .failure_text import user_traceback
 if TYPE_CHECKING:
     from ..dataset.rows import Row
     from ..user_code.workflow import Grading
-    from .pool import RolloutPool
+    from .services import Services
     from .suite import Suite
 
 REWARD = "reward"
@@ -42,11 +42,11 @@ TEST = "test"
 class Scoring:
     """What one run scored."""
 
-    def __init__(self, suite: Suite, row: Row, run_id: RunId, pool: RolloutPool) -> None:
+    def __init__(self, suite: Suite, row: Row, run_id: RunId, services: Services) -> None:
         self.suite = suite
         self._row = row
         self._run_id = run_id
-        self._pool = pool
+        self._services = services
         self._limit_s = suite.spec.grader_timeout_s
         self.scores: dict[str, float] = {}
         self.errors: dict[str, str] = {}
@@ -64,7 +64,7 @@ class Scoring:
     async def score(self, outcome: AgentResult, run: AgentRun) -> None:
         """Call every eval function; one that fails does not keep the others from scoring."""
         suite = self.suite
-        score_with = self._score_within if self._pool.around else self._score_with
+        score_with = self._score_within if self._services.around else self._score_with
         if suite.grading is not None:
             async with suite.grading.slot:
                 await score_with(REWARD, self._graded(suite.grading, outcome, run))
@@ -88,28 +88,28 @@ class Scoring:
         columns = {**self._row.metadata(), **self._run_id.position()}
         metadata = json_copy(columns if self._row.task is None else self._row.task)
         section = Section(grading, grading.name, self._limit_s, job=self._run_id)
-        return self._pool.guards.apart(
+        return self._services.guards.apart(
             section, lambda main_loop: grading.reward(run, outcome, metadata)
         )
 
     def _called(self, eval_fn: EvalFn, given: dict[str, Any]) -> Coroutine[Any, Any, float]:
-        pool, limit_s, began = self._pool, self._limit_s, time.monotonic()
+        services, limit_s, began = self._services, self._limit_s, time.monotonic()
 
         def run_async(call: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
             took_s = time.monotonic() - began
             section = Section(eval_fn, eval_fn.name, limit_s, took_s=took_s, job=self._run_id)
-            return pool.guards.apart(section, lambda main_loop: eval_fn.awaited(call))
+            return services.guards.apart(section, lambda main_loop: eval_fn.awaited(call))
 
         return eval_fn.call(
             **given,
-            run_sync=partial(pool.threads.run, within_s=limit_s),
+            run_sync=partial(services.threads.run, within_s=limit_s),
             run_async=run_async,
             row=partial(self.suite.dataset.row_name, self._row.row_index),
         )
 
     async def _score_within(self, name: str, score: Awaitable[float]) -> None:
         with ExitStack() as entered:
-            for around in self._pool.around:
+            for around in self._services.around:
                 entered.enter_context(around.scoring(name, self))
             await self._score_with(name, score)
 
@@ -125,7 +125,7 @@ class Scoring:
             except GeneratorExit:  # the event loop has ended
                 raise
             except BaseException as error:
-                if isinstance(error, asyncio.CancelledError) and self._pool.guards.is_ending:
+                if isinstance(error, asyncio.CancelledError) and self._services.guards.is_ending:
                     raise
                 ended = error if isinstance(error, CodeEnded) else CodeEnded(error)
                 cause = (error.__cause__ if isinstance(error, CodeEnded) else error) or error

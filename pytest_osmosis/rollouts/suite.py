@@ -10,7 +10,7 @@ import asyncio
 import copy
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from osmosis_ai.secret import redact
 
@@ -19,11 +19,24 @@ from .failure_text import explanation, harmless
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
+    from ..dataset.rows import Row
     from ..spec import EvalSpec, SessionSpec
     from ..user_code.agent import Agent
     from ..user_code.eval_function import EvalFn
     from ..user_code.workflow import Grading
-    from .rollout import Rollout
+
+
+class OneRun(Protocol):
+    """One run of a row: see `Rollout`."""
+
+    row: Row
+    run_id: RunId
+
+    def run(self) -> Awaitable[RolloutRecord]:
+        """Run the agent, and score what it gave."""
+
+    def score_again(self, recorded: RolloutRecord) -> Awaitable[RolloutRecord]:
+        """Score a recorded run once more."""
 
 
 class Suite:
@@ -67,7 +80,7 @@ class Suite:
         other.spec, other.info = replace(self.spec, name=name), replace(self.info, name=name)
         return other
 
-    def run(self, rollout: Rollout) -> Awaitable[RolloutRecord]:
+    def run(self, rollout: OneRun) -> Awaitable[RolloutRecord]:
         """Run a row once and score what came of it."""
         return rollout.run()
 

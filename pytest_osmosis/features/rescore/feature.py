@@ -17,7 +17,7 @@ from ...api_keys import secrets_of
 from ...errors import ConfigurationError
 from ...rollouts.prepare import own_thresholds, read_rows
 from ...rollouts.scoring import REWARD
-from ...rollouts.suite import Suite
+from ...rollouts.suite import OneRun, Suite
 from ...run_result import RolloutRecord, RunResult
 from ...session.seams import Feature
 from ...spec import EvalSpec, ModelSpec, SessionSpec
@@ -32,7 +32,6 @@ from ...user_code.load_agent import LoadedAgent, load_agent, load_grading
 
 if TYPE_CHECKING:
     from ...dataset.dataset import Dataset
-    from ...rollouts.rollout import Rollout
     from .options import RescoreSpec
 
 OPTION = "--osmosis-rescore"
@@ -186,7 +185,7 @@ class _Rescored(Suite):
         """The recorded runs of a row."""
         return (run for run in super().runs_of(row_index) if (row_index, run) in self.recorded.runs)
 
-    async def run(self, rollout: Rollout) -> RolloutRecord:
+    async def run(self, rollout: OneRun) -> RolloutRecord:
         """The scores of one recorded run."""
         kept = self.recorded.runs[rollout.row.row_index, rollout.run_id.run_index]
         before, recorded = replace(kept.result, suite=self.spec.name), read_record(kept.place)

@@ -44,7 +44,7 @@ from ...storage.excerpt import encode, plain
 if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatCompletion, ChatModel
 
-    from ...rollouts.scoring import Scoring
+    from ...rollouts.around import Scores
     from ...rollouts.suite import Suite
     from ...spec import ModelSpec
 
@@ -135,21 +135,21 @@ class Tracing(AroundRuns):
         return _TracedModel(model, spec, self)
 
     @contextmanager
-    def scoring(self, name: str, scoring: Scoring) -> Iterator[None]:
+    def scoring(self, name: str, scores: Scores) -> Iterator[None]:
         """Have a span around an eval function; what it scored is known behind it."""
-        info = scoring.suite.info
+        info = scores.suite.info
         threshold = info.thresholds.get(name, info.pass_threshold)
         with self.span(f"evaluate {name}", {"gen_ai.evaluation.name": name}) as span:
             yield
-            if name in scoring.errors:
-                _fail(span, "eval_fn", redact(scoring.errors[name]))
-            score = scoring.scores.get(name)
+            if name in scores.errors:
+                _fail(span, "eval_fn", redact(scores.errors[name]))
+            score = scores.scores.get(name)
             found = {
                 "gen_ai.evaluation.name": name,
                 "gen_ai.evaluation.score.value": score,
                 "gen_ai.evaluation.score.label": "pass" if passes(score, threshold) else "fail",
-                "error.type": "eval_fn" if name in scoring.errors else None,
-                **self.contents("gen_ai.evaluation.explanation", scoring.reasons.get(name, ())),
+                "error.type": "eval_fn" if name in scores.errors else None,
+                **self.contents("gen_ai.evaluation.explanation", scores.reasons.get(name, ())),
             }
             span.add_event("gen_ai.evaluation.result", _known(found))
 
