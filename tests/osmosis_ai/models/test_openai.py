@@ -740,16 +740,19 @@ def test_a_gate_is_passed_before_each_try_and_learns_how_it_ended(shared: Endpoi
     assert gate.notes == [limited, limited, ("ok", 0.0), ("failed", 0.0)]
 
 
-def test_a_call_that_is_cancelled_leaves_the_gate(shared: Endpoint):
+def test_a_call_that_is_cancelled_leaves_the_gate():
     gate = CountingGate()
 
-    async def main() -> None:
-        chat = opened(shared, "fault-silent", rate_limit=gate)
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(chat.complete([]), 0.05)
+    async def main(endpoint: Endpoint) -> None:
+        chat = opened(endpoint, "fault-silent", rate_limit=gate)
+        call = asyncio.ensure_future(chat.complete([]))
+        await asyncio.to_thread(endpoint.wait_until, lambda e: e.in_flight == 1)
+        call.cancel()
+        await asyncio.wait([call])
         await chat.aclose()
 
-    asyncio.run(main())
+    with Endpoint("42") as endpoint:
+        asyncio.run(main(endpoint))
     assert gate.notes == [("failed", 0.0)]
 
 
