@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from osmosis_cli.errors import run
-from osmosis_cli.main import cli
+from tests.support.command import Osmosis
 from tests.support.endpoints import Ask, Endpoint
 
 KEY = "sk-judge-0123456789abcdef"
@@ -46,37 +45,66 @@ def judge() -> Iterator[Endpoint]:
         yield endpoint
 
 
+class Rubrics(Osmosis):
+    """`osmosis eval-rubric` in a folder with a rubric file and records, and their judge."""
+
+    folder: Path
+    judge: Endpoint
+
+    def __call__(
+        self, *words: str, data: str = "data.jsonl", name: str = "support_followup", **given: Any
+    ) -> tuple[int, str, str]:
+        return super().__call__("eval-rubric", "--rubric", name, "--data", data, *words, **given)
+
+    def write(self, *rows: dict[str, Any]) -> None:
+        """Write the records."""
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (self.folder / "data.jsonl").write_text(lines)
+
+    def ask(self, judge: Endpoint, more: str = "") -> None:
+        """Write the rubric file, with this judge."""
+        text = FILE.format(base=judge.base_url) + more
+        (self.folder / "rubric_configs.yaml").write_text(text)
+
+    def result(self, *words: str, status: int = 0, **given: Any) -> dict[str, Any]:
+        """Return the result file of a command that ends so."""
+        assert self("-o", "mine.json", *words, **given)[0] == status
+        return self.written("mine.json")
+
+    def written(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / name).read_text())
+        return found
+
+    def refused(self, *words: str, **given: Any) -> str:
+        """Return what a wrong use is told, before anything is sent."""
+        message = self.error(*words, status=2, **given)
+        assert self.judge.requests == 0
+        return message
+
+
 @pytest.fixture
-def here(tmp_path: Path, judge: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Path:
+def rubric(
+    tmp_path: Path,
+    judge: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Rubrics:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
     monkeypatch.delitem(sys.modules, "own_rubrics", raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "rubric_configs.yaml").write_text(FILE.format(base=judge.base_url))
-    write_rows(tmp_path / "data.jsonl", ROWS)
-    return tmp_path
+    rubric = Rubrics(monkeypatch, capsys)
+    rubric.folder, rubric.judge, rubric.hidden = tmp_path, judge, (KEY,)
+    rubric.ask(judge)
+    rubric.write(*ROWS)
+    return rubric
 
 
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def rubric(*args: str, data: str = "data.jsonl", name: str = "support_followup") -> int:
-    return run(cli, ["eval-rubric", "--rubric", name, "--data", data, *args])
-
-
-def written(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
-
-
-def test_each_run_and_the_statistics_are_printed(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-):
-    assert rubric("-n", "2") == 0
-    printed = capsys.readouterr()
-    assert printed.out.splitlines()[:7] == [
+def test_each_run_and_the_statistics_are_printed(rubric: Rubrics):
+    status, out, err = rubric("-n", "2")
+    assert status == 0
+    assert out.splitlines()[:7] == [
         "ticket-001",
         "  run 1   7        so it is",
         "  run 2   7        so it is",
@@ -85,42 +113,37 @@ def test_each_run_and_the_statistics_are_printed(
         "  run 2   3        so it is",
         "",
     ]
-    assert "support_followup: openai/judge-1, 2 records x 2 runs" in printed.out
-    assert "average 5  variance 4  standard deviation 2  min 3  max 7" in printed.out
-    assert "60 tokens, price unknown" in printed.out
-    assert "1 of 3 records are for other rubrics: skipped" in printed.err
-    assert judge.requests == 4
+    assert "support_followup: openai/judge-1, 2 records x 2 runs" in out
+    assert "average 5  variance 4  standard deviation 2  min 3  max 7" in out
+    assert "60 tokens, price unknown" in out
+    assert "1 of 3 records are for other rubrics: skipped" in err
+    assert rubric.judge.requests == 4
 
 
-def test_scores_that_are_the_same_have_that_average_and_no_variance(here: Path):
-    with Endpoint(lambda ask: '{"score": 0.8, "explanation": "so it is"}') as judge:
-        (here / "rubric_configs.yaml").write_text(FILE.format(base=judge.base_url))
-        write_rows(here / "data.jsonl", ROWS[:1])
-        assert rubric("-n", "3", "-o", "mine.json") == 0
-    found = written(here / "mine.json")["overall_statistics"]
+def test_scores_that_are_the_same_have_that_average_and_no_variance(rubric: Rubrics):
+    rubric.judge.answers = '{"score": 0.8, "explanation": "so it is"}'
+    rubric.write(ROWS[0])
+    found = rubric.result("-n", "3")["overall_statistics"]
     assert [found[name] for name in ("average", "variance", "stdev")] == [0.8, 0.0, 0.0]
 
 
-def test_the_records_texts_are_put_before_the_judge(here: Path, judge: Endpoint):
+def test_the_records_texts_are_put_before_the_judge(rubric: Rubrics):
     judges = {"model_info_overrides": {"api_key": KEY}, "tools": [{"api_key": KEY}]}
     extra = {"note": "from extra_info", "api_key": KEY, **judges}
-    row = {**ROWS[2], "metadata": {"lang": "en"}, "extra_info": extra}
-    write_rows(here / "data.jsonl", [row])
-    assert rubric() == 0
-    asked = judge.seen[0].row
+    rubric.write({**ROWS[2], "metadata": {"lang": "en"}, "extra_info": extra})
+    rubric.out()
+    asked = rubric.judge.seen[0].row
     assert all(text in asked for text in ("Bye", "Hi?", "Goodbye", "en", "from extra_info"))
     assert "lowest score is 0, the highest 10" in asked
     assert KEY not in asked
 
 
-def test_results_go_under_the_cache_directory_by_rubric_id(
-    here: Path, capsys: pytest.CaptureFixture[str]
-):
-    assert rubric() == 0
-    (path,) = (here / "cache/osmosis/eval_result/support_followup").iterdir()
+def test_results_go_under_the_cache_directory_by_rubric_id(rubric: Rubrics):
+    _, out, _ = rubric()
+    (path,) = (rubric.folder / "cache/osmosis/eval_result/support_followup").iterdir()
     assert path.name.startswith("rubric_eval_result_") and path.suffix == ".json"
-    assert f"results: {path}" in capsys.readouterr().out
-    found = written(path)
+    assert f"results: {path}" in out
+    found = rubric.written(str(path))
     assert found["complete"] is True
     assert found["counts"] == {"runs": 2, "scored": 2, "failed": 0, "not_run": 0, "clamped": 0}
     first = found["records"][0]
@@ -129,126 +152,95 @@ def test_results_go_under_the_cache_directory_by_rubric_id(
 
 
 @pytest.mark.parametrize("directory", ["results", "results.d/"])
-def test_results_go_into_a_directory_that_is_made(here: Path, directory: str):
-    assert rubric("--output", directory) == 0
-    assert rubric("--output", directory) == 0
-    names = [path.name for path in (here / directory).iterdir()]
+def test_results_go_into_a_directory_that_is_made(rubric: Rubrics, directory: str):
+    for _ in range(2):
+        assert rubric("--output", directory)[0] == 0
+    names = [path.name for path in (rubric.folder / directory).iterdir()]
     assert len(names) == 2
     assert all(name.startswith("rubric_eval_result_") for name in names)
 
 
-def test_results_go_into_a_named_file(here: Path):
-    assert rubric("--output", "deep/mine.txt") == 0
-    assert written(here / "deep/mine.txt")["rubric_id"] == "support_followup"
-    assert (here / "deep/mine.txt").stat().st_mode & 0o777 == 0o600  # it has the answers
+def test_results_go_into_a_named_file(rubric: Rubrics):
+    assert rubric("--output", "deep/mine.txt")[0] == 0
+    assert rubric.written("deep/mine.txt")["rubric_id"] == "support_followup"
+    assert (rubric.folder / "deep/mine.txt").stat().st_mode & 0o777 == 0o600  # it has the answers
 
 
-def test_json_is_one_document_on_stdout(here: Path, capsys: pytest.CaptureFixture[str]):
-    assert rubric("--json", "--output", "mine.json") == 0
-    printed = capsys.readouterr()
-    document = json.loads(printed.out)
+def test_json_is_one_document_on_stdout(rubric: Rubrics):
+    _, out, _ = rubric("--json", "--output", "mine.json")
+    document = json.loads(out)
     assert document["output"] == "mine.json"
     assert document["overall_statistics"]["average"] == 5.0
-    assert {**written(here / "mine.json"), "output": "mine.json"} == document
+    assert {**rubric.written("mine.json"), "output": "mine.json"} == document
 
 
-def test_a_failing_judgement_is_kept_as_an_error_and_fails_the_command(
-    here: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_failing_judgement_is_kept_as_an_error_and_fails_the_command(rubric: Rubrics):
     high, four = ('{"score": "high", "explanation": "x"}', '{"score": 4, "explanation": "y"}')
     answers = iter([high, high, four])
     with Endpoint(lambda ask: next(answers)) as judge:
-        (here / "rubric_configs.yaml").write_text(FILE.format(base=judge.base_url))
-        assert rubric("--output", "mine.json", "--batch-size", "1") == 1
-    printed = capsys.readouterr()
-    assert "run 1   error    twice no clear verdict: the score must be a number" in printed.out
-    assert "average 4" in printed.out and "over 1 of 2 runs" in printed.out
-    assert "1 of 2 judgements have no score" in printed.err
-    found = written(here / "mine.json")
+        rubric.ask(judge)
+        status, out, err = rubric("--output", "mine.json", "--batch-size", "1")
+    assert status == 1
+    assert "run 1   error    twice no clear verdict: the score must be a number" in out
+    assert "average 4" in out and "over 1 of 2 runs" in out
+    assert "1 of 2 judgements have no score" in err
+    found = rubric.written("mine.json")
     assert found["complete"] is False
     assert found["records"][0]["runs"][0]["error_kind"] == "verdict"
     assert found["records"][0]["runs"][0]["score"] is None
 
 
 @pytest.mark.parametrize("by_function", [False, True])
-def test_scores_out_of_bounds_are_clamped_marked_and_counted(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], by_function: bool
-):
-    judge.answers = '{"score": 85, "explanation": "fine"}'
-    (here / "fns.py").write_text(
+def test_scores_out_of_bounds_are_clamped_marked_and_counted(rubric: Rubrics, by_function: bool):
+    rubric.judge.answers = '{"score": 85, "explanation": "fine"}'
+    (rubric.folder / "fns.py").write_text(
         "from osmosis_ai import evaluate_rubric\n"
         "def judged(solution_str, ground_truth, extra_info):\n"
         "    rubric = extra_info.pop('rubric')\n"
         "    return evaluate_rubric(rubric, solution_str, extra_info)\n"
     )
     more = ("--eval-fn", "fns:judged") if by_function else ()
-    assert rubric("--output", "mine.json", *more) == 0
-    printed = capsys.readouterr().out
-    assert "2 scores of the judge were clamped" in printed and "(clamped)" in printed
-    found = written(here / "mine.json")
+    status, out, _ = rubric("--output", "mine.json", *more)
+    assert status == 0
+    assert "2 scores of the judge were clamped" in out and "(clamped)" in out
+    found = rubric.written("mine.json")
     assert found["counts"]["clamped"] == 2
     assert all(record["runs"][0]["clamped"] for record in found["records"])
 
 
-def test_a_ready_scorer_of_a_module_refuses_ground_truths_before_any_request(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-):
-    (here / "ready.py").write_text("from osmosis_ai import scorers\nclose = scorers.number()\n")
-    assert rubric("--eval-fn", "ready:close") == 2
-    said = capsys.readouterr().err
-    assert "record 0 (and 1 more records): 'ground_truth' is missing, and ready:close" in said
-    assert judge.requests == 0
-
-
-def test_a_refused_key_stops_the_asking_and_the_file_is_written(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-):
-    judge.api_key = "another"
-    assert rubric("-n", "5", "--batch-size", "2", "--output", "mine.json", "--json") == 1
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    error = json.loads(printed.err)["error"]
+def test_a_refused_key_stops_the_asking_and_the_file_is_written(rubric: Rubrics):
+    rubric.judge.api_key = "another"
+    error = rubric.failure("-n", "5", "--batch-size", "2", "--output", "mine.json")
     assert (error["code"], error["details"]["output"]) == ("provider_error", "mine.json")
     assert "the key in OPENAI_API_KEY was refused" in error["message"]
-    assert KEY not in printed.err
-    assert judge.requests == 2
-    assert written(here / "mine.json")["counts"]["not_run"] == 8
+    assert rubric.judge.requests == 2
+    assert rubric.written("mine.json")["counts"]["not_run"] == 8
 
 
-def test_judging_is_as_concurrent_as_was_asked_for(here: Path, judge: Endpoint):
-    judge.full_at = 4
-    assert rubric("-n", "6", "--batch-size", "4") == 0
-    assert (judge.requests, judge.max_in_flight) == (12, 4)
+def test_judging_is_as_concurrent_as_was_asked_for(rubric: Rubrics):
+    rubric.judge.full_at = 4
+    assert rubric("-n", "6", "--batch-size", "4")[0] == 0
+    assert (rubric.judge.requests, rubric.judge.max_in_flight) == (12, 4)
 
 
-def test_it_is_a_subcommand_of_eval_as_well(here: Path, judge: Endpoint):
+def test_it_is_a_subcommand_of_eval_as_well(rubric: Rubrics):
     words = ["--rubric", "support_followup", "-d", "data.jsonl", "-o", "mine.json"]
-    assert run(cli, ["eval", "rubric", *words]) == 0
-    assert judge.requests == 2
+    assert Osmosis.__call__(rubric, "eval", "rubric", *words)[0] == 0
+    assert rubric.judge.requests == 2
 
 
-def test_another_judge_can_be_named(here: Path, judge: Endpoint):
-    assert rubric("--model", "judge-2") == 0
-    assert {ask.model for ask in judge.seen} == {"judge-2"}
+def test_another_judge_can_be_named(rubric: Rubrics):
+    assert rubric("--model", "judge-2")[0] == 0
+    assert {ask.model for ask in rubric.judge.seen} == {"judge-2"}
 
 
-def test_the_key_of_one_provider_is_not_sent_to_another(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-):
-    assert rubric("--model", "xai/grok") == 2
-    assert "XAI_API_KEY is not set" in capsys.readouterr().err
-    assert judge.requests == 0
-
-
-def test_an_interrupt_leaves_no_file(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_an_interrupt_leaves_no_file(rubric: Rubrics, monkeypatch: pytest.MonkeyPatch):
     async def interrupted(*args: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("osmosis_cli.rubric.judging.judge_all", interrupted)
-    assert rubric("--output", "mine.json") == 130
-    assert not (here / "mine.json").exists()
+    assert rubric("--output", "mine.json")[0] == 130
+    assert not (rubric.folder / "mine.json").exists()
 
 
 # A rubric, records, a judge and a baseline in other forms.
@@ -261,32 +253,25 @@ CONVERSATION = [
 ]
 
 
-@pytest.mark.parametrize("form", ["text", "@file"])
+@pytest.mark.parametrize("name", ["Polite and short?", "@polite.txt"])
 def test_a_rubric_may_be_given_as_a_text(
-    here: Path,
-    judge: Endpoint,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    form: str,
+    rubric: Rubrics, monkeypatch: pytest.MonkeyPatch, name: str
 ):
-    monkeypatch.setenv("OPENAI_BASE_URL", judge.base_url)
-    (here / "polite.txt").write_text("Polite and short?\n")
-    name = "@polite.txt" if form == "@file" else "Polite and short?"
-    assert rubric("--model", "judge-1", "-o", "mine.json", name=name) == 0
-    assert judge.requests == 3  # records of every rubric
-    assert "Polite and short?" in judge.seen[0].row
-    found = written(here / "mine.json")
-    assert found["rubric_id"] == ("polite" if form == "@file" else "inline")
-    assert run(cli, ["eval-rubric", "-r", name, "-d", "data.jsonl"]) == 2
-    assert "give --model PROVIDER/MODEL" in capsys.readouterr().err
+    monkeypatch.setenv("OPENAI_BASE_URL", rubric.judge.base_url)
+    (rubric.folder / "polite.txt").write_text("Polite and short?\n")
+    assert "give --model PROVIDER/MODEL" in rubric.refused(name=name)
+    found = rubric.result("--model", "judge-1", name=name)
+    assert rubric.judge.requests == 3  # records of every rubric
+    assert "Polite and short?" in rubric.judge.seen[0].row
+    assert found["rubric_id"] == ("polite" if name == "@polite.txt" else "inline")
 
 
-def test_the_last_answer_of_a_conversation_is_judged(here: Path, judge: Endpoint):
-    write_rows(here / "data.jsonl", [{"messages": CONVERSATION}])
-    assert rubric("--output", "mine.json") == 0
-    asked = judge.seen[0].row
+def test_the_last_answer_of_a_conversation_is_judged(rubric: Rubrics):
+    rubric.write({"messages": CONVERSATION})
+    found = rubric.result()
+    asked = rubric.judge.seen[0].row
     assert "  system     Be brief.\n  user       Where is it?\n  assistant  -> look(None)" in asked
-    assert written(here / "mine.json")["records"][0]["input_record"]["solution_str"] == "Hello"
+    assert found["records"][0]["input_record"]["solution_str"] == "Hello"
 
 
 @pytest.mark.parametrize(
@@ -298,11 +283,9 @@ def test_the_last_answer_of_a_conversation_is_judged(here: Path, judge: Endpoint
         (CONVERSATION[:3], "has no text to judge"),
     ],
 )
-def test_a_conversation_without_an_answer_is_named(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], messages: Any, said: str
-):
-    write_rows(here / "data.jsonl", [{"messages": messages}])
-    assert said in refused(capsys, judge)
+def test_a_conversation_without_an_answer_is_named(rubric: Rubrics, messages: Any, said: str):
+    rubric.write({"messages": messages})
+    assert said in rubric.refused()
 
 
 RUBRIC_FUNCTION = """
@@ -323,26 +306,25 @@ def fields(solution_str: str, ground_truth: str | None, extra_info: dict) -> flo
 """
 
 
-def test_ones_own_function_may_judge(here: Path, judge: Endpoint):
-    (here / "own_rubrics.py").write_text(RUBRIC_FUNCTION)
-    write_rows(here / "data.jsonl", [{**ROWS[0], "metadata": {"lang": "en"}}, ROWS[2]])
-    assert rubric("--eval-fn", "own_rubrics:judged", "-o", "mine.json") == 0
-    assert judge.requests == 2
-    assert any("en" in ask.row and "must follow up" in ask.row for ask in judge.seen)
-    found = written(here / "mine.json")
+def test_ones_own_function_may_judge(rubric: Rubrics):
+    (rubric.folder / "own_rubrics.py").write_text(RUBRIC_FUNCTION)
+    rubric.write({**ROWS[0], "metadata": {"lang": "en"}}, ROWS[2])
+    found = rubric.result("--eval-fn", "own_rubrics:judged")
+    assert rubric.judge.requests == 2
+    assert any("en" in ask.row and "must follow up" in ask.row for ask in rubric.judge.seen)
     assert found["eval_fn"] == "own_rubrics:judged"
     first = found["records"][0]["runs"][0]
     assert (first["score"], first["explanation"]) == (7.0, "so it is")
 
 
 def test_ones_own_function_is_given_what_a_judge_would_be(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    rubric: Rubrics, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("OPENAI_API_KEY")  # it may need none
-    (here / "own_rubrics.py").write_text(RUBRIC_FUNCTION)
-    write_rows(here / "data.jsonl", [ROWS[0], {**ROWS[2], "extra_info": {"mine": 5}}])
-    assert rubric("--eval-fn", "own_rubrics:fields") == 1
-    out, err = capsys.readouterr()
+    (rubric.folder / "own_rubrics.py").write_text(RUBRIC_FUNCTION)
+    rubric.write(ROWS[0], {**ROWS[2], "extra_info": {"mine": 5}})
+    status, out, err = rubric("--eval-fn", "own_rubrics:fields")
+    assert status == 1
     assert "  run 1   1        (no explanation)" in out
     assert "1 of 2 judgements have no score" in err
     for field in (
@@ -358,20 +340,18 @@ def test_ones_own_function_is_given_what_a_judge_would_be(
         assert field in err
 
 
-def test_no_key_is_shown_when_ones_own_function_fails(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-):
-    (here / "own_rubrics.py").write_text(RUBRIC_FUNCTION)
-    text = FILE.format(base=judge.base_url) + f"      api_key: {KEY}\n"
-    (here / "rubric_configs.yaml").write_text(text)
+def test_no_key_is_shown_when_ones_own_function_fails(rubric: Rubrics):
+    (rubric.folder / "own_rubrics.py").write_text(RUBRIC_FUNCTION)
+    rubric.ask(rubric.judge, f"      api_key: {KEY}\n")
     others = {"api_key": "sk-of-the-record-01", "model_info_overrides": {"api_base": "http://x"}}
-    write_rows(here / "data.jsonl", [{**ROWS[2], "extra_info": others}])
-    assert rubric("--eval-fn", "own_rubrics:fields", "-o", "mine.json") == 1
-    printed = "".join(capsys.readouterr()) + (here / "mine.json").read_text()
-    assert "'api_key': '***'" in printed
-    assert KEY not in printed and "sk-of-the-record-01" not in printed
-    error = written(here / "mine.json")["records"][0]["runs"][0]["error"]
-    assert f"'api_base': '{judge.base_url}'" in error
+    rubric.write({**ROWS[2], "extra_info": others})
+    rubric.hidden += ("sk-of-the-record-01",)
+    status, out, _ = rubric("--eval-fn", "own_rubrics:fields", "-o", "mine.json")
+    text = (rubric.folder / "mine.json").read_text()
+    assert (status, "'api_key': '***'" in out + text) == (1, True)
+    assert not [key for key in rubric.hidden if key in text]
+    error = rubric.written("mine.json")["records"][0]["runs"][0]["error"]
+    assert f"'api_base': '{rubric.judge.base_url}'" in error
 
 
 @pytest.mark.parametrize(
@@ -382,22 +362,18 @@ def test_no_key_is_shown_when_ones_own_function_fails(
         ("own_rubrics:FULL", "takes messages; expected a rubric function"),
     ],
 )
-def test_a_function_that_cannot_judge_is_reported(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], spec: str, said: str
-):
+def test_a_function_that_cannot_judge_is_reported(rubric: Rubrics, spec: str, said: str):
     text = RUBRIC_FUNCTION + "\ndef FULL(messages, ground_truth, metadata): return 1.0\n"
-    (here / "own_rubrics.py").write_text(text)
-    assert said in refused(capsys, judge, "--eval-fn", spec)
+    (rubric.folder / "own_rubrics.py").write_text(text)
+    assert said in rubric.refused("--eval-fn", spec)
 
 
-def test_an_earlier_result_is_compared_with(here: Path, capsys: pytest.CaptureFixture[str]):
-    assert rubric("-o", "first.json") == 0
-    write_rows(here / "data.jsonl", [ROWS[0]])
-    capsys.readouterr()
-    assert rubric("-b", "first.json", "-o", "second.json") == 0
-    printed = capsys.readouterr().out
+def test_an_earlier_result_is_compared_with(rubric: Rubrics):
+    assert rubric("-o", "first.json")[0] == 0
+    rubric.write(ROWS[0])
+    printed = rubric.out("-b", "first.json", "-o", "second.json")
     assert "compared with first.json\n  average             5 -> 7 (+2)\n" in printed
-    compared = written(here / "second.json")["baseline_comparison"]
+    compared = rubric.written("second.json")["baseline_comparison"]
     assert compared["source_path"] == "first.json"
     assert compared["baseline_statistics"]["average"] == 5.0
     assert compared["delta_statistics"]["average"] == 2.0
@@ -407,64 +383,59 @@ def test_an_earlier_result_is_compared_with(here: Path, capsys: pytest.CaptureFi
     ("text", "said"),
     [(None, "No such file"), ("{", "is not JSON"), ("{}", "has no 'overall_statistics'")],
 )
-def test_a_baseline_that_is_none_is_reported(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], text: str | None, said: str
-):
+def test_a_baseline_that_is_none_is_reported(rubric: Rubrics, text: str | None, said: str):
     if text is not None:
-        (here / "before.json").write_text(text)
-    assert f"--baseline before.json: {said}" in refused(capsys, judge, "-b", "before.json")
+        (rubric.folder / "before.json").write_text(text)
+    assert f"--baseline before.json: {said}" in rubric.refused("-b", "before.json")
 
 
-# Wrong use: told before anything is sent.
+# Wrong use: reported before anything is sent.
 
 
-def refused(capsys: pytest.CaptureFixture[str], judge: Endpoint, *args: str, **kwargs: str) -> str:
-    assert rubric(*args, **kwargs) == 2
-    assert judge.requests == 0
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    return printed.err
-
-
-def test_one_word_is_an_id_and_the_refusal_says_how_to_give_a_text(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-):
-    message = refused(capsys, judge, name="Polite?")
+def test_one_word_is_an_id_and_the_refusal_says_how_to_give_a_text(rubric: Rubrics):
+    message = rubric.refused(name="Polite?")
     assert "There are: support_followup. A text stands in a file" in message
     assert "--rubric @FILE, or has several words" in message
-    message = refused(capsys, judge, "--config", "rubric_configs.yaml", name="Is it polite?")
+    message = rubric.refused("--config", "rubric_configs.yaml", name="Is it polite?")
     assert "or has several words, without --config" in message
 
 
 def test_a_missing_key_is_reported_before_any_request(
-    here: Path, judge: Endpoint, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    rubric: Rubrics, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("OPENAI_API_KEY")
-    assert "export OPENAI_API_KEY=" in refused(capsys, judge)
+    assert "export OPENAI_API_KEY=" in rubric.refused()
 
 
-def test_an_unknown_rubric_suggests_a_known_one(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-):
-    message = refused(capsys, judge, name="support_folowup")
+def test_the_key_of_one_provider_is_not_sent_to_another(rubric: Rubrics):
+    assert "XAI_API_KEY is not set" in rubric.refused("--model", "xai/grok")
+
+
+def test_a_ready_scorer_of_a_module_refuses_ground_truths_before_any_request(rubric: Rubrics):
+    text = "from osmosis_ai import scorers\nclose = scorers.number()\n"
+    (rubric.folder / "ready.py").write_text(text)
+    message = rubric.refused("--eval-fn", "ready:close")
+    assert "record 0 (and 1 more records): 'ground_truth' is missing, and ready:close" in message
+
+
+def test_an_unknown_rubric_suggests_a_known_one(rubric: Rubrics):
+    message = rubric.refused(name="support_folowup")
     assert "Did you mean 'support_followup'?" in message
 
 
-def test_a_missing_rubric_file_names_the_places_and_the_option(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-):
-    (here / "rubric_configs.yaml").unlink()
-    message = refused(capsys, judge)
+def test_a_missing_rubric_file_names_the_places_and_the_option(rubric: Rubrics):
+    (rubric.folder / "rubric_configs.yaml").unlink()
+    message = rubric.refused()
     assert "no rubric_configs.yaml beside data.jsonl" in message and "--config" in message
-    (here / "data.jsonl").unlink()
-    assert "--data data.jsonl: no such file" in refused(capsys, judge)
+    (rubric.folder / "data.jsonl").unlink()
+    assert "--data data.jsonl: no such file" in rubric.refused()
 
 
 def test_the_rubric_file_beside_the_data_is_found(
-    here: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    rubric: Rubrics, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
-    assert rubric("--output", "mine.json", data=str(here / "data.jsonl")) == 0
+    assert rubric("-o", "mine.json", data=str(rubric.folder / "data.jsonl"))[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -477,23 +448,17 @@ def test_the_rubric_file_beside_the_data_is_found(
         ({"solution_str": "x", "metadata": []}, "'metadata' is a list; expected an object"),
     ],
 )
-def test_wrong_records_are_named_by_line(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str], row: dict[str, Any], said: str
-):
-    write_rows(here / "data.jsonl", [ROWS[0], row])
-    assert said in refused(capsys, judge)
+def test_wrong_records_are_named_by_line(rubric: Rubrics, row: dict[str, Any], said: str):
+    rubric.write(ROWS[0], row)
+    assert said in rubric.refused()
 
 
-def test_records_for_other_rubrics_only_are_nothing_to_do(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-):
-    write_rows(here / "data.jsonl", [ROWS[1]])
-    assert "none of its 1 records is for 'support_followup'" in refused(capsys, judge)
+def test_records_for_other_rubrics_only_are_nothing_to_do(rubric: Rubrics):
+    rubric.write(ROWS[1])
+    assert "none of its 1 records is for 'support_followup'" in rubric.refused()
 
 
-def test_missing_data_and_an_unwritable_output_are_reported(
-    here: Path, judge: Endpoint, capsys: pytest.CaptureFixture[str]
-):
-    assert "--data nope.jsonl: no such file" in refused(capsys, judge, data="nope.jsonl")
-    (here / "taken").write_text("a file")
-    assert "--output taken" in refused(capsys, judge, "--output", "taken/mine.json")
+def test_missing_data_and_an_unwritable_output_are_reported(rubric: Rubrics):
+    assert "--data nope.jsonl: no such file" in rubric.refused(data="nope.jsonl")
+    (rubric.folder / "taken").write_text("a file")
+    assert "--output taken" in rubric.refused("--output", "taken/mine.json")
