@@ -15,8 +15,8 @@ from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.secret_variables import masking
 from pytest_osmosis.distributed.processes import is_worker
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.plugin import evaluation_of
 from pytest_osmosis.rollouts.prepare import open_model
+from pytest_osmosis.session.current import evaluation_of
 from pytest_osmosis.spec import ModelSpec
 
 _QUESTION = ({"role": "user", "content": "Answer with the word: yes"},)

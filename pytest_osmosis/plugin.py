@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator
-from inspect import isclass, isfunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,20 +17,13 @@ import pytest
 
 from .features.table import SPELLINGS, change_arguments, load_early
 from .options import reader, registration
+from .session.current import BEGIN, EVALUATION, evaluation_of
 
 if TYPE_CHECKING:
-    from .items.marker import MarkerPlugin
     from .session.evaluation import Evaluation
 
-_EVALUATION = pytest.StashKey["Evaluation"]()
 _EARLY = pytest.StashKey[list[str]]()
 """Lines of the header by features that acted before the session began."""
-_MARKED = "osmosis-marked"
-"""The name of the plugin of marked functions."""
-_MARKER = (
-    "osmosis(agent, data, n, pass_threshold, limit, offset, max_turns): run this test on every row "
-    "and run of a dataset; its argument `rollout` is the finished rollout"
-)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,6 +47,7 @@ def pytest_load_initial_conftests(
         from .options import separate_values
 
         separate_values.check(early_config, parser)
+    early_config.stash[BEGIN] = _begin
     early_config.stash[_EARLY] = load_early(early_config)
     for at, word in enumerate(args[1:]):
         if args[at] == "--osmosis-rows" and str(word).startswith("@"):  # else a file of options
@@ -87,7 +80,6 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Set the evaluation up, if options or ini ask for one."""
-    config.addinivalue_line("markers", _MARKER)
     if any("[run-" in text for text in config.args):
         from .session import named_runs
 
@@ -116,64 +108,10 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return lines if evaluation is None else [*lines, *evaluation.header()]
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # after a plugin has made the item its own
-def pytest_pycollect_makeitem(
-    collector: pytest.Collector, obj: object
-) -> Generator[None, object, object]:
-    """Begin an evaluation with the first marked function, where no option has named one.
-
-    What makes suites of its parameters is called here: the plugin that it registers hears of no
-    item that is being made already.
-    """
-    if isclass(obj) and any(_is_test_case(base) for base in obj.__mro__):
-        if any(_is_marked(collector, each) for each in (obj, *vars(obj).values())):
-            hint = "unittest runs the tests of a TestCase itself: mark a function, or another class"
-            pytest.fail(f"{obj.__name__}: {hint}", pytrace=False)
-    elif evaluation_of(collector.config) is None and _is_marked(collector, obj):
-        from .distributed.processes import is_worker
-        from .session.selection import begins_with_marked
-
-        if not is_worker(collector.config) and begins_with_marked(collector.config):
-            _set_up(collector.config).start()
-    made = yield
-    marked: MarkerPlugin | None = collector.config.pluginmanager.get_plugin(_MARKED)
-    if marked is not None and isinstance(made, list):
-        marked.divide(made)
-    return made
-
-
-def _is_test_case(base: type) -> bool:
-    """Return whether it is `unittest.TestCase`, which nothing is imported for."""
-    return (base.__module__, base.__qualname__) == ("unittest.case", "TestCase")
-
-
-def _is_marked(collector: pytest.Collector, obj: object) -> bool:
-    marks = getattr(obj, "pytestmark", ()) if isfunction(obj) or isclass(obj) else ()
-    own = marks if isinstance(marks, list | tuple) else [marks]
-    is_own = any(getattr(mark, "name", None) == "osmosis" for mark in own)
-    return is_own or (isfunction(obj) and collector.get_closest_marker("osmosis") is not None)
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A marked test without an evaluation; with one, `marked` takes care of it."""
-    if evaluation_of(metafunc.config) is None and metafunc.definition.get_closest_marker("osmosis"):
-        from .session.selection import check_left_out
-
-        check_left_out(metafunc.definition)
-
-
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """A data file that an evaluation names."""
     evaluation = evaluation_of(parent.config)
     return None if evaluation is None else evaluation.collector_for(file_path, parent)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect marked tests that run only where they are asked for."""
-    if evaluation_of(config) is None and reader.named(config):
-        from .session.selection import deselect_unasked
-
-        deselect_unasked(config, items)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -287,13 +225,10 @@ def _set_up(config: pytest.Config) -> Evaluation:
 
     registration.check_keys(config)
     evaluation = evaluation_for(config)
-    config.stash[_EVALUATION] = evaluation
-    from .items.marker import MarkerPlugin
-
-    config.pluginmanager.register(MarkerPlugin(evaluation), _MARKED)
+    config.stash[EVALUATION] = evaluation
     return evaluation
 
 
-def evaluation_of(config: pytest.Config) -> Evaluation | None:
-    """Return the session's evaluation, if there is one."""
-    return config.stash.get(_EVALUATION, None)
+def _begin(config: pytest.Config) -> None:
+    """Begin an evaluation while tests are collected."""
+    _set_up(config).start()

@@ -70,7 +70,7 @@ class ReportTaker(SessionGuard):
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Stop buffering: later lines are progress, not the explanation of a usage error."""
-        from pytest_osmosis.plugin import evaluation_of
+        from pytest_osmosis.session.current import evaluation_of
 
         asked = evaluation_of(session.config)
         if asked is not None and asked.suites and not session.testsfailed:

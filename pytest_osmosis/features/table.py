@@ -26,6 +26,7 @@ from .config_files.options import CONFIG_FILES
 from .env_file.options import ENV_FILE
 from .html.options import HTML
 from .markdown.options import MARKDOWN
+from .marked_functions.options import MARKED_FUNCTIONS
 from .rescore.options import RESCORE
 from .tables.options import TABLES
 from .tracing.options import TRACING
@@ -42,6 +43,7 @@ __all__ = ["BY_NAME", "FIRST", "GROUPS", "OPTIONS", "REPORTS", "SHARD_KINDS", "S
 FEATURES = (
     ENV_FILE,
     CONFIG_FILES,
+    MARKED_FUNCTIONS,
     CASSETTES,
     RESCORE,
     TRACING,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -167,6 +167,22 @@ class ItemRunner:
             self.rollouts.close()
         finally:
             self._end_routing()
+
+
+class ItemWatch:
+    """A pytest plugin where a session has other items than runs that have one report each."""
+
+    def __init__(self, runner: ItemRunner) -> None:
+        self._runner = runner
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Say where the session is; forget the conversation once the item has ended for good."""
+        self._runner.reach(item)
+        result = yield
+        if isinstance(item, RunItem):
+            item.finished = None
+        return result
 
 
 def run_ids(items: Iterable[pytest.Item]) -> Iterator[RunId]:

@@ -19,10 +19,9 @@ from osmosis_ai.secret import mask_everywhere
 from .. import api_keys
 from ..errors import NoRows
 from ..items.collection import EmptyFile, EvalFile
-from ..items.marker import ItemWatch
 from ..items.redaction import MaskedWarnings
 from ..items.report_contents import FailureSections, SerializedReports
-from ..items.runner import ItemRunner, is_run_alone
+from ..items.runner import ItemRunner, ItemWatch, is_run_alone
 from ..options import effects
 from ..options.reader import OptionReader
 from ..rollouts.cached import ResultCache

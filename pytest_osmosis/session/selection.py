@@ -19,7 +19,7 @@ import pytest
 from .. import compat
 from ..errors import ConfigurationError, NoRows
 from ..items.decorator import MARKER
-from ..options.reader import OptionReader, named
+from ..options.reader import OptionReader
 from ..options.values import EXPLICIT
 from ..spec import Keeping
 from .marked_files import marked_files, names_in, test_files
@@ -49,41 +49,10 @@ def selection_of(config: pytest.Config) -> Selection:
 
 def begins_with_marked(config: pytest.Config) -> bool:
     """Return whether a marked function alone begins an evaluation, with no option for one."""
-    if not _mark_selects(config) or waits_to_be_asked(config):
+    if not mark_selects(config) or waits_to_be_asked(config):
         return False
     setattr(config.option, _OPTION, "marked")
     return True
-
-
-def check_left_out(function: pytest.Item) -> None:
-    """Fail a marked function in a session without evaluations, unless options leave it out."""
-    config = function.config
-    if not _mark_selects(config):
-        return
-    said = f"{function.nodeid}: @pytest.mark.osmosis"
-    if not named(config):
-        pytest.fail(
-            f"{said} needs osmosis_run = always in the ini file, or --osmosis-run=always, where "
-            "workers run it",
-            pytrace=False,
-        )
-    if waits_to_be_asked(config) or config.option.keyword:
-        return
-    pytest.fail(
-        f"{said} was not seen in the text of this file: name the "
-        "marker there, or select the function with -m osmosis",
-        pytrace=False,
-    )
-
-
-def deselect_unasked(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect marked functions that run only where they are asked for."""
-    if not waits_to_be_asked(config):
-        return
-    deselected = {item for item in items if item.get_closest_marker(MARKER)}
-    if deselected:
-        config.hook.pytest_deselected(items=list(deselected))
-        items[:] = [item for item in items if item not in deselected]
 
 
 def waits_to_be_asked(config: pytest.Config) -> bool:
@@ -93,7 +62,7 @@ def waits_to_be_asked(config: pytest.Config) -> bool:
 
 
 def _select(config: pytest.Config) -> Selection:
-    if not _mark_selects(config):
+    if not mark_selects(config):
         return "nothing"
     given = OptionReader(config)
     files = [given.resolved("data", text) for text in given("data")]
@@ -173,7 +142,8 @@ def _names(config: pytest.Config, file: Path) -> bool:
 # ---- -m and -k
 
 
-def _mark_selects(config: pytest.Config) -> bool:
+def mark_selects(config: pytest.Config) -> bool:
+    """Return whether `-m` leaves what has our marker."""
     marks: str = config.option.markexpr
     return not marks or compat.evaluate(marks, lambda word: word == MARKER)
 
@@ -181,7 +151,7 @@ def _mark_selects(config: pytest.Config) -> bool:
 def _mark_asks(config: pytest.Config) -> bool:
     """Whether `-m` selects what has our marker, and nothing without a marker."""
     marks: str = config.option.markexpr
-    return bool(marks) and _mark_selects(config) and not compat.evaluate(marks, lambda _: False)
+    return bool(marks) and mark_selects(config) and not compat.evaluate(marks, lambda _: False)
 
 
 # ---- marked functions

@@ -15,6 +15,8 @@ OURS = (
     *("options.table", "options.values", "compat", "hookspecs"),
     *("dataset", "dataset.formats", "reports", "reports.formats"),
     *("features", "features.table"),
+    *("features.marked_functions.collecting", "items", "items.decorator"),
+    *("session", "session.current"),
     *(
         name
         for each in FEATURES

@@ -21,26 +21,25 @@ import pytest
 from osmosis_ai.blocking import run_blocking
 from osmosis_ai.running.engine import EngineClosed
 
-from ..api_keys import key_of
-from ..errors import ConfigurationError
-from ..options import effects
-from ..options.reader import OptionReader
-from ..options.table import BY_NAME
-from ..rollouts.failure_text import OURS, rollout_section
-from ..rollouts.prepare import prepare
-from ..rollouts.scoring import TEST
-from ..rollouts.suite import Suite
-from ..run_result import REPORT_FIELD, ROLLOUT, SKIPPED, RolloutRecord, RunId, RunResult
-from ..spec import EvalSpec, ModelSpec, SessionSpec
-from ..storage.atomic_write import write_whole
-from ..storage.run_directory import OSMOSIS, make_private
-from ..user_code.import_object import user_traceback
-from ..user_code.load_agent import name_of_object
-from .collection import RunItem
-from .nodeids import parameter_id
-from .protocol import observe, warn_of_code
-from .rollout import Rollout
-from .runner import ItemRunner, run_id_of
+from ...api_keys import key_of
+from ...errors import ConfigurationError
+from ...items.nodeids import parameter_id
+from ...items.protocol import observe, warn_of_code
+from ...items.rollout import Rollout
+from ...items.runner import ItemRunner, run_id_of
+from ...options import effects
+from ...options.reader import OptionReader
+from ...options.table import BY_NAME
+from ...rollouts.failure_text import OURS, rollout_section
+from ...rollouts.prepare import prepare
+from ...rollouts.scoring import TEST
+from ...rollouts.suite import Suite
+from ...run_result import REPORT_FIELD, ROLLOUT, SKIPPED, RolloutRecord, RunId, RunResult
+from ...spec import EvalSpec, ModelSpec, SessionSpec
+from ...storage.atomic_write import write_whole
+from ...storage.run_directory import OSMOSIS, make_private
+from ...user_code.import_object import user_traceback
+from ...user_code.load_agent import name_of_object
 
 _OVERRIDES = (
     "agent", "data", "model", "n", "pass_threshold", "limit", "offset", "max_turns", "shared",
@@ -59,24 +58,6 @@ class Host(Protocol):
 
     def add(self, suite: Suite) -> None:
         """Add a suite that items will be collected for."""
-
-
-class ItemWatch:
-    """A pytest plugin where a session has other items than runs that have one report each."""
-
-    def __init__(self, runner: ItemRunner) -> None:
-        self._runner = runner
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """Say where the session is; forget the conversation once the item has ended for good."""
-        self._runner.reach(item)
-        result = yield
-        if isinstance(item, RunItem):
-            item.finished = None
-        if isinstance(item, pytest.Function) and _ROLLOUT in item.stash:
-            del item.stash[_ROLLOUT]
-        return result
 
 
 class MarkerPlugin:
@@ -279,6 +260,14 @@ class MarkerPlugin:
         return self._models[name]
 
     # ---- runs
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Forget the conversation once the item has ended for good."""
+        result = yield
+        if _ROLLOUT in item.stash:
+            del item.stash[_ROLLOUT]
+        return result
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:

@@ -1,0 +1,20 @@
+"""What every pytest session knows of marked functions: they have no option."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...options.table import FeatureEntry
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def _load(config: pytest.Config) -> tuple[()]:
+    from .collecting import MarkedFunctions
+
+    config.pluginmanager.register(MarkedFunctions(), "osmosis-marked-functions")
+    return ()
+
+
+MARKED_FUNCTIONS = FeatureEntry("marked_functions", load=_load)
