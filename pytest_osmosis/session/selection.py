@@ -62,13 +62,14 @@ def waits_to_be_asked(config: pytest.Config) -> bool:
 
 
 def _select(config: pytest.Config) -> Selection:
-    if not mark_selects(config):
-        return "nothing"
+    compat.evaluate(config.option.keyword or "osmosis", lambda word: True)  # is it an expression?
     given = OptionReader(config)
     files = [given.resolved("data", text) for text in given("data")]
     names_one = any(_names(config, file) for file in files)
     if _is_given(given, "agent", "data") or names_one:
         return "data"
+    if not mark_selects(config):
+        return "nothing"
     collects = not _has_paths(config) or any(is_below_any(str(f), config.args) for f in files)
     if files and collects and not waits_to_be_asked(config) and _any_row_matches(config):
         return "data"
@@ -194,7 +195,7 @@ def keeping_of(config: pytest.Config, keeping: Keeping) -> Keeping:
     """Return how runs are kept: those of a part neither use nor change a whole evaluation."""
     selecting = _part(config)
     if selecting is None:
-        return keeping
+        return keeping if mark_selects(config) else replace(keeping, journal=False)
     if keeping.reuse_option:
         raise pytest.UsageError(
             f"{keeping.reuse_option} uses the runs of whole evaluations, and {selecting} selects "
