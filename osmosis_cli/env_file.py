@@ -59,6 +59,8 @@ def read_env_file(ctx: click.Context, named: Path | None, *, none: bool) -> None
     if none:
         return
     from osmosis_ai.platform import env_file
+    from osmosis_ai.secret import mask_everywhere
+    from osmosis_ai.secret_variables import secret_variables
 
     path = named if named is not None else env_file.find(Path.cwd())
     if path is None:
@@ -70,6 +72,7 @@ def read_env_file(ctx: click.Context, named: Path | None, *, none: bool) -> None
             raise CommandError(f"{OPTION}: {error}", code="env_file", status=2) from None
         click.echo(f"warning: {error}", err=True)
         return
+    mask_everywhere(*secret_variables())
     ctx.meta[_READ] = {name: os.environ[name] for name in loaded.names}
     if message := str(loaded):
         click.echo(own_words(f"{ctx.info_name}: {message}"), err=True)

@@ -25,6 +25,9 @@ from typing import Any, NamedTuple
 
 import click
 
+from osmosis_ai.secret import mask_everywhere, redact
+from osmosis_ai.secret_variables import secret_variables
+
 from .buffered_output import (
     BufferedStreams,
     buffered_streams,
@@ -106,6 +109,7 @@ def run(command: click.Command, args: Sequence[str]) -> int:
     """Run the command line, print its errors, and return the exit status."""
     open_closed_streams()
     soften_encodings()
+    mask_everywhere(*secret_variables())
     with _sigterm_as_exit():
         try:
             status = _run_json(command, args) if wants_json(args) else _run_plain(command, args)
@@ -133,10 +137,9 @@ def _run_plain(command: click.Command, args: Sequence[str]) -> int:
 
 
 def _print_error(text: str, label: str = "Error:") -> None:
-    from osmosis_ai.secret_variables import masking
     from pytest_osmosis.escaping import escape_control_chars
 
-    shown = escape_control_chars(masking()(text)).replace("Error:", label, 1)
+    shown = escape_control_chars(redact(text)).replace("Error:", label, 1)
     # to a file: without one click prints UTF-8 where there is ASCII
     click.echo(shown, nl=False, file=sys.stderr, color=_color())
 

@@ -24,8 +24,7 @@ from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import collect_reasons
 from osmosis_ai.rubric.settings import JudgeSettings
 from osmosis_ai.running.thread_calls import CallThreads
-from osmosis_ai.secret import mask_everywhere, redact
-from osmosis_ai.secret_variables import secret_variables
+from osmosis_ai.secret import redact
 from pytest_osmosis.user_code.eval_function import EvalFn, eval_fn
 from pytest_osmosis.user_code.import_object import ImportingError, load_object
 
@@ -69,7 +68,6 @@ class Judged(NamedTuple):
 
 async def judge_all(plan: JudgingPlan, done: Callable[[int], None]) -> Judged:
     """Judge every record; `done` is called with 1 when a run of one ends."""
-    mask_everywhere(*secret_variables())
     cases = [(record, number) for record in plan.records for number in range(1, plan.runs + 1)]
     runs = [_document(number) for _, number in cases]
     errors: dict[int, ProviderRequestError] = {}

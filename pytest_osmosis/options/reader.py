@@ -158,8 +158,12 @@ class OptionReader:
         try:
             return option.parse(text)
         except ValueError as error:
-            shown = repr(text) if option.name != "header" else text.partition("=")[0]
-            raise pytest.UsageError(f"{self.spelled(option.name)} {shown}: {error}") from None
+            from osmosis_ai.secret_variables import masking  # only for a mistake
+
+            shown = "" if option.name == "extra-body" else f" {masking()(text)!r}"
+            if option.name == "header":  # what follows may be a key, as a field of the body may
+                shown = f" {text.partition('=')[0]}"
+            raise pytest.UsageError(f"{self.spelled(option.name)}{shown}: {error}") from None
 
 
 def named(config: pytest.Config) -> bool:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from osmosis_ai.secret_variables import masking
+
 from ..api_keys import key_of
 from ..errors import ConfigurationError
 from ..options import build_spec
@@ -28,6 +30,22 @@ if TYPE_CHECKING:
     from osmosis_ai.embedded import EmbeddedEndpoint
 
 
+@contextmanager
+def usage_errors(config: pytest.Config | None = None) -> Iterator[None]:
+    """Turn what makes an evaluation unusable into a usage error of pytest, without secrets.
+
+    With `config`, the option that the message begins with is named as it was given.
+    """
+    try:
+        yield
+    except (ConfigurationError, pytest.UsageError) as error:
+        told = masking()(str(error))
+        raise pytest.UsageError(
+            told if config is None else OptionReader(config).as_given(told)
+        ) from None
+
+
+@usage_errors()
 def session_of(config: pytest.Config) -> SessionSpec:
     """Return what options and ini file ask for."""
     spec = build_spec.build(config)
@@ -84,21 +102,6 @@ def _usable(option: str, path: Path, action: str = "written") -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or error
         raise pytest.UsageError(f"{option} {str(path)!r}: cannot be {action}: {reason}") from None
-
-
-@contextmanager
-def usage_errors(config: pytest.Config | None = None) -> Iterator[None]:
-    """Turn what makes an evaluation unusable into a usage error of pytest.
-
-    With `config`, the option that the message begins with is named as it was given.
-    """
-    try:
-        yield
-    except ConfigurationError as error:
-        told = str(error)
-        raise pytest.UsageError(
-            told if config is None else OptionReader(config).as_given(told)
-        ) from None
 
 
 def is_quiet(config: pytest.Config) -> bool:

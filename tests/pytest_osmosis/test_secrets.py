@@ -33,7 +33,7 @@ from pytest_osmosis.storage.run_lines import run_lines
 from tests.support import report_page
 from tests.support.endpoints import Ask, Endpoint, error_reply, tool_call
 from tests.support.modes import N2
-from tests.support.project import NO_NEIGHBOURS, Folder
+from tests.support.project import NO_NEIGHBOURS, Folder, Project
 
 ORIGINS = (
     "option", "variable", "name of the variable", "body", "header", "query",
@@ -364,3 +364,39 @@ def test_no_sink_lets_a_key_out(
     found = sink(f"before {spellings(KEY)[spelling]} after", tmp_path)
     assert MASK in found and "before" in found and "after" in found
     assert not [piece for piece in pieces(KEY) if piece in found]
+
+
+@pytest.mark.parametrize(
+    ("row", "options"),
+    [
+        ({KEY: "a"}, []),
+        ({"user_prompt": "a"}, [f"--osmosis-map=x={KEY}"]),
+        ({"user_prompt": "a"}, [f"--osmosis-gate=mean >= 0 @ {KEY}"]),
+        ({"user_prompt": "a"}, [f"--osmosis-data={KEY.replace('/', '-')}"]),
+        # Not known as a secret, but it may be one.
+        ({"user_prompt": "a"}, ['--osmosis-extra-body={"api_key": "sk-of-nobody"']),
+    ],
+)
+def test_a_mistake_is_reported_without_secrets(
+    project: Project, monkeypatch: pytest.MonkeyPatch, row: dict[str, str], options: list[str]
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", KEY)
+    monkeypatch.setenv("SHORTER_PASSWORD", KEY.replace("/", "-"))
+    project.rows(row)
+    session = project.run(*options)
+    assert session.ret == pytest.ExitCode.USAGE_ERROR
+    assert not [piece for piece in (*pieces(KEY), "sk-of-nobody") if piece in session.err]
+
+
+def test_a_command_prints_no_secret_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @click.command()
+    def tell() -> None:
+        say(f"there is {KEY}")
+        raise CommandError(KEY)
+
+    monkeypatch.setenv("PGPASSWORD", KEY)
+    assert run(tell, []) == 1
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == (f"there is {MASK}\n", f"Error: {MASK}\n")
