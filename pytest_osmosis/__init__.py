@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from .features import table as _table  # noqa: F401  (options and reports are whole)
+
 TYPE_CHECKING = False  # type checkers know the name; `typing` itself costs 8 ms
 
 if TYPE_CHECKING:

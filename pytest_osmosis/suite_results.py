@@ -6,7 +6,7 @@ Plain frozen values, made when a session ends; `reports/` shows and writes them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +16,7 @@ from .verdicts import EvalVerdict, overall
 
 if TYPE_CHECKING:
     from .run_result import RunResult, SuiteInfo
-    from .verdicts import BaselineReport, GateResult, Interval
+    from .verdicts import GateResult, Interval
 
 _T = TypeVar("_T", int, float)
 
@@ -154,6 +154,34 @@ class Breakdown:
     values: tuple[ValueResult, ...]
 
 
+class Section:
+    """What a feature adds to the result of a suite; each report asks it for its part."""
+
+    def document(self) -> dict[str, Any]:
+        """Return its object in the JSON report."""
+        raise NotImplementedError
+
+    def lines(self, suite: SuiteResult, *, is_titled: bool, width: int) -> Iterable[str]:
+        """Return its lines in the summary; `is_titled`: below the name of one of several suites."""
+        return ()
+
+    def usage(self, suite: SuiteResult) -> Iterable[str]:
+        """Return sentences about what was used beside the suite's own runs."""
+        return ()
+
+    def markdown(self) -> Iterable[str]:
+        """Return its lines in the Markdown report."""
+        return ()
+
+    def in_short(self) -> Iterable[str]:
+        """Return what it comes to, in sentences."""
+        return ()
+
+    def interval(self, gate: GateResult) -> Interval | None:
+        """Return the interval of the figure that a gate is about, if it has that."""
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class SuiteResult:
     """One evaluation, aggregated."""
@@ -180,8 +208,8 @@ class SuiteResult:
     """On the gates, in their order."""
     verdict: EvalVerdict | None = None
     """What its session made of it; None where that has not said so."""
-    baseline: BaselineReport | None = None
-    """What changed against the baseline, if there is one."""
+    sections: Mapping[str, Section] = field(default_factory=dict)
+    """What features add, by its name in the JSON report."""
     breakdowns: tuple[Breakdown, ...] = ()
     """By the columns that were asked for."""
     companion: SuiteResult | None = None

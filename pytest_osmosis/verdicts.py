@@ -1,4 +1,4 @@
-"""What was decided: confidence intervals, the results of gates, what changed against a baseline.
+"""What was decided: confidence intervals, differences, the results of gates.
 
 Plain frozen values. `analysis` makes them, `suite_results` carries them, `reports` shows them.
 """
@@ -10,16 +10,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
-from .escaping import counted, number_text, p_value
+from .escaping import counted, number_text
 
 RowVerdict = Literal["regressed", "improved", "changed"]
 
 ROW_VERDICTS: tuple[RowVerdict, ...] = ("regressed", "improved", "changed")
-
-RATE = 0.1
-"""The share of rows called regressed or improved, of all that are, which chance may explain."""
-FEWEST_RUNS = 3
-"""With fewer runs on a side, no row is."""
 
 GateOutcome = Literal["passed", "failed", "inconclusive"]
 EvalVerdict = Literal["unfinished", "failed", "inconclusive", "passed"]
@@ -53,7 +48,7 @@ class GateResult:
     gate: str
     """As given, blanks made single: its name in every report."""
     metric: str
-    """As people write it: "pass@5 - baseline"."""
+    """As people write it, with what is subtracted: "pass@5"."""
     eval_fn: str | None
     """The eval function's whole name."""
     operator: str
@@ -177,155 +172,3 @@ class Paired:
     """Two-sided, for "no difference"; None without rows."""
     p_method: str | None
     """The interval's: "agresti-min"."""
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """The runs of one row, sorted by what is known of them."""
-
-    passes: int
-    """Runs with a score at or above the threshold."""
-    known: int
-    """Runs that count."""
-    unknown: int
-    """Runs that ended and are left out."""
-
-    @property
-    def is_pass(self) -> bool:
-        """Whether the row passes: most of its runs that count do, half being enough."""
-        return 2 * self.passes >= self.known
-
-    @property
-    def runs(self) -> int:
-        """All of the row's runs that ended."""
-        return self.known + self.unknown
-
-    def __str__(self) -> str:
-        return f"{self.passes}/{self.known}"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One metric in both sessions, over the matched rows."""
-
-    metric: str
-    """"mean", "pass@1", "pass^3", …"""
-    current: float
-    """This session's figure."""
-    baseline: float
-    """The baseline's figure."""
-    paired: Paired
-    """current - baseline with interval and p."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A row whose mean score differs between the sessions."""
-
-    name: str
-    """The row's name."""
-    row_index: int
-    """Its index in the data."""
-    baseline_row_index: int
-    """Its index in the baseline's data."""
-    current: Count
-    """Its runs here."""
-    baseline: Count
-    """Its runs there."""
-    mean: float
-    """The mean of its scores here."""
-    baseline_mean: float
-    """Likewise there."""
-    p: float | None
-    """Of the exact permutation test of its runs; None with too few of them."""
-    verdict: RowVerdict = "changed"
-    """"changed" where chance may explain it."""
-    answer: str | None = None
-    """What a run that fits the change answered here; None when answers are not kept."""
-    baseline_answer: str | None = None
-    """Likewise there."""
-
-    @property
-    def difference(self) -> float:
-        """By how much its mean rose."""
-        return self.mean - self.baseline_mean
-
-    @property
-    def is_flip(self) -> bool:
-        """Whether it passes on one side only, most of its runs that count deciding."""
-        return self.current.is_pass != self.baseline.is_pass
-
-    @property
-    def figures(self) -> str:
-        """The runs that pass, there and here, and p: "5/5 → 1/5, p 0.048".
-
-        The means instead, where these say more.
-        """
-        p = "" if self.p is None else f", p {p_value(self.p)}"
-        sides = (self.baseline, self.baseline_mean), (self.current, self.mean)
-        if all(count.passes == round(mean * count.known, 9) for count, mean in sides):
-            return f"{self.baseline} → {self.current}{p}"
-        return " → ".join(number_text(mean) for _, mean in sides) + p
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """One eval function in both sessions."""
-
-    eval_fn: str
-    """Its name."""
-    rows: int
-    """Rows compared."""
-    differences: tuple[Difference, ...]
-    """The mean's, then those of pass@k, then those of pass^k."""
-    changes: tuple[Change, ...]
-    """The rows that differ: by p, then by size."""
-    tested: int
-    """Rows whose runs could show a change."""
-    short: int
-    """Rows that could not, for having too few runs on a side."""
-
-    def of(self, verdict: RowVerdict) -> list[Change]:
-        """Return the rows with a verdict."""
-        return [change for change in self.changes if change.verdict == verdict]
-
-    @property
-    def counts(self) -> str:
-        """How many rows have which verdict: "1 regressed, 3 changed (may be chance)"."""
-        found = [f"{len(self.of(word))} {word}" for word in ROW_VERDICTS if self.of(word)]
-        return ", ".join(found) + (" (may be chance)" if self.of("changed") else "")
-
-    @property
-    def rule(self) -> str:
-        """By what rows are called regressed or improved, in a sentence."""
-        few = f"fewer than {FEWEST_RUNS} runs on a side"
-        parts = []
-        if self.tested:
-            parts.append(
-                "regressed, improved: by an exact permutation test of the row's runs, "
-                f"Benjamini-Hochberg at {RATE:.0%} over {counted(self.tested, 'row')} "
-                "that could show a change"
-            )
-        elif not self.short:
-            parts.append("no row's runs could show more than chance")
-        if self.short:
-            rows = counted(self.short, "row")
-            parts.append(
-                f"{rows} with {few} can show nothing, with {FEWEST_RUNS} or more they could"
-            )
-        mean = self.differences[0].paired.interval if self.differences else None
-        if self.of("regressed") and mean is not None and mean.high >= 0.0:
-            parts.append("the fall of these rows is more than chance, that of the mean need not be")
-        return "; ".join(parts)
-
-
-@dataclass(frozen=True, slots=True)
-class BaselineReport:
-    """Everything that is said about a baseline."""
-
-    comparisons: tuple[Comparison, ...]
-    """One for each eval function that both have."""
-    notes: tuple[str, ...]
-    """What differs between the sessions' settings and data, in sentences."""
-    source: str = ""
-    """Where the baseline is from, as people see it."""

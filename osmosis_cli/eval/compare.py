@@ -18,8 +18,8 @@ from .lines import say
 from .report import read, same_suites
 
 if TYPE_CHECKING:
+    from pytest_osmosis.features.comparison.results import BaselineReport
     from pytest_osmosis.suite_results import EvalResult, SuiteResult
-    from pytest_osmosis.verdicts import BaselineReport
 
 EPILOG = """\b
 Examples:
@@ -114,14 +114,14 @@ def _refuse_strangers(found: list[ComparedSuite], paths: tuple[Path, Path]) -> N
 def _lines(
     baseline: Path, current: Path, pairs: list[ComparedSuite], alone: list[str]
 ) -> Iterator[str]:
-    from pytest_osmosis.reports.changes import against
-    from pytest_osmosis.reports.summary import COLUMNS, changes
+    from pytest_osmosis.features.comparison.text import changes
+    from pytest_osmosis.reports.summary import COLUMNS
 
     width = columns() or COLUMNS
     found = [(pair, each) for pair in pairs for each in pair.report.comparisons]
     for pair, comparison in found:
         of = [pair.current.info.name] * (len(pairs) > 1) + [comparison.eval_fn] * (len(found) > 1)
-        yield from wrapped(" ".join([*of, against(comparison).in_short]), width)
+        yield from wrapped(" ".join([*of, comparison.in_short]), width)
     yield ""
     for what, path, suite in (
         ("baseline", baseline, pairs[0].baseline),
@@ -136,7 +136,7 @@ def _lines(
             yield from wrap(f"note: {note}", width, subsequent_indent="  ")
         for comparison in pair.report.comparisons:
             yield ""
-            yield from changes(against(comparison), width=width)
+            yield from changes(comparison, width=width)
     if alone:
         yield from ["", f"not compared, in one report only: {', '.join(alone)}"]
 

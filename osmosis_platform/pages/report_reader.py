@@ -80,14 +80,13 @@ def _rows(report: Path) -> Iterator[RowView]:
 def _comparison(run: Path, baseline: Path) -> Iterator[Any]:
     """Yield the suites without their rows, the questions, notes, and then each function."""
     from pytest_osmosis.features.comparison.baseline import compare_suites
-    from pytest_osmosis.reports.changes import against
 
     suite, before = _suite(run, figures=True), _suite(baseline, figures=True)
     report = compare_suites(suite, before, baseline.stem)
     yield [replace(before, rows=()), replace(suite, rows=())]
     yield [_questions(run), _questions(baseline)]
     yield report.notes
-    yield from map(against, report.comparisons)
+    yield from report.comparisons
 
 
 def _questions(report: Path) -> dict[int, RowData]:

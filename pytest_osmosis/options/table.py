@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..dataset.formats import SUFFIXES_SHOWN
-from ..reports.formats import REPORTS, ReportFormat
+from ..reports.formats import REPORTS, SECTIONS, ReportFormat, SectionFormat
 from . import values
 
 Reach = Literal["model", "endpoint", "usage", "turns", "system", "program"]
@@ -108,6 +108,8 @@ class FeatureEntry:
     """Acts before any conftest.py is loaded, on pytest's config; returns lines of the header."""
     change_arguments: Callable[[Any], None] = lambda config: None
     """Changes arguments and options of pytest's config, before any of them is used."""
+    section: SectionFormat | None = None
+    """The section that it adds to suites."""
     register: Callable[[], None] = lambda: None
     """Adds what is known of it before any option is read, such as names that gates may use."""
 
@@ -599,6 +601,8 @@ def add_features(features: Iterable[FeatureEntry]) -> None:
     for feature in features:
         FEATURES.append(feature)
         feature.register()
+        if feature.section is not None:
+            SECTIONS.append(feature.section)
         if feature.report is not None:
             REPORTS.append(feature.report)
         for each in feature.options:

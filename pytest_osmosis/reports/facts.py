@@ -104,14 +104,14 @@ def short_rows(suite: SuiteResult) -> Iterator[str]:
 
 
 def usages(suite: SuiteResult) -> Iterator[str]:
-    """Yield rollouts, tokens, cost, retries, as far as they are known; for the baseline too."""
-    yield _usage(suite)
-    if (other := suite.companion) is not None:
-        name = other.info.model if suite.baseline is None else suite.baseline.source
-        yield f"the baseline {name}: {_usage(other)}"
+    """Yield rollouts, tokens, cost, retries, as far as they are known."""
+    yield usage_of(suite)
+    for section in suite.sections.values():
+        yield from section.usage(suite)
 
 
-def _usage(suite: SuiteResult) -> str:
+def usage_of(suite: SuiteResult) -> str:
+    """Return rollouts, tokens, cost and retries of a suite in a sentence."""
     kept = f" ({suite.cached} from the journal)" if suite.cached else ""
     parts = [counted(suite.finished, "rollout") + kept, *_used(suite.used, suite.info)]
     parts[1] += _parts_of_tokens(suite)

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 if TYPE_CHECKING:
     from ..run_result import RolloutRecord, RunId
     from ..spec import SessionSpec
     from ..suite_results import EvalResult
+    from .tables import Overview
 
 Sections: TypeAlias = "Callable[[RunId], str | None]"
 """Returns what the item of a run printed; None where that is not known."""
@@ -68,6 +69,30 @@ class ReportFormat:
             write = partial(write, conversations=conversations)
         return cast("Writer", write)
 
+
+@dataclass(frozen=True, slots=True)
+class SectionFormat:
+    """A section of suites that a feature brings, in the JSON report and beside the others."""
+
+    name: str
+    """Of its field in the JSON report."""
+    model: str
+    """The module of the plugin with its pydantic model `Model`, and `read(saved, suite)`."""
+    overview: str
+    """The module with `overviews(result)`, which yields tables about several suites."""
+
+    def load_model(self) -> Any:
+        """Return the module of the model."""
+        return import_module(f"..{self.model}", __package__)
+
+    def load_overview(self) -> Callable[[EvalResult], Iterator[Overview]]:
+        """Return what yields the tables about several suites."""
+        module = import_module(f"..{self.overview}", __package__)
+        return cast("Callable[[EvalResult], Iterator[Overview]]", module.overviews)
+
+
+SECTIONS: list[SectionFormat] = []
+"""The sections of suites; features add theirs by `features/table.py`."""
 
 REPORTS = [
     ReportFormat("output", "write the JSON report here", "reports.json_writer", "report"),

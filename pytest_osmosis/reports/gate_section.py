@@ -55,16 +55,12 @@ def _distance(verdict: GateResult, suite: SuiteResult) -> str:
 
 def _interval(verdict: GateResult, suite: SuiteResult) -> Interval | None:
     """The interval of the same figure in the summary's tables, which are about all rows."""
-    metric = verdict.metric.removesuffix(" - baseline")
-    if metric != verdict.metric:
-        differences = (
-            (comparison.eval_fn, each.metric, each.paired.interval)
-            for comparison in (suite.baseline.comparisons if suite.baseline else ())
-            for each in comparison.differences
-        )
-        wanted = (verdict.eval_fn, metric)
-        return next((found for *key, found in differences if tuple(key) == wanted), None)
-    figures = (each.figures.get(metric) for each in suite.functions if each.name == verdict.eval_fn)
+    of_sections = (section.interval(verdict) for section in suite.sections.values())
+    if (interval := next(filter(None, of_sections), None)) is not None:
+        return interval
+    figures = (
+        each.figures.get(verdict.metric) for each in suite.functions if each.name == verdict.eval_fn
+    )
     return next((figure.interval for figure in figures if figure is not None), None)
 
 

@@ -21,8 +21,6 @@ LOWEST_IN_TERMINAL, LOWEST_IN_FILES = 5, 10
 """Rows that did not pass every time which the terminal names, and Markdown and HTML."""
 RUNS_IN_FILES = 3
 """Runs that did not pass of each of those rows, in Markdown and HTML."""
-CHANGED_IN_TERMINAL = 10
-"""Rows that differ from the baseline which the terminal names."""
 ERROR_KINDS_SHOWN = 5
 """Kinds of errors that every report names; it counts the others together."""
 HUGE = 1e6

@@ -12,43 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, create_model
+from pydantic import ConfigDict, Field, JsonValue, create_model
 
 from ..analysis.metrics import METRICS
 from ..analysis.statistics.estimators import REPORTED_KS
 from ..run_result import RUN_FIELDS, RunResult
 from ..verdicts import EvalVerdict, GateOutcome
+from .formats import SECTIONS
+from .json_figures import Figure, Milliseconds, ReportModel, Whole
 from .json_writer import SCHEMA_VERSION
 
 MOST_RUNS = 1_000_000
 """Runs of one row; a report that claims more is damaged."""
-MOST = 2**53
-"""Of anything that is counted: up to here a float is exact."""
-
-Whole = Annotated[int, Field(ge=0, le=MOST)]
-Milliseconds = Annotated[Whole, BeforeValidator(lambda ms: round(ms) if type(ms) is float else ms)]
-"""Earlier reports had fractions."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        strict=True, allow_inf_nan=False, json_schema_serialization_defaults_required=True
-    )
-
-
-class Figure(_Model):
-    """A figure, and its confidence interval where that is defined."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    method: str | None = None
-    confidence: float | None = None
-
-
-class GateReport(_Model):
+class GateReport(ReportModel):
     """A gate and its verdict."""
 
     gate: str = Field(description="as given")
@@ -86,59 +66,7 @@ class GateReport(_Model):
     reason: str | None = Field(default=None, description="why there is no figure")
 
 
-class Difference(_Model):
-    """A metric here and in the baseline, over the rows that both have."""
-
-    metric: str
-    current: float
-    baseline: float
-    difference: Figure
-    p: float | None
-    p_method: str | None
-
-
-class ChangedRow(_Model):
-    """A row whose mean score differs."""
-
-    name: str
-    row_index: Whole | None = None
-    baseline_row_index: Whole | None = None
-    verdict: Literal["regressed", "improved", "changed"] = Field(
-        description="changed: chance may explain it"
-    )
-    p: float | None = Field(description="of the exact permutation test; null: too few runs")
-    mean: float
-    baseline_mean: float
-    passes: Whole
-    runs: Whole
-    scored: Whole | None = None
-    baseline_passes: Whole
-    baseline_runs: Whole
-    baseline_scored: Whole | None = None
-    answer: str | None
-    baseline_answer: str | None
-
-
-class FunctionChanges(_Model):
-    """One eval function on both sides."""
-
-    rows: Whole = Field(description="rows compared")
-    differences: list[Difference]
-    changes: list[ChangedRow] = Field(default_factory=list, description="by p, then by size")
-    tested: Whole = Field(default=0, description="rows whose runs could show a change")
-    short: Whole = Field(default=0, description="rows with too few runs on a side for that")
-    rule: str = Field(default="", description="by what a row is called regressed or improved")
-
-
-class BaselineChanges(_Model):
-    """What the session was compared with, and what changed."""
-
-    source: str
-    notes: list[str] = Field(description="what else differs, and what was not compared")
-    eval_fns: dict[str, FunctionChanges]
-
-
-class Config(_Model):
+class Config(ReportModel):
     """What was asked."""
 
     model: str
@@ -176,7 +104,7 @@ _CORE = "mean", "std", "min", "max"
 """Figures that every report has; those that came later have a default, so that it can be read."""
 
 
-class CoreFunction(_Model):
+class CoreFunction(ReportModel):
     """One eval function over all runs; a missing score counts as 0.0.
 
     Where no run has a score its figures are null, and there are no intervals. For n > 1 there are
@@ -217,7 +145,7 @@ else:
     )
 
 
-class Repeated(_Model):
+class Repeated(ReportModel):
     """What runs have used that were run again, or are to be: it is in no other figure."""
 
     runs: Whole = 0
@@ -227,7 +155,7 @@ class Repeated(_Model):
     unknown_cost: Whole = 0
 
 
-class Summary(_Model):
+class Summary(ReportModel):
     """All runs taken together."""
 
     total_rows: Whole
@@ -259,7 +187,7 @@ class Summary(_Model):
     repeated: Repeated = Field(default_factory=Repeated)
 
 
-class CoreRun(_Model):
+class CoreRun(ReportModel):
     """One run: what every report says of it."""
 
     run_index: Whole
@@ -302,7 +230,7 @@ else:
     Run = create_model("Run", __base__=CoreRun, **dict(_run_fields()))
 
 
-class Row(_Model):
+class Row(ReportModel):
     """One row and its runs."""
 
     row_index: Whole
@@ -312,7 +240,7 @@ class Row(_Model):
     suite: str | None = None
 
 
-class ByValue(_Model):
+class ByValue(ReportModel):
     """The rows that have one value in a column."""
 
     value: str
@@ -321,14 +249,14 @@ class ByValue(_Model):
     eval_fns: dict[str, EvalFnSummary]
 
 
-class ByColumn(_Model):
+class ByColumn(ReportModel):
     """The figures for each value of a column of the dataset (`--osmosis-by`)."""
 
     column: str
     values: list[ByValue]
 
 
-class Git(_Model):
+class Git(ReportModel):
     """The project's repository."""
 
     commit: str
@@ -336,7 +264,7 @@ class Git(_Model):
     dirty: bool | None = Field(description="tracked files had been changed since the commit")
 
 
-class Environment(_Model):
+class Environment(ReportModel):
     """Where the session ran."""
 
     versions: dict[str, str]
@@ -345,14 +273,25 @@ class Environment(_Model):
     command_line: str = Field(description="without the values of keys")
 
 
-class Suite(_Model):
+class CoreSuite(ReportModel):
     """One of several evaluations in the session."""
 
     name: str
     config: Config
     summary: Summary
-    baseline: BaselineChanges | None = None
     by: list[ByColumn] = Field(default_factory=list)
+
+
+def _sections(description: str | None = None) -> dict[str, Any]:
+    """Return the fields of the sections that features bring."""
+    empty = Field(default=None, description=description)
+    return {each.name: (each.load_model().Model | None, empty) for each in SECTIONS}
+
+
+if TYPE_CHECKING:
+    Suite = CoreSuite
+else:
+    Suite = create_model("Suite", __base__=CoreSuite, __doc__=CoreSuite.__doc__, **_sections())
 
 
 class OtherModel(Suite):
@@ -362,7 +301,7 @@ class OtherModel(Suite):
     rows: list[Row]
 
 
-class Report(_Model):
+class CoreReport(ReportModel):
     """The report. With several suites the core holds them all, and `suites` tells them apart."""
 
     schema_version: int = SCHEMA_VERSION
@@ -371,14 +310,22 @@ class Report(_Model):
     rows: list[Row]
     suites: list[Suite] = Field(default_factory=list)
     gates: list[GateReport] = Field(default_factory=list)
-    baseline: BaselineChanges | None = Field(
-        default=None, description="of the one suite; with several, each has its own"
-    )
     by: list[ByColumn] = Field(
         default_factory=list, description="of the one suite; with several, each has its own"
     )
     baseline_models: list[OtherModel] = Field(default_factory=list)
     environment: Environment | None = None
+
+
+if TYPE_CHECKING:
+    Report = CoreReport
+else:
+    Report = create_model(
+        "Report",
+        __base__=CoreReport,
+        __doc__=CoreReport.__doc__,
+        **_sections("of the one suite; with several, each has its own"),
+    )
 
 
 def schema() -> dict[str, Any]:

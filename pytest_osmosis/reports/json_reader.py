@@ -20,12 +20,13 @@ from ..analysis.aggregate import CONFIDENCE, aggregate
 from ..analysis.breakdown import breakdown_of
 from ..run_result import RUN_FIELDS, RunResult, SuiteInfo, passes
 from ..suite_results import EvalResult, SuiteResult, Usage
-from ..verdicts import GateResult, Interval
+from ..verdicts import GateResult
+from .json_figures import interval_of
 from .json_models import NOT_OF_A_RUN, Report
 from .json_writer import OF_A_VERDICT
 
 if TYPE_CHECKING:
-    from .json_models import Config, Figure, GateReport, Row, Run, Suite, Summary
+    from .json_models import Config, GateReport, Row, Run, Suite, Summary
 
 _SHOWN = 40
 """Characters of a wrong value that a message shows."""
@@ -155,13 +156,6 @@ def _gate_result(gate: GateReport) -> GateResult:
         high=math.inf if gate.high is None and is_measured else gate.high,
         interval=interval_of(figure),
     )
-
-
-def interval_of(figure: Figure | None) -> Interval | None:
-    """Return the interval of a figure, if it has one."""
-    if figure is None or figure.low is None or figure.high is None:
-        return None
-    return Interval(figure.low, figure.high, figure.method or "", figure.confidence or 0.0)
 
 
 def _suite(

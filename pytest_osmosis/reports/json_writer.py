@@ -17,9 +17,17 @@ from typing import Any
 from ..analysis.metrics import definition_of
 from ..run_result import RunResult
 from ..storage.atomic_write import write_whole
-from ..suite_results import Breakdown, EvalResult, FunctionResult, RowResult, SuiteResult, Usage
-from ..verdicts import BaselineReport, Change, Comparison, Difference, GateResult, Interval
-from .formats import Sections, no_sections
+from ..suite_results import (
+    Breakdown,
+    EvalResult,
+    FunctionResult,
+    RowResult,
+    Section,
+    SuiteResult,
+    Usage,
+)
+from ..verdicts import GateResult, Interval
+from .formats import SECTIONS, Sections, no_sections
 
 Fields = dict[str, Any]
 """An object of the report."""
@@ -87,7 +95,7 @@ def document_of(result: EvalResult) -> Fields:
         ],
         "suites": suites if several else [],
         "gates": [_gate(verdict, suite) for suite in result.suites for verdict in suite.verdicts],
-        "baseline": None if several else suites[0]["baseline"],
+        **{each.name: None if several else suites[0][each.name] for each in SECTIONS},
         "by": [] if several else suites[0]["by"],
         "baseline_models": [_other_model(each, result) for each in others if each is not None],
         "environment": dict(result.environment) or None,
@@ -99,9 +107,13 @@ def _suite(suite: SuiteResult, result: EvalResult) -> Fields:
         "name": suite.info.name,
         "config": _config(suite),
         "summary": _summary(suite, result),
-        "baseline": None if suite.baseline is None else _baseline(suite.baseline),
+        **{each.name: _section(suite.sections.get(each.name)) for each in SECTIONS},
         "by": [_by_column(each) for each in suite.breakdowns],
     }
+
+
+def _section(section: Section | None) -> Fields | None:
+    return None if section is None else section.document()
 
 
 def _by_column(found: Breakdown) -> Fields:
@@ -182,7 +194,7 @@ def _function(function: FunctionResult) -> Fields:
         "recorded": function.is_recorded,
         "threshold": function.pass_threshold,
         "intervals": {
-            figure.field: _figure(figure.value, figure.interval)
+            figure.field: figure_of(figure.value, figure.interval)
             for figure in figures
             if figure.value is not None and definition_of(figure.metric).interval
         },
@@ -265,7 +277,7 @@ def _gate(verdict: GateResult, suite: SuiteResult) -> Fields:
     return {
         **kept,
         "suite": suite.info.name,
-        "figure": None if verdict.figure is None else _figure(verdict.figure, verdict.interval),
+        "figure": None if verdict.figure is None else figure_of(verdict.figure, verdict.interval),
         "low": _finite(verdict.low),
         "high": _finite(verdict.high),
         "sentence": verdict.sentence(),
@@ -280,58 +292,9 @@ OF_A_VERDICT = (
 _NO_INTERVAL = dict.fromkeys(("low", "high", "method", "confidence"))
 
 
-def _figure(value: float, interval: Interval | None) -> Fields:
+def figure_of(value: float, interval: Interval | None) -> Fields:
+    """Return a figure with its interval."""
     return {"value": value, **(_NO_INTERVAL if interval is None else asdict(interval))}
-
-
-def _baseline(report: BaselineReport) -> Fields:
-    return {
-        "source": report.source,
-        "notes": list(report.notes),
-        "eval_fns": {each.eval_fn: _changes(each) for each in report.comparisons},
-    }
-
-
-def _changes(comparison: Comparison) -> Fields:
-    return {
-        "rows": comparison.rows,
-        "differences": [_difference(each) for each in comparison.differences],
-        "changes": [_changed(each) for each in comparison.changes],
-        "tested": comparison.tested,
-        "short": comparison.short,
-        "rule": comparison.rule,
-    }
-
-
-def _difference(found: Difference) -> Fields:
-    return {
-        "metric": found.metric,
-        "current": found.current,
-        "baseline": found.baseline,
-        "difference": _figure(found.paired.difference, found.paired.interval),
-        "p": found.paired.p,
-        "p_method": found.paired.p_method,
-    }
-
-
-def _changed(change: Change) -> Fields:
-    return {
-        "name": change.name,
-        "row_index": change.row_index,
-        "baseline_row_index": change.baseline_row_index,
-        "verdict": change.verdict,
-        "p": change.p,
-        "mean": change.mean,
-        "baseline_mean": change.baseline_mean,
-        "passes": change.current.passes,
-        "runs": change.current.runs,
-        "scored": change.current.known,
-        "baseline_passes": change.baseline.passes,
-        "baseline_runs": change.baseline.runs,
-        "baseline_scored": change.baseline.known,
-        "answer": change.answer,
-        "baseline_answer": change.baseline_answer,
-    }
 
 
 def _finite(value: float | None) -> float | None:

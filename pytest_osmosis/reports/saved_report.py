@@ -1,4 +1,4 @@
-"""A JSON report read back to be rendered: intervals, baseline and conversations as they were.
+"""A JSON report read back to be rendered: intervals, sections and conversations as they were.
 
 `json_reader` has the runs, the figures and the gates; here is what a report says beside them. The
 conversations are those of the `.trajectories.jsonl` beside the report, if that is there; the
@@ -7,7 +7,7 @@ columns of rows those of the dataset, where its file still holds the row by its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,19 +20,9 @@ from ..dataset.dataset import load_dataset
 from ..dataset.errors import DatasetError
 from ..escaping import counted, shown_path
 from ..suite_results import EvalResult, RowResult, SuiteResult
-from ..verdicts import (
-    BaselineReport,
-    Change,
-    Comparison,
-    Count,
-    Difference,
-    Paired,
-)
-from .formats import Sections
-from .highlights import row_name
-from .json_models import BaselineChanges, ChangedRow, FunctionChanges, Report
-from .json_models import Difference as SavedDifference
-from .json_reader import interval_of, load_report
+from .formats import SECTIONS, Sections
+from .json_models import Report
+from .json_reader import load_report
 from .saved_conversations import SavedConversations, beside, saved_sections
 
 
@@ -57,61 +47,16 @@ def read_saved(path: Path) -> SavedReport:
 
 
 def _filled(suite: SuiteResult, report: Report, said: SavedConversations) -> SuiteResult:
-    """Return the suite with what changed, and with the questions of its rows."""
+    """Return the suite with the sections of features, and with the questions of its rows."""
     name = suite.info.name
-    parts = {part.name: part for part in report.suites}
-    changes = parts.get(name, report).baseline
+    part = {each.name: each for each in report.suites}.get(name, report)
+    sections = {
+        each.name: each.load_model().read(saved, suite)
+        for each in SECTIONS
+        if (saved := getattr(part, each.name)) is not None
+    }
     suite = suite.with_rows(lambda row: replace(row, data=said.row_data(name, row)))
-    return replace(suite, baseline=None if changes is None else _baseline(changes, suite))
-
-
-def _baseline(saved: BaselineChanges, suite: SuiteResult) -> BaselineReport:
-    index_of = {row_name(row): row.row_index for row in suite.rows}
-    return BaselineReport(
-        tuple(_comparison(name, each, index_of) for name, each in saved.eval_fns.items()),
-        tuple(saved.notes),
-        saved.source,
-    )
-
-
-def _comparison(name: str, saved: FunctionChanges, index_of: Mapping[str, int]) -> Comparison:
-    return Comparison(
-        eval_fn=name,
-        rows=saved.rows,
-        differences=tuple(map(_difference, saved.differences)),
-        changes=tuple(_change(each, index_of) for each in saved.changes),
-        tested=saved.tested,
-        short=saved.short,
-    )
-
-
-def _difference(saved: SavedDifference) -> Difference:
-    paired = Paired(saved.difference.value, interval_of(saved.difference), saved.p, saved.p_method)
-    return Difference(saved.metric, saved.current, saved.baseline, paired)
-
-
-def _change(saved: ChangedRow, index_of: Mapping[str, int]) -> Change:
-    index, index_there = saved.row_index, saved.baseline_row_index
-    if index is None or index_there is None:  # an earlier version had its name alone
-        index = index_there = index_of.get(saved.name, 0)
-    return Change(
-        name=saved.name,
-        row_index=index,
-        baseline_row_index=index_there,
-        current=_count(saved.passes, saved.runs, saved.scored),
-        baseline=_count(saved.baseline_passes, saved.baseline_runs, saved.baseline_scored),
-        mean=saved.mean,
-        baseline_mean=saved.baseline_mean,
-        p=saved.p,
-        verdict=saved.verdict,
-        answer=saved.answer,
-        baseline_answer=saved.baseline_answer,
-    )
-
-
-def _count(passes: int, runs: int, scored: int | None) -> Count:
-    known = runs if scored is None else scored
-    return Count(passes, known, runs - known)
+    return replace(suite, sections=sections)
 
 
 def with_dataset(result: EvalResult) -> tuple[EvalResult, list[str]]:

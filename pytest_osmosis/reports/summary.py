@@ -9,26 +9,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 from ..analysis.metrics import METRICS
-from ..escaping import clamped_scores, counted, escape_control_chars, shortened
+from ..escaping import clamped_scores, counted, shortened
 from ..run_result import RunResult, may_differ
 from ..suite_results import EvalResult, SuiteResult
-from ..verdicts import Change, GateResult
+from ..verdicts import GateResult
 from .facts import errors, not_needed, outcomes, short_rows, unusual_answers, usages
 from .highlights import (
-    CHANGED_IN_TERMINAL,
     LOWEST_IN_TERMINAL,
     lowest_rows,
     refusal,
     row_name,
 )
-from .tables import Candidates, Table, by_columns, candidates, figures
+from .tables import Overview, Table, by_columns, figures, overviews
 from .text_table import table, wrapped
-
-if TYPE_CHECKING:
-    from .changes import Against
 
 COLUMNS = 80
 """The width where there is no terminal."""
@@ -46,12 +41,12 @@ def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> l
         return list(_refused(result, refused, width))
     if not any(suite.finished for suite in result.suites):
         if result.halted and not result.interrupted:
-            return _wrapped(f"stopped: {result.halted}; no run had ended", width)
+            return indented(f"stopped: {result.halted}; no run had ended", width)
         if result.interrupted or not any(suite.verdicts for suite in result.suites):
             return ["no run had ended"]
     lines: list[str] = []
-    for found in candidates(result):
-        lines += ["", *_candidates(found, width)][not lines :]
+    for found in overviews(result):
+        lines += ["", *_overview(found, width)][not lines :]
     for suite in result.suites:
         if lines:
             lines.append("")
@@ -88,21 +83,6 @@ def suite_lines(suite: SuiteResult, *, width: int = COLUMNS) -> list[str]:
     return list(_suite(suite, width, titled=False))
 
 
-def changes(each: Against, *, width: int = COLUMNS) -> Iterator[str]:
-    """Yield the lines about one eval function against a baseline: the table, then the rows."""
-    title = f"{each.eval_fn}, {counted(each.rows, 'row')} compared"
-    if each.is_unchanged:
-        yield from _wrapped(f"{title}: no difference", width)
-        return
-    yield from _wrapped(title, width)
-    yield from (f"  {line}" for line in _table(each.table, width - 2))
-    if each.changes:
-        yield ""
-        yield from _wrapped(f"rows: {each.counts}", width, "  ")
-        yield from _moved(each.changes, width)
-        yield from _wrapped(each.rule, width, "  ")
-
-
 def _refused(result: EvalResult, run: RunResult, width: int) -> Iterator[str]:
     """Say in a few lines why no run has a score, and what to do."""
     tried = sum(suite.finished for suite in result.suites)
@@ -115,13 +95,13 @@ def _refused(result: EvalResult, run: RunResult, width: int) -> Iterator[str]:
     runs = "The only run was" if tried == of == 1 else f"{tried} of {counted(of, 'run')} were"
     if tried == 1 < of:
         runs = f"1 of {of} runs was"
-    yield from _wrapped(f"{runs} tried, none has a score.", width, _BELOW_ERROR)
+    yield from indented(f"{runs} tried, none has a score.", width, _BELOW_ERROR)
     first = "Start it" if is_down else "Correct it"
-    yield from _wrapped(f"{first} and run the same command again.", width, _BELOW_ERROR)
+    yield from indented(f"{first} and run the same command again.", width, _BELOW_ERROR)
     found = Counter(verdict.outcome for suite in result.suites for verdict in suite.verdicts)
     if found:
         gates = ", ".join(f"{number} {outcome}" for outcome, number in sorted(found.items()))
-        yield from _wrapped(f"gates: {gates}", width, _BELOW_ERROR)
+        yield from indented(f"gates: {gates}", width, _BELOW_ERROR)
 
 
 def _suite(suite: SuiteResult, width: int, *, titled: bool, counts: bool = True) -> Iterator[str]:
@@ -129,39 +109,32 @@ def _suite(suite: SuiteResult, width: int, *, titled: bool, counts: bool = True)
     if titled:
         yield suite.info.name
     if suite.functions and suite.finished:
-        yield from _table(figures(suite), width)
+        yield from fitted(figures(suite), width)
         yield ""
     for found in by_columns(suite):
-        yield from _wrapped(found.title, width)
-        yield from _table(found.table, width)
+        yield from indented(found.title, width)
+        yield from fitted(found.table, width)
         if found.left_out:
             yield f"and {counted(found.left_out, 'more value')}"
         yield ""
     if suite.verdicts:
         yield from _gates(suite.verdicts, width)
         yield ""
-    if suite.baseline and not (titled and suite.info.leader):
-        from .changes import against
-
-        yield from _wrapped(f"against the baseline {suite.baseline.source}", width)
-        for note in suite.baseline.notes:
-            yield from _wrapped(note, width, "  ")
-        for comparison in suite.baseline.comparisons:
-            yield from changes(against(comparison), width=width)
-        yield ""
+    for section in suite.sections.values():
+        yield from section.lines(suite, is_titled=titled, width=width)
     yield from _notes(suite, width, counts=counts)
 
 
-def _candidates(found: Candidates, width: int) -> Iterator[str]:
-    yield from _wrapped(found.title, width)
+def _overview(found: Overview, width: int) -> Iterator[str]:
+    yield from indented(found.title, width)
     for shown in (found.table, found.pairs):
         if shown.rows:
             yield from [""] if shown is found.pairs else []
-            yield from _table(shown, width)
-    yield from (line for note in found.notes for line in _wrapped(note, width))
+            yield from fitted(shown, width)
+    yield from (line for note in found.notes for line in indented(note, width))
 
 
-def _table(shown: Table, width: int) -> Iterator[str]:
+def fitted(shown: Table, width: int) -> Iterator[str]:
     """A table of figures; where it is too wide, without the modules of functions.
 
     Where that is not enough, without the middle k of metrics, the largest first; and else as a few
@@ -196,19 +169,19 @@ def _gates(verdicts: Sequence[GateResult], width: int) -> Iterator[str]:
         else:
             yield from wrap(name, width, subsequent_indent=" " * len(_GATE))
             said = f"{word}: {said}"
-        yield from _wrapped(said, width, " " * len(_GATE))
+        yield from indented(said, width, " " * len(_GATE))
 
 
 def _notes(suite: SuiteResult, width: int, *, counts: bool) -> Iterator[str]:
     if lowest := _lowest(suite):
         yield from _named("lowest rows", lowest, width)
     for each in [*outcomes(suite), *usages(suite)]:
-        yield from _wrapped(each, width)
+        yield from indented(each, width)
     for sentence, kinds in errors(suite):
-        yield from _wrapped(sentence, width)
-        yield from _wrapped(", ".join(kinds), width, "  ")
+        yield from indented(sentence, width)
+        yield from indented(", ".join(kinds), width, "  ")
     for note in _remarks(suite, counts=counts):
-        yield from _wrapped(note, width)
+        yield from indented(note, width)
 
 
 def _remarks(suite: SuiteResult, *, counts: bool) -> Iterator[str]:
@@ -231,23 +204,6 @@ def _lowest(suite: SuiteResult) -> list[str]:
     return [f"{shortened(row_name(low.row))} {low.passed}/{low.scored}" for low in short]
 
 
-def _moved(rows: Sequence[Change], width: int) -> Iterator[str]:
-    for row in rows[:CHANGED_IN_TERMINAL]:
-        name = shortened(" ".join(row.name.split()))
-        yield f"    {row.verdict:<9}  {name}  {row.figures}"
-        for label, answer in (("baseline", row.baseline_answer), ("current", row.answer)):
-            if answer:
-                yield f"      {label:<8}  {_short(answer, width)}"
-    if len(rows) > CHANGED_IN_TERMINAL:
-        yield f"    and {len(rows) - CHANGED_IN_TERMINAL} more"
-
-
-def _short(text: str, width: int) -> str:
-    room = width - len("      baseline  ")
-    flat = " ".join(escape_control_chars(text).split())
-    return flat if len(flat) <= room else flat[: room - len(" ...")].rstrip() + " …"
-
-
 def _tail(name: str, limit: int) -> str:
     """The end of a name, which tells most."""
     return name if len(name) <= limit else f"…{name[1 - limit :]}"
@@ -260,7 +216,8 @@ def _named(what: str, names: Sequence[str], width: int) -> list[str]:
     return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
-def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+def indented(text: str, width: int, indent: str = "") -> list[str]:
+    """Return a line, broken between words and indented."""
     return wrapped(indent + text, width, below=len(indent) or 2)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from ..analysis.aggregate import CONFIDENCE
 from ..analysis.metrics import METRICS, Metric
 from ..analysis.statistics.estimators import reported_ks
-from ..escaping import dollars, escape_control_chars, p_value, shortened
+from ..escaping import escape_control_chars, shortened
 from ..suite_results import Breakdown, EvalResult, FunctionResult, SuiteResult
-from ..verdicts import BaselineReport, Interval
+from ..verdicts import Interval
+from .formats import SECTIONS
 from .highlights import figure_text
 
 VALUES_SHOWN = 20
@@ -126,77 +126,18 @@ def _short(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
-    """The candidates on one data file, by one eval function."""
+class Overview:
+    """Tables about several suites together."""
 
     title: str
     table: Table
     pairs: Table
-    """Each against the first; without lines where they are not compared."""
+    """Each against another; without lines where they are not compared."""
     notes: Sequence[str]
 
 
-def candidates(result: EvalResult) -> Iterator[Candidates]:
-    """Yield the tables of each data file that several candidates have run."""
-    groups: dict[str, list[SuiteResult]] = {}
-    for suite in result.suites:
-        group = groups.setdefault(suite.info.group, [])
-        group += filter(None, [suite.companion, suite])
-    for name, suites in groups.items():
-        functions = dict.fromkeys(each.name for suite in suites for each in suite.functions)
-        labelled = list(zip(_labels(suites, result), suites, strict=True))
-        for function in functions if len(suites) > 1 else ():
-            yield _candidates(name, function, labelled)
-
-
-def _labels(suites: Sequence[SuiteResult], result: EvalResult) -> list[str]:
-    """Name the candidates; a baseline that is called like a candidate is marked as one."""
-    labels = [each.info.label or each.info.model for each in suites]
-    own = {id(each) for each in result.suites}
-    return [
-        label if id(suite) in own or labels.count(label) == 1 else f"{label} (baseline)"
-        for label, suite in zip(labels, suites, strict=True)
-    ]
-
-
-def _candidates(
-    name: str, function: str, labelled: Sequence[tuple[str, SuiteResult]]
-) -> Candidates:
-    first = labelled[0][1]
-    metrics = [
-        each
-        for each in figure_metrics(first)
-        if each in ("mean", "pass@1") or each.startswith("pass^")
-    ]
-    lines, scored = [], []
-    for label, suite in labelled:
-        own = next((each for each in suite.functions if each.name == function), None)
-        scored += [] if own is None else [own]
-        lines.append([label, *figure_cells(own, metrics, suite.finished), *_used(suite)])
-    compared = [(label, each.baseline) for label, each in labelled if each.baseline is not None]
-    pairs = [line for label, report in compared for line in _pair(label, function, report)]
-    title = f"mean against {compared[0][1].source}" if compared else ""
-    found = (each.differences[0] for _, report in compared for each in report.comparisons)
-    interval = interval_title(each.paired.interval for each in found)
-    return Candidates(
-        f"candidates on {name}, {function}",
-        Table(["candidate", *figure_titles(scored, metrics), "cost", "latency"], lines),
-        Table([title, "difference", interval, "p", "regressed", "improved"], pairs),
-        list(dict.fromkeys(n for _, each in compared for n in each.notes if "Bonferroni" in n)),
-    )
-
-
-def _pair(label: str, function: str, report: BaselineReport) -> Iterator[list[str]]:
-    for each in report.comparisons:
-        if each.eval_fn == function:
-            paired = each.differences[0].paired
-            p = "" if paired.p is None else p_value(paired.p)
-            counts = [str(len(each.of("regressed"))), str(len(each.of("improved")))]
-            change = figure_text(paired.difference, "+")
-            yield [label, change, span(paired.interval, signed=True), p, *counts]
-
-
-def _used(suite: SuiteResult) -> Iterator[str]:
-    yield "-" if suite.used.cost_usd is None else dollars(suite.used.cost_usd)
-    times = [run.duration_ms for run in suite.runs if run.duration_ms]
-    yield f"{median(times) / 1000:.2f} s" if times else "-"
+def overviews(result: EvalResult) -> Iterator[Overview]:
+    """Yield the tables about several suites, which features bring with their sections."""
+    if len(result.with_companions) > 1:
+        for each in SECTIONS:
+            yield from each.load_overview()(result)

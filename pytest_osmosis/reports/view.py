@@ -6,15 +6,14 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..escaping import counted
 from ..rollouts.failure_text import below_threshold
 from ..run_result import EMBEDDED_ENDPOINT, RunResult
-from ..suite_results import EvalResult, RowResult, SuiteResult
+from ..suite_results import EvalResult, RowResult, Section, SuiteResult
 from ..verdicts import EvalVerdict, GateOutcome, overall
-from .changes import Against, against
 from .facts import facts, not_needed
 from .formats import Sections, no_sections
 from .highlights import (
@@ -27,12 +26,12 @@ from .highlights import (
     unscored_share,
 )
 from .tables import (
-    Candidates,
     ColumnTable,
+    Overview,
     Table,
     by_columns,
-    candidates,
     figures,
+    overviews,
 )
 
 SECTION_LIMIT = 6_000
@@ -63,11 +62,8 @@ class SuiteView:
     """The figures by the values of columns."""
     verdicts: Sequence[tuple[GateOutcome, str, str]]
     """Outcome, gate, sentence."""
-    baseline: str
-    """Where the baseline is from; "" without one."""
-    against: Sequence[Against]
-    notes: Sequence[str]
-    """What is said about the baseline as a whole."""
+    sections: Mapping[str, Section]
+    """What features add."""
     lowest: Sequence[Bad]
     more_low: int
     """Rows that did not pass every time and are not in `lowest`."""
@@ -84,7 +80,7 @@ class View:
     headline: str
     remarks: Sequence[str]
     """Why not everything was run, if so."""
-    candidates: Sequence[Candidates]
+    overviews: Sequence[Overview]
     suites: Sequence[SuiteView]
     environment: Sequence[tuple[str, str]]
 
@@ -95,7 +91,7 @@ def view_of(result: EvalResult, sections: Sections = no_sections) -> View:
         state=result.state,
         headline=_headline(result),
         remarks=[*_remarks(result)],
-        candidates=[*candidates(result)],
+        overviews=[*overviews(result)],
         suites=[_suite(suite, sections) for suite in result.suites],
         environment=[*_environment(result)],
     )
@@ -134,7 +130,6 @@ def _remarks(result: EvalResult) -> Iterator[str]:
 
 def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
     lowest, unscored = lowest_rows(suite), unscored_rows(suite)
-    baseline = suite.baseline
     return SuiteView(
         name=suite.info.name,
         subject=_subject(suite),
@@ -144,9 +139,7 @@ def _suite(suite: SuiteResult, sections: Sections) -> SuiteView:
         verdicts=[
             (verdict.outcome, verdict.gate, verdict.sentence()) for verdict in suite.verdicts
         ],
-        baseline=baseline.source or "baseline" if baseline else "",
-        against=[against(each) for each in (baseline.comparisons if baseline else ())],
-        notes=baseline.notes if baseline else (),
+        sections=suite.sections,
         lowest=[_bad(low.row, str(low), suite, sections) for low in lowest[:LOWEST_IN_FILES]],
         more_low=max(0, len(lowest) - LOWEST_IN_FILES),
         unscored=[

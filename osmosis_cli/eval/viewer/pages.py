@@ -154,4 +154,4 @@ def _against(now: SuiteResult, then: SuiteResult, source: str) -> SuiteResult:
         for here, there in match_rows(ran(now), ran(then)).pairs
     )
     report = compare_suites(now, then, source)
-    return replace(now, baseline=report, companion=replace(then, rows=paired))
+    return replace(now, sections={"baseline": report}, companion=replace(then, rows=paired))

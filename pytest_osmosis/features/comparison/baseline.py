@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ...analysis.planned_rows import PlannedRows, ran
 from ...run_result import RunResult, SuiteInfo, passes
 from ...suite_results import EvalResult, RowResult, SuiteResult
-from ...verdicts import BaselineReport, Change, Difference
+from .results import BaselineReport, Change, Difference
 
 if TYPE_CHECKING:
     from ...analysis.score_table import ScoreTable
@@ -162,7 +162,7 @@ def with_changes(
     names = [verdict.eval_fn for verdict in suite.verdicts if verdict.eval_fn]
     table, level = score_table_of(suite, rows, names), confidence or CONFIDENCE
     report = compared(suite, table, baseline=baseline, confidence=level, pairs=pairs)
-    return replace(suite, baseline=report)
+    return replace(suite, sections={**suite.sections, "baseline": report})
 
 
 def compare_suites(

@@ -20,7 +20,7 @@ from ...analysis.statistics.estimators import finite, mean
 from ...analysis.statistics.paired import paired
 from ...analysis.statistics.permutation import discoveries, permutation_test
 from ...escaping import counted
-from ...verdicts import FEWEST_RUNS, RATE, BaselineReport, Change, Comparison, Count, Difference
+from .results import FEWEST_RUNS, RATE, BaselineReport, Change, Comparison, Count, Difference
 from .row_matching import Matching, match_rows
 
 if TYPE_CHECKING:

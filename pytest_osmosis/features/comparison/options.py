@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...analysis.gates.names import CHECKS, CONDITIONS, DIFFERENCES
 from ...options.table import FeatureEntry, Option, OptionSet
+from ...reports.formats import SectionFormat
 
 if TYPE_CHECKING:
     import pytest
@@ -114,5 +115,6 @@ COMPARISON = FeatureEntry(
     [OptionSet("the baseline", _BASELINE, after="gates")],
     read=_read,
     make=_make,
+    section=SectionFormat("baseline", "features.comparison.saved", "features.comparison.overview"),
     register=_register,
 )

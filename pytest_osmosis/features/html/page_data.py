@@ -12,13 +12,16 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ...reports.formats import Conversations, Sections
 from ...run_result import RolloutRecord, RunId, RunResult
 from ...storage.excerpt import encode, excerpt
 from ...suite_results import EvalResult, RowResult, SuiteResult
-from ...verdicts import ROW_VERDICTS, Change, RowVerdict
+from ...verdicts import ROW_VERDICTS, RowVerdict
+
+if TYPE_CHECKING:
+    from ..comparison.results import BaselineReport, Change
 
 TEXT_LIMIT = 2_000
 """Characters of a question or a ground truth in the table of rows."""
@@ -53,7 +56,7 @@ def places_json(result: EvalResult, places: Places) -> str:
 def _suite(suite: SuiteResult) -> str:
     columns = columns_of(suite)
     info = suite.info
-    there = suite.companion
+    there, baseline = suite.companion, _baseline(suite)
     others = {row.row_index: row for row in there.rows} if there is not None else {}
     fields: dict[str, Any] = {
         "name": info.name,
@@ -71,9 +74,9 @@ def _suite(suite: SuiteResult) -> str:
         },
         "own": dict(info.thresholds),
         "columns": columns,
-        "baseline": suite.baseline.source if suite.baseline is not None else None,
-        "paired": suite.baseline is not None
-        and all(each.rows == len(suite.rows) for each in suite.baseline.comparisons),
+        "baseline": None if baseline is None else baseline.source,
+        "paired": baseline is not None
+        and all(each.rows == len(suite.rows) for each in baseline.comparisons),
         "agent": info.agent,
         "data": _from_here(info.data),
         "model": info.model,
@@ -107,9 +110,14 @@ def columns_of(suite: SuiteResult) -> list[str]:
     return list(names)[:COLUMNS]
 
 
+def _baseline(suite: SuiteResult) -> BaselineReport | None:
+    return cast("BaselineReport | None", suite.sections.get("baseline"))
+
+
 def _changed(suite: SuiteResult, verdict: RowVerdict) -> set[int]:
     """Return the rows that have a verdict, in any eval function."""
-    comparisons = () if suite.baseline is None else suite.baseline.comparisons
+    baseline = _baseline(suite)
+    comparisons = () if baseline is None else baseline.comparisons
     return {change.row_index for each in comparisons for change in each.of(verdict)}
 
 
@@ -120,7 +128,8 @@ def _before_changes(suite: SuiteResult) -> tuple[dict[int, Change], dict[int, di
     """
     changes: dict[int, Change] = {}
     means: dict[int, dict[str, float]] = {}
-    for each in suite.baseline.comparisons if suite.baseline is not None else ():
+    baseline = _baseline(suite)
+    for each in () if baseline is None else baseline.comparisons:
         for change in each.changes:
             changes.setdefault(change.row_index, change)
             means.setdefault(change.row_index, {})[each.eval_fn] = change.baseline_mean

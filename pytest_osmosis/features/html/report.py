@@ -151,7 +151,12 @@ def _page(result: EvalResult, island: _Island, served: Served | None = None) -> 
 def _title(view: View, served: Served | None) -> tuple[EvalVerdict, str, str]:
     """Return state, badge and heading of the page."""
     if served is not None and served.sides is not None:
-        found = [each.in_short for suite in view.suites for each in suite.against]
+        found = [
+            short
+            for suite in view.suites
+            for section in suite.sections.values()
+            for short in section.in_short()
+        ]
         words = dict.fromkeys(each.partition(":")[0] for each in found)
         states: dict[str, EvalVerdict] = {"worse": "failed", "better": "passed"}
         word = next((each for each in states if each in words), next(iter(words), "nothing shared"))

@@ -11,13 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...escaping import counted, escape_control_chars
-from ...reports.changes import Against
 from ...reports.formats import Sections, no_sections
 from ...reports.tables import Table
 from ...reports.view import Bad, SuiteView, View, view_of
 from ...storage.atomic_write import write_whole
 from ...suite_results import EvalResult
-from ...verdicts import Change
 
 SIZE_LIMIT = 900_000
 """Bytes; GitHub refuses a step summary of more than 1 MiB."""
@@ -73,7 +71,7 @@ def table(shown: Table) -> Iterator[str]:
 def _lines(view: View, *, rows: bool = True) -> Iterator[str]:
     yield f"## {_MARKS[view.state]} Evaluation: {escaped(view.headline)}"
     yield from ["", *(f"- {escaped(remark)}" for remark in view.remarks)] if view.remarks else []
-    for found in view.candidates:
+    for found in view.overviews:
         yield from ["", f"### {escaped(found.title[0].upper() + found.title[1:])}"]
         for each in (found.table, found.pairs):
             yield from ["", *table(each)] if each.rows else []
@@ -106,7 +104,8 @@ def _suite(suite: SuiteView, *, titled: bool, rows: bool) -> Iterator[str]:
             yield from ["", f"and {counted(each.left_out, 'more value')}"]
         yield ""
     yield from (f"- {escaped(fact)}" for fact in suite.facts)
-    yield from _baseline(suite)
+    for section in suite.sections.values():
+        yield from section.markdown()
     if rows:
         yield from _worst(suite)
 
@@ -116,42 +115,6 @@ def _verdicts(suite: SuiteView) -> Iterator[str]:
     yield "| --- | --- | --- |"
     for outcome, gate, sentence in suite.verdicts:
         yield f"| {_MARKS[outcome]} {outcome} | {code(gate)} | {escaped(sentence)} |"
-
-
-def _baseline(suite: SuiteView) -> Iterator[str]:
-    if not suite.baseline:
-        return
-    yield from ["", f"#### Against the baseline {code(suite.baseline)}"]
-    if suite.notes:
-        yield ""
-        yield from (f"- {escaped(note)}" for note in suite.notes)
-    for each in suite.against:
-        yield from _against(each)
-
-
-def _against(each: Against) -> Iterator[str]:
-    yield ""
-    if each.is_unchanged:
-        yield f"{code(each.eval_fn)} over {counted(each.rows, 'row')}: no difference"
-    else:
-        yield from [f"{code(each.eval_fn)} over {counted(each.rows, 'row')}", ""]
-        yield from table(each.table)
-    if rows := each.changes:
-        yield from ["", f"Rows: {escaped(each.counts)}", ""]
-        yield from (_moved(row) for row in rows[:NAMES_SHOWN])
-        if len(rows) > NAMES_SHOWN:
-            yield f"- and {len(rows) - NAMES_SHOWN} more"
-        yield from ["", escaped(each.rule)]
-
-
-def _moved(row: Change) -> str:
-    said = [
-        f"{label} {code(answer if len(answer) <= ANSWER_SHOWN else answer[:ANSWER_SHOWN] + ' …')}"
-        for label, answer in (("baseline", row.baseline_answer), ("current", row.answer))
-        if answer
-    ]
-    found = f"- {row.verdict}: {code(row.name)} {escaped(row.figures)}"
-    return found + (f": {', '.join(said)}" if said else "")
 
 
 def _worst(suite: SuiteView) -> Iterator[str]:

@@ -24,7 +24,7 @@ from osmosis_cli.eval.viewer.server import HOST, Viewer
 from osmosis_cli.main import cli
 from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.reports import json_writer
-from pytest_osmosis.reports.tables import candidates
+from pytest_osmosis.reports.tables import overviews
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage.journal import verdict_line
 from pytest_osmosis.suite_results import EvalResult, SuiteResult
@@ -187,7 +187,7 @@ def test_each_of_two_has_its_own_figures(
         (result_of(*(unfinished(each) for each in now.suites)), then,
          [[labels[0], "0.667", "3/3"], [labels[1], "-", "0/0"]]),
     ):  # fmt: skip
-        tables = list(candidates(beside(theirs, ours, "then.json")))
+        tables = list(overviews(beside(theirs, ours, "then.json")))
         assert len(tables) == 1 + len(others)
         for found in tables:
             title = found.table.header

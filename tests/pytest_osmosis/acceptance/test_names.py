@@ -11,7 +11,7 @@ import pytest
 
 from pytest_osmosis.features.comparison.candidates import _labels
 from pytest_osmosis.reports.saved_report import read_saved
-from pytest_osmosis.reports.tables import candidates
+from pytest_osmosis.reports.tables import overviews
 from tests.support.modes import each_mode
 from tests.support.project import Project
 
@@ -70,7 +70,7 @@ def test_each_has_its_own_figures_everywhere(namesakes: Project, workers: int) -
     }
     assert found == pytest.approx(expected)
     result = read_saved(namesakes.path / "out.json").result
-    shown = {each.title: [row[:2] for row in each.table.rows] for each in candidates(result)}
+    shown = {each.title: [row[:2] for row in each.table.rows] for each in overviews(result)}
     assert shown == {
         f"candidates on {data}/q.jsonl, {name}/rewards.py:score": [
             [label, f"{expected[data, agent, name]:.3f}"]

@@ -193,7 +193,7 @@ def test_what_was_merged_is_the_whole(
 
 
 def figures(suite: SuiteResult) -> tuple[object, ...]:
-    return suite.functions, suite.verdicts, suite.verdict, suite.baseline, suite.breakdowns
+    return suite.functions, suite.verdicts, suite.verdict, suite.sections, suite.breakdowns
 
 
 def check(project: Project, *options: str, interrupts_after: int = 0) -> EvalResult:

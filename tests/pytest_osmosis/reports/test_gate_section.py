@@ -6,15 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_osmosis.features.comparison.results import BaselineReport, Comparison, Difference
 from pytest_osmosis.reports.gate_section import gate_section
-from pytest_osmosis.verdicts import (
-    BaselineReport,
-    Comparison,
-    Difference,
-    GateResult,
-    Interval,
-    Paired,
-)
+from pytest_osmosis.verdicts import GateResult, Interval, Paired
 from tests.support.made_results import EXACT, suite_of
 
 SUITE = suite_of([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0], ["503"] * 2, [0.0, 0.0], [0.0, 0.0]])
@@ -63,7 +57,7 @@ def test_it_begins_with_the_value_and_how_far_it_is(changed, said):
 def test_against_a_baseline_the_interval_is_that_of_the_difference():
     verdict = replace(FAILED, metric="mean - baseline", threshold=0.0, figure=-0.25, low=-0.25,
                       high=-0.25)  # fmt: skip
-    lines = section(verdict, replace(SUITE, baseline=AGAINST))
+    lines = section(verdict, replace(SUITE, sections={"baseline": AGAINST}))
     assert lines[0] == "mean - baseline is -0.25 (90% -0.400 .. -0.100), 0.25 short"
 
 

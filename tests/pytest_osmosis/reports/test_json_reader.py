@@ -9,20 +9,18 @@ from dataclasses import replace
 import pytest
 
 from pytest_osmosis.analysis.breakdown import breakdown_of
-from pytest_osmosis.reports import json_writer as report
-from pytest_osmosis.reports.json_models import EvalFnSummary, Report
-from pytest_osmosis.reports.json_reader import UnreadableReport, read_result, read_row_indices
-from pytest_osmosis.suite_results import Usage
-from pytest_osmosis.verdicts import (
+from pytest_osmosis.features.comparison.results import (
     BaselineReport,
     Change,
     Comparison,
     Count,
     Difference,
-    GateResult,
-    Interval,
-    Paired,
 )
+from pytest_osmosis.reports import json_writer as report
+from pytest_osmosis.reports.json_models import EvalFnSummary, Report
+from pytest_osmosis.reports.json_reader import UnreadableReport, read_result, read_row_indices
+from pytest_osmosis.suite_results import Usage
+from pytest_osmosis.verdicts import GateResult, Interval, Paired
 from tests.support.made_results import EXACT, NASTY, result_of, suite_of
 
 CORE = {
@@ -99,7 +97,7 @@ def test_what_is_written_is_what_the_models_define_field_by_field(several):
     by = (breakdown_of(suite, "level", {"1": [0], "2": [1]}, confidence=0.95),)
     other = suite_of([[0.0]], name="other", companion_of="data.jsonl")
     whole = replace(
-        suite, verdicts=(gate,), baseline=baseline, breakdowns=by, companion=other,
+        suite, verdicts=(gate,), sections={"baseline": baseline}, breakdowns=by, companion=other,
         repeated=Usage(1, 5, 0, 0.5),
     )  # fmt: skip
     suites = [whole, suite_of([[0.25]], name="more.jsonl")] if several else [whole]

@@ -27,7 +27,7 @@ def suite() -> SuiteResult:
     now = suite_of([[0.0, "busy"], [0.0, 0.0]])
     table, against = score_table_of(now), baseline_of(other, "calc-1b")
     changes = compared(now, table, baseline=against, confidence=0.95)
-    return replace(now, baseline=changes, companion=other)
+    return replace(now, sections={"baseline": changes}, companion=other)
 
 
 @pytest.fixture
@@ -57,8 +57,7 @@ def test_a_row_that_changed_has_the_runs_that_it_had(
     suite: SuiteResult, saved: SavedReport
 ) -> None:
     for each in (suite, saved.result.suites[0]):
-        assert each.baseline is not None
-        [change] = each.baseline.comparisons[0].changes
+        [change] = each.sections["baseline"].comparisons[0].changes
         assert (change.verdict, change.figures) == ("changed", "2/2 → 0/1")
 
 

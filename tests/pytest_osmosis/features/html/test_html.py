@@ -192,7 +192,7 @@ def baseline_page() -> ReportPage:
 
     before, now = suite_of([[0.0] * 5, [1.0] * 5]), suite_of([[1.0] * 5, [0.0] * 5])
     report = compared(now, score_table_of(now), baseline=baseline_of(before, "x"), confidence=0.95)
-    return rendered(result_of(replace(now, baseline=report, companion=before)))
+    return rendered(result_of(replace(now, sections={"baseline": report}, companion=before)))
 
 
 def test_what_a_run_took_is_of_the_runs_that_say_it():

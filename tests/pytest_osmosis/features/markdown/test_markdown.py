@@ -27,7 +27,7 @@ def test_verdicts_come_first_then_figures_then_changes_then_the_lowest_rows():
     suite = replace(
         suite,
         verdicts=tuple(evaluate(gate, tally) for gate in gates),
-        baseline=compare(tally, before),
+        sections={"baseline": compare(tally, before)},
     )
     text = markdown.render(result_of(suite))
     parts = [
@@ -66,7 +66,7 @@ def test_a_host_stands_beside_the_model_where_there_is_one():
 def test_an_eval_function_that_did_not_change_takes_one_line():
     suite = suite_of([[1.0], [0.0]])
     tally = score_table_of(suite)
-    text = markdown.render(result_of(replace(suite, baseline=compare(tally, tally))))
+    text = markdown.render(result_of(replace(suite, sections={"baseline": compare(tally, tally)})))
     assert "<code>rewards:exact</code> over 2 rows: no difference" in text
     assert "| difference |" not in text
 

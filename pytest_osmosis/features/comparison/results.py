@@ -1,0 +1,265 @@
+"""What differs between two sessions: metrics, rows, and how sure that is. Plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...analysis.metrics import is_repeated
+from ...escaping import counted, number_text, p_value
+from ...reports.facts import usage_of
+from ...reports.highlights import figure_text
+from ...reports.tables import Table, interval_title, span
+from ...suite_results import Section
+from ...verdicts import ROW_VERDICTS, Paired, RowVerdict
+
+if TYPE_CHECKING:
+    from ...suite_results import SuiteResult
+    from ...verdicts import GateResult, Interval
+
+RATE = 0.1
+"""The share of rows called regressed or improved, of all that are, which chance may explain."""
+FEWEST_RUNS = 3
+"""With fewer runs on a side, no row is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The runs of one row, sorted by what is known of them."""
+
+    passes: int
+    """Runs with a score at or above the threshold."""
+    known: int
+    """Runs that count."""
+    unknown: int
+    """Runs that ended and are left out."""
+
+    @property
+    def is_pass(self) -> bool:
+        """Whether the row passes: most of its runs that count do, half being enough."""
+        return 2 * self.passes >= self.known
+
+    @property
+    def runs(self) -> int:
+        """All of the row's runs that ended."""
+        return self.known + self.unknown
+
+    def __str__(self) -> str:
+        return f"{self.passes}/{self.known}"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One metric in both sessions, over the matched rows."""
+
+    metric: str
+    """"mean", "pass@1", "pass^3", …"""
+    current: float
+    """This session's figure."""
+    baseline: float
+    """The baseline's figure."""
+    paired: Paired
+    """current - baseline with interval and p."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row whose mean score differs between the sessions."""
+
+    name: str
+    """The row's name."""
+    row_index: int
+    """Its index in the data."""
+    baseline_row_index: int
+    """Its index in the baseline's data."""
+    current: Count
+    """Its runs here."""
+    baseline: Count
+    """Its runs there."""
+    mean: float
+    """The mean of its scores here."""
+    baseline_mean: float
+    """Likewise there."""
+    p: float | None
+    """Of the exact permutation test of its runs; None with too few of them."""
+    verdict: RowVerdict = "changed"
+    """"changed" where chance may explain it."""
+    answer: str | None = None
+    """What a run that fits the change answered here; None when answers are not kept."""
+    baseline_answer: str | None = None
+    """Likewise there."""
+
+    @property
+    def difference(self) -> float:
+        """By how much its mean rose."""
+        return self.mean - self.baseline_mean
+
+    @property
+    def is_flip(self) -> bool:
+        """Whether it passes on one side only, most of its runs that count deciding."""
+        return self.current.is_pass != self.baseline.is_pass
+
+    @property
+    def figures(self) -> str:
+        """The runs that pass, there and here, and p: "5/5 → 1/5, p 0.048".
+
+        The means instead, where these say more.
+        """
+        p = "" if self.p is None else f", p {p_value(self.p)}"
+        sides = (self.baseline, self.baseline_mean), (self.current, self.mean)
+        if all(count.passes == round(mean * count.known, 9) for count, mean in sides):
+            return f"{self.baseline} → {self.current}{p}"
+        return " → ".join(number_text(mean) for _, mean in sides) + p
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One eval function in both sessions."""
+
+    eval_fn: str
+    """Its name."""
+    rows: int
+    """Rows compared."""
+    differences: tuple[Difference, ...]
+    """The mean's, then those of pass@k, then those of pass^k."""
+    changes: tuple[Change, ...]
+    """The rows that differ: by p, then by size."""
+    tested: int
+    """Rows whose runs could show a change."""
+    short: int
+    """Rows that could not, for having too few runs on a side."""
+
+    def of(self, verdict: RowVerdict) -> list[Change]:
+        """Return the rows with a verdict."""
+        return [change for change in self.changes if change.verdict == verdict]
+
+    @property
+    def counts(self) -> str:
+        """How many rows have which verdict: "1 regressed, 3 changed (may be chance)"."""
+        found = [f"{len(self.of(word))} {word}" for word in ROW_VERDICTS if self.of(word)]
+        return ", ".join(found) + (" (may be chance)" if self.of("changed") else "")
+
+    @property
+    def rule(self) -> str:
+        """By what rows are called regressed or improved, in a sentence."""
+        few = f"fewer than {FEWEST_RUNS} runs on a side"
+        parts = []
+        if self.tested:
+            parts.append(
+                "regressed, improved: by an exact permutation test of the row's runs, "
+                f"Benjamini-Hochberg at {RATE:.0%} over {counted(self.tested, 'row')} "
+                "that could show a change"
+            )
+        elif not self.short:
+            parts.append("no row's runs could show more than chance")
+        if self.short:
+            rows = counted(self.short, "row")
+            parts.append(
+                f"{rows} with {few} can show nothing, with {FEWEST_RUNS} or more they could"
+            )
+        mean = self.differences[0].paired.interval if self.differences else None
+        if self.of("regressed") and mean is not None and mean.high >= 0.0:
+            parts.append("the fall of these rows is more than chance, that of the mean need not be")
+        return "; ".join(parts)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether no metric differs, and no row."""
+        return not self.changes and all(not each.paired.difference for each in self.differences)
+
+    @property
+    def in_short(self) -> str:
+        """What it comes to, by the mean."""
+        if not self.differences:
+            return "no row is in both"
+        mean, interval = self.differences[0], self.differences[0].paired.interval
+        known, word = "", "no significant difference"
+        if interval is not None:
+            known = f" ({100 * interval.confidence:g}% {span(interval, signed=True)})"
+            word = "better" if interval.low > 0 else "worse" if interval.high < 0 else word
+        figures = f"{figure_text(mean.baseline)} → {figure_text(mean.current)}"
+        return f"{word}: mean {figures}, {figure_text(mean.paired.difference, '+')}{known}"
+
+    @property
+    def table(self) -> Table:
+        """The metrics there and here."""
+        title = interval_title([each.paired.interval for each in self.differences])
+        return Table(
+            ["metric", "baseline", "current", "difference", title, "p"],
+            [
+                [
+                    each.metric,
+                    figure_text(each.baseline),
+                    figure_text(each.current),
+                    figure_text(each.paired.difference, "+"),
+                    span(each.paired.interval, signed=True),
+                    "" if each.paired.p is None else p_value(each.paired.p),
+                ]
+                for each in self.differences
+                if not is_repeated(each.metric)
+            ],
+        )
+
+
+def report_of(suite: SuiteResult) -> BaselineReport | None:
+    """Return what changed against a suite's baseline, if there is one."""
+    section = suite.sections.get("baseline")
+    return section if isinstance(section, BaselineReport) else None
+
+
+@dataclass(frozen=True)
+class BaselineReport(Section):
+    """Everything that is said about a baseline."""
+
+    comparisons: tuple[Comparison, ...]
+    """One for each eval function that both have."""
+    notes: tuple[str, ...]
+    """What differs between the sessions' settings and data, in sentences."""
+    source: str = ""
+    """Where the baseline is from, as people see it."""
+
+    @property
+    def title(self) -> str:
+        """Where it is from, in a heading."""
+        return self.source or "baseline"
+
+    def document(self) -> dict[str, Any]:
+        """Return its object in the JSON report."""
+        from .document import document_of
+
+        return document_of(self)
+
+    def lines(self, suite: SuiteResult, *, is_titled: bool, width: int) -> Iterator[str]:
+        """Yield its lines in the summary; a candidate's are in the tables ahead of all suites."""
+        if not (is_titled and suite.info.leader):
+            from .text import lines_of
+
+            yield from lines_of(self, width)
+
+    def usage(self, suite: SuiteResult) -> Iterator[str]:
+        """Yield what the baseline model has used."""
+        if suite.companion is not None:
+            yield f"the baseline {self.source}: {usage_of(suite.companion)}"
+
+    def markdown(self) -> Iterator[str]:
+        """Yield its lines in the Markdown report."""
+        from .text import markdown_of
+
+        return markdown_of(self)
+
+    def in_short(self) -> Iterator[str]:
+        """Yield what it comes to, for each eval function."""
+        return (each.in_short for each in self.comparisons)
+
+    def interval(self, gate: GateResult) -> Interval | None:
+        """Return the interval of the difference that a gate is about."""
+        return next(
+            (
+                difference.paired.interval
+                for each in self.comparisons
+                for difference in each.differences
+                if (each.eval_fn, f"{difference.metric} - baseline") == (gate.eval_fn, gate.metric)
+            ),
+            None,
+        )
