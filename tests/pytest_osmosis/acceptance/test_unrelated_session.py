@@ -14,6 +14,7 @@ OURS = (
     *("plugin", "options", "options.reader", "options.registration"),
     *("options.table", "options.values", "compat", "hookspecs"),
     *("dataset", "dataset.formats", "reports", "reports.formats"),
+    *("analysis", "analysis.gates", "analysis.gates.names"),
     *("features", "features.table"),
     *("features.marked_functions.collecting", "items", "items.decorator"),
     *("session", "session.current"),
@@ -23,7 +24,7 @@ OURS = (
         for name in (f"features.{each.name}", f"features.{each.name}.options")
     ),
 )
-"""The formats are a table without imports of ours: the help of `--osmosis-data` lists them."""
+"""Formats, and the names that gates use, are tables without imports of ours."""
 
 TELLS_MODULES = """
 import sys
