@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from osmosis_cli.agent.run import result_line
-from osmosis_cli.errors import run
-from osmosis_cli.main import cli
 from pytest_osmosis.run_result import RunResult
+from tests.support.command import Osmosis
 from tests.support.endpoints import Endpoint
 from tests.support.narrow_terminal import NarrowTerminal
 
@@ -55,39 +54,31 @@ def endpoint() -> Iterator[Endpoint]:
         yield running
 
 
-@dataclass
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-OsmosisTest = Callable[..., Done]
-
-
 @pytest.fixture
-def osmosis_test(
-    project: Path,
-    endpoint: Endpoint,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Iterator[OsmosisTest]:
+def osmosis(
+    osmosis: Osmosis, project: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Osmosis]:
+    """`osmosis test` with an agent, its rows and a model."""
     monkeypatch.chdir(project)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    usual = ["-m", "agent:agent_loop", "-d", "data.jsonl"]
-
-    def run_here(*words: str, model: str | None = "echo") -> Done:
-        named = [] if model is None else ["--model", model]
-        status = run(cli, ["test", *usual, *named, "--base-url", endpoint.base_url, *words])
-        return Done(status, *capsys.readouterr())
-
-    yield run_here
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    usual = ("-m", "agent:agent_loop", "-d", "data.jsonl", "--base-url", endpoint.base_url)
+    osmosis.group = ("test", *usual, "--model", "echo")
+    osmosis.hidden = ("Traceback",)
+    yield osmosis
     sys.modules.pop("agent", None)
 
 
-def test_there_is_a_line_a_row_and_an_error_is_status_1(osmosis_test: OsmosisTest):
-    done = osmosis_test()
-    lines = done.stdout.splitlines()
+@pytest.fixture
+def unnamed(osmosis: Osmosis) -> Osmosis:
+    """The same without the name of a model."""
+    osmosis.group = osmosis.group[:-2]
+    return osmosis
+
+
+def test_there_is_a_line_a_row_and_an_error_is_status_1(osmosis: Osmosis):
+    status, out, _ = osmosis()
+    lines = out.splitlines()
     assert [line.split()[:2] for line in lines[:4]] == [
         ["row-0", "COMPLETED"],
         ["row-1", "COMPLETED"],
@@ -96,24 +87,21 @@ def test_there_is_a_line_a_row_and_an_error_is_status_1(osmosis_test: OsmosisTes
     ]
     assert "ValueError: this row cannot be run" in lines[3]
     assert lines[-1].startswith("4 rollouts, 3 completed, 1 in error")
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
+    assert status == 1
 
 
-def test_rows_that_go_well_are_status_0(osmosis_test: OsmosisTest):
-    done = osmosis_test("--limit", "3", "--batch-size", "3")
-    assert done.returncode == 0, done.stderr
-    assert "3 rollouts, 3 completed" in done.stdout
+def test_rows_that_go_well_are_status_0(osmosis: Osmosis):
+    assert "3 rollouts, 3 completed" in osmosis.out("--limit", "3", "--batch-size", "3")
 
 
 def test_a_terminal_without_more_than_ascii_can_be_read(
-    osmosis_test: OsmosisTest, project: Path, monkeypatch: pytest.MonkeyPatch
+    osmosis: Osmosis, project: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (project / "odd.jsonl").write_text(
         '{"system_prompt": "", "user_prompt": "caf\\u00e9 \\u2026"}\n'
     )
     screen = NarrowTerminal(monkeypatch)
-    assert osmosis_test("--debug", "-d", "odd.jsonl").returncode == 0
+    assert osmosis("--debug", "-d", "odd.jsonl")[0] == 0
     assert any("caf\\xe9 ..." in line for line in screen.lines())
 
 
@@ -129,30 +117,26 @@ def test_a_line_fits_into_a_terminal(monkeypatch: pytest.MonkeyPatch):
     assert result_line("row-0", failed).endswith(("a reason " * 20).rstrip())
 
 
-def test_one_json_document_holds_all_rows(osmosis_test: OsmosisTest):
-    done = osmosis_test("--limit", "2", "--json")
-    assert done.returncode == 0, done.stderr
-    rollouts = json.loads(done.stdout)["results"]
+def test_one_json_document_holds_all_rows(osmosis: Osmosis):
+    rollouts = osmosis.document("--limit", "2")["results"]
     assert [one["row_index"] for one in rollouts] == [0, 1]
     assert {one["token_usage"]["num_llm_calls"] for one in rollouts} == {2}
-    failed = osmosis_test("--json")
-    assert (failed.returncode, failed.stdout) == (1, "")
-    error = json.loads(failed.stderr)["error"]
+    error = osmosis.failure()
     assert "this row cannot be run" in error["message"]
     assert len(error["details"]["results"]) == 4
 
 
-def test_a_wrong_key_ends_it_early(osmosis_test: OsmosisTest):
-    done = osmosis_test("--model", "fault-401")
-    assert done.returncode == 1
-    assert "1 rollout, 0 completed, 1 in error, 3 not run" in done.stdout
+def test_a_wrong_key_ends_it_early(osmosis: Osmosis):
+    status, out, _ = osmosis("--model", "fault-401")
+    assert status == 1
+    assert "1 rollout, 0 completed, 1 in error, 3 not run" in out
 
 
-def test_the_results_are_written_to_a_file(osmosis_test: OsmosisTest, tmp_path: Path):
+def test_the_results_are_written_to_a_file(osmosis: Osmosis, tmp_path: Path):
     path = tmp_path / "new" / "results.json"
-    done = osmosis_test("-o", str(path), "-q")
-    assert done.returncode == 1
-    rows, _, summary = done.stdout.partition("\n\n")
+    status, out, _ = osmosis("-o", str(path), "-q")
+    assert status == 1
+    rows, _, summary = out.partition("\n\n")
     assert [line.split()[:2] for line in rows.splitlines()] == [["row-3", "ERROR"]]
     assert summary.splitlines()[-1] == f"results: {path}"
     document = json.loads(path.read_text())
@@ -163,44 +147,32 @@ def test_the_results_are_written_to_a_file(osmosis_test: OsmosisTest, tmp_path: 
     assert (last["success"], "this row cannot be run" in last["error"]) == (False, True)
 
 
-def test_debug_shows_the_conversations(osmosis_test: OsmosisTest):
-    done = osmosis_test("--debug", "--limit", "1")
-    assert done.returncode == 0, done.stderr
-    lines = [line.strip() for line in done.stdout.splitlines()]
+def test_debug_shows_the_conversations(osmosis: Osmosis):
+    lines = [line.strip() for line in osmosis.out("--debug", "--limit", "1").splitlines()]
     assert "user       first" in lines and "assistant  once" in lines
 
 
-def test_without_a_model_and_a_key_it_says_what_it_needs(
-    osmosis_test: OsmosisTest, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    done = osmosis_test("--limit", "1", model=None)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "name it with --model: embedded needs no key; or set OPENAI_API_KEY" in done.stderr
+def test_without_a_model_and_a_key_it_says_what_it_needs(unnamed: Osmosis):
+    message = unnamed.error("--limit", "1", status=2)
+    assert "name it with --model: embedded needs no key; or set OPENAI_API_KEY" in message
 
 
 def test_without_a_model_a_provider_is_not_asked_and_a_function_needs_none(
-    osmosis_test: OsmosisTest,
-    project: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    osmosis: Osmosis, project: Path
 ):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     (project / "own.py").write_text("def answer(question): return question\n")
-    usual = ["-d", "data.jsonl", "--limit", "1"]
-    assert run(cli, ["test", "-m", "agent:agent_loop", *usual]) == 2
-    assert "which model? name it with --model" in capsys.readouterr().err
-    assert run(cli, ["test", "-m", "own:answer", *usual]) == 0
-    assert capsys.readouterr().err == ""
+    osmosis.group = ("test", "-d", "data.jsonl", "--limit", "1")
+    message = osmosis.error("-m", "agent:agent_loop", status=2)
+    assert "which model? name it with --model" in message
+    osmosis.out("-m", "own:answer")
 
 
 def test_with_openais_key_the_model_is_named_before_it_is_asked(
-    osmosis_test: OsmosisTest, monkeypatch: pytest.MonkeyPatch
+    unnamed: Osmosis, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
-    done = osmosis_test("--limit", "1", "--quiet", model=None)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == "model: gpt-5-mini; --model names another\n"
+    status, _, err = unnamed("--limit", "1", "--quiet")
+    assert (status, err) == (0, "model: gpt-5-mini; --model names another\n")
 
 
 @pytest.mark.parametrize(
@@ -220,8 +192,5 @@ def test_with_openais_key_the_model_is_named_before_it_is_asked(
         (["--mcp", "tools"], "-m/--module and --mcp both name an agent"),
     ],
 )
-def test_wrong_use_is_status_2(osmosis_test: OsmosisTest, words: list[str], sentence: str):
-    done = osmosis_test(*words)
-    assert done.returncode == 2, done.stdout
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
+def test_wrong_use_is_status_2(osmosis: Osmosis, words: list[str], sentence: str):
+    assert sentence in osmosis.error(*words, status=2)

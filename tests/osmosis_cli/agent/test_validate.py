@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from osmosis_cli.errors import run
-from osmosis_cli.main import cli
+from tests.support.command import Osmosis
 
 AGENT = """
 from osmosis_ai.rollout import RolloutAgentLoop
@@ -65,47 +62,34 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def validate(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "osmosis_cli", "validate", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=project,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-    )
+@pytest.fixture
+def osmosis(osmosis: Osmosis, project: Path, monkeypatch: pytest.MonkeyPatch) -> Osmosis:
+    """The command in the project, with a search path and modules of its own."""
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.delitem(sys.modules, "my_agent", raising=False)
+    return osmosis
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("named", ["my_agent:agent_loop", "my_agent:Calculator"])
-def test_a_good_agent_passes_every_check(project: Path, named: str):
-    done = validate(project, "-m", named)
-    assert done.returncode == 0, done.stderr
-    assert [line.split(maxsplit=2) for line in done.stdout.splitlines()] == [
+def test_a_good_agent_passes_every_check(osmosis: Osmosis, named: str):
+    status, out, err = osmosis("validate", "-m", named)
+    assert status == 0, err
+    assert [line.split(maxsplit=2) for line in out.splitlines()] == [
         ["ok", "loads", named],
         ["ok", "name", "'calculator'"],
         ["ok", "get_tools", "tools: 1"],
         ["ok", "run", "is async"],
     ]
-    assert "imported" in done.stderr
-    assert "warning: tools[0].function.description is missing" in done.stderr
+    assert "imported" in err
+    assert "warning: tools[0].function.description is missing" in err
+    assert osmosis("validate", "-v", "-m", named)[1].splitlines()[4] == "  add()"
 
 
-def test_verbose_shows_the_tools_too(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    monkeypatch.chdir(project)
-    monkeypatch.setattr(sys, "path", sys.path[:])
-    monkeypatch.delitem(sys.modules, "my_agent", raising=False)
-    assert run(cli, ["validate", "-v", "-m", "my_agent:agent_loop"]) == 0
-    assert capsys.readouterr().out.splitlines()[4] == "  add()"
-
-
-@pytest.mark.slow
-def test_the_checks_are_one_json_document(project: Path):
-    done = validate(project, "--module", "my_agent:agent_loop", "--json")
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+def test_the_checks_are_one_json_document(osmosis: Osmosis):
+    status, out, err = osmosis("validate", "--module", "my_agent:agent_loop", "--json")
+    assert status == 0, err
+    document = json.loads(out)
     assert (document["valid"], document["name"], document["tools"]) == (True, "calculator", 1)
     assert [each["code"] for each in document["warnings"]] == ["MISSING_FUNCTION_DESCRIPTION"]
 
@@ -126,18 +110,10 @@ def test_the_checks_are_one_json_document(project: Path):
     ],
 )
 def test_what_is_wrong_is_named_and_the_status_is_1(
-    project: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    attribute: str,
-    place: str,
-    sentence: str,
+    osmosis: Osmosis, attribute: str, place: str, sentence: str
 ):
-    monkeypatch.chdir(project)
-    monkeypatch.setattr(sys, "path", sys.path[:])
-    monkeypatch.delitem(sys.modules, "my_agent", raising=False)
-    assert run(cli, ["validate", "-m", f"my_agent:{attribute}"]) == 1
-    out, err = capsys.readouterr()
+    status, out, err = osmosis("validate", "-m", f"my_agent:{attribute}")
+    assert status == 1
     checks = {line.split()[1]: line for line in out.splitlines()}
     check = "get_tools" if place.startswith("tools") else place
     assert [*checks] == ([] if place.startswith("-m") else ["loads", "name", "get_tools", "run"])
@@ -149,11 +125,8 @@ def test_what_is_wrong_is_named_and_the_status_is_1(
     assert "osmosis_cli/" not in err and "pytest_osmosis/" not in err
 
 
-@pytest.mark.slow
-def test_a_failed_check_with_json_is_one_error_document(project: Path):
-    done = validate(project, "-m", "my_agent:Sync", "--json")
-    assert (done.returncode, done.stdout) == (1, "")
-    error = json.loads(done.stderr)["error"]
+def test_a_failed_check_with_json_is_one_error_document(osmosis: Osmosis):
+    error = osmosis.failure("validate", "-m", "my_agent:Sync")
     assert error["code"] == "invalid"
     assert [each["code"] for each in error["details"]["errors"]] == ["RUN_NOT_ASYNC"]
 
@@ -161,17 +134,12 @@ def test_a_failed_check_with_json_is_one_error_document(project: Path):
 @pytest.mark.fault("an import never ends")
 @pytest.mark.parametrize("command", ["validate", "serve --local", "test -d rows.jsonl"])
 def test_an_import_that_hangs_is_refused_after_its_limit(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    command: str,
+    osmosis: Osmosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ):
     (tmp_path / "hangs.py").write_text("import threading\nthreading.Event().wait()\n")
     (tmp_path / "rows.jsonl").write_text('{"system_prompt": "", "user_prompt": "a"}\n')
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", sys.path[:])
-    words = [*command.split(), "-m", "hangs:agent", "--import-timeout=0.2"]
-    assert run(cli, words) in (1, 2)
-    said = capsys.readouterr().err
-    assert "was not done after 0.2 s (--import-timeout gives it more, 0 all it takes)" in said
-    assert "hangs.py" in said and "line 2" in said and "Traceback" not in said
+    status, _, err = osmosis(*command.split(), "-m", "hangs:agent", "--import-timeout=0.2")
+    assert status in (1, 2)
+    assert "was not done after 0.2 s (--import-timeout gives it more, 0 all it takes)" in err
+    assert "hangs.py" in err and "line 2" in err and "Traceback" not in err
