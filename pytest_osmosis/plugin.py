@@ -226,6 +226,8 @@ def _set_up(config: pytest.Config) -> Evaluation:
     registration.check_keys(config)
     evaluation = evaluation_for(config)
     config.stash[EVALUATION] = evaluation
+    for name, plugin in evaluation.plugins().items():
+        config.pluginmanager.register(plugin, name)
     return evaluation
 
 

@@ -66,7 +66,10 @@ class ControllerEvaluation(ReportingEvaluation):
         self._is_cancelled = False
         self._sent: dict[RunId, RunResult] = {}
         """Results that workers have sent ahead of their reports."""
-        config.pluginmanager.register(self, "osmosis-controller")
+
+    def plugins(self) -> dict[str, object]:
+        """Return what has hooks of pytest: itself too."""
+        return {**super().plugins(), "osmosis-controller": self}
 
     def start(self) -> None:
         """Check everything, and note what workers must load too."""
@@ -288,11 +291,12 @@ class ControllerEvaluation(ReportingEvaluation):
         if kind == messages.FINISHED:
             self._runs_ended(node, *values)
         elif kind == messages.BEGUN:
-            self.supervisor.start()
+            self.budget.start()
             for module in FIGURES:
                 import_module(module)
-        elif kind == messages.GAVE_UP and scheduling is not None:
-            scheduling.excuse(node)
+        elif kind == messages.GAVE_UP:
+            if scheduling is not None:
+                scheduling.excuse(node)
         elif kind == messages.REFUSED:
             self._refused = f"worker {node.gateway.id}: {values[0]}"
         elif kind == messages.PROBLEM:
@@ -304,8 +308,10 @@ class ControllerEvaluation(ReportingEvaluation):
             self.paced(*values)
             if values[1] > 0:
                 self._broadcast(messages.HOLD, values[1], but=node)
-        else:
+        elif kind == messages.COLLECTED:
             self._introduced(node, json.loads(values[0]))
+        else:
+            self.halt(f"worker {node.gateway.id} has sent {kind!r}, which is no known message")
 
     def _runs_ended(self, node: Any, ended: Sequence[tuple[int, str, tuple[int, int]]]) -> None:
         infos, runs = self.recorder.infos(), {}

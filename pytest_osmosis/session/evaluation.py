@@ -87,18 +87,22 @@ class Evaluation:
         self._no_rows: dict[Path, str] = {}
         self._left_out: list[str] = []
         """What pytest would collect without the evaluation."""
-        plugins = config.pluginmanager
-        plugins.register(MaskedWarnings(), "osmosis-masked-warnings")
         self.sections = FailureSections(self.suites, self._record)
+
+    # ---- the session's life, as `plugin` calls it
+
+    def plugins(self) -> dict[str, object]:
+        """Return what has hooks of pytest from now on, by name; asked once."""
         serialized = SerializedReports(
             self.sections,
             is_worker=self.is_worker,
             is_sent=self._is_sent,
             take_sent=self._take_sent,
         )
-        plugins.register(serialized, "osmosis-serialized-reports")
-
-    # ---- the session's life, as `plugin` calls it
+        return {
+            "osmosis-masked-warnings": MaskedWarnings(),
+            "osmosis-serialized-reports": serialized,
+        }
 
     def narrow_arguments(self) -> None:
         """Have pytest collect the data files: alone when the command line names them.

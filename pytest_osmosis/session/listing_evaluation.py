@@ -33,7 +33,10 @@ class ListingEvaluation(Evaluation):
         super().__init__(config, spec, features, self._infos)
         self._selected: Counter[str] = Counter()
         self._notices: list[str] = []
-        config.pluginmanager.register(self, "osmosis-listing")
+
+    def plugins(self) -> dict[str, object]:
+        """Return what has hooks of pytest: itself too."""
+        return {**super().plugins(), "osmosis-listing": self}
 
     def start(self) -> None:
         """Read rows and import code."""

@@ -67,7 +67,7 @@ class ReportingEvaluation(Evaluation):
             with_row_data=self._with_row_data,
             features=features,
         )
-        self.supervisor = RunBudget(
+        self.budget = RunBudget(
             batch_size=spec.batch_size,
             budget=spec.budget,
             selected=self.recorder.selected,
@@ -76,22 +76,26 @@ class ReportingEvaluation(Evaluation):
             place_of=self._place_of,
             planned=self._planned_at,
         )
-        self.recorder.settled = self.supervisor.settled
+        self.recorder.settled = self.budget.settled
         self._signals = SignalHandlers(self.recorder.interrupt)
         self._counter = ProgressCounter(
-            self.recorder.selected, self._in_flight, refusals=self.supervisor.refusals
+            self.recorder.selected, self._in_flight, refusals=self.budget.refusals
         )
         self._follow = self.gates.follow(self.halt)
-        config.pluginmanager.register(self.recorder, "osmosis-recorder")
-        if self.gates.has_gated:
-            config.pluginmanager.register(self.gates.letters, "osmosis-letters")
-        for plugin in (
-            failed := self.recorder.failed,
-            BeforeSummaries(failed),
-            ShortSummary(failed),
-            CancelOnInterrupt(self._signals, self.cancel),
-        ):
-            config.pluginmanager.register(plugin, f"osmosis-{type(plugin).__name__}")
+
+    def plugins(self) -> dict[str, object]:
+        """Return what has hooks of pytest: those who record and show too."""
+        failed = self.recorder.failed
+        letters = {"osmosis-letters": self.gates.letters} if self.gates.has_gated else {}
+        return {
+            **super().plugins(),
+            "osmosis-recorder": self.recorder,
+            **letters,
+            "osmosis-failed-runs": failed,
+            "osmosis-before-summaries": BeforeSummaries(failed),
+            "osmosis-short-summary": ShortSummary(failed),
+            "osmosis-cancel": CancelOnInterrupt(self._signals, self.cancel),
+        }
 
     def start(self) -> None:
         """Check outputs, keys, rows and code, and open what is kept of earlier sessions."""
@@ -132,7 +136,7 @@ class ReportingEvaluation(Evaluation):
 
     def _in_flight(self, left: int) -> int:
         """Return how many rollouts are in flight, where so many have not ended."""
-        return min(self.spec.batch_size, left) if self.supervisor.has_started else 0
+        return min(self.spec.batch_size, left) if self.budget.has_started else 0
 
     def _place_of(self, suite: str) -> str:
         return self._infos[suite].place
@@ -157,7 +161,7 @@ class ReportingEvaluation(Evaluation):
         self.recorder.note(run, result)
         if self.store.log.has_unscored and self.store.take_back(result):  # it was paid before
             result = replace(result, tokens=0, cost_usd=None, llm_calls=0)
-        self.supervisor.ended(result, others_scored=self.store.resumes)
+        self.budget.ended(result, others_scored=self.store.resumes)
 
     def ended(self, run: RunId, record: RolloutRecord, lines: bytes | None = None) -> None:
         """Keep a run of this process, or of a shard by the lines that it has sent, and take it."""
@@ -167,9 +171,9 @@ class ReportingEvaluation(Evaluation):
     def paced(self, kind: str, not_before_s: float, said: str, place: str) -> None:
         """Note that a call was refused for its rate, or answered after one had been."""
         if kind == "ok":
-            self.supervisor.answered(place)
+            self.budget.answered(place)
         else:
-            self.supervisor.pressed(said or kind, not_before_s, place)
+            self.budget.pressed(said or kind, not_before_s, place)
 
     def halt(self, reason: str, *, spent: Callable[[], str] | None = None) -> None:
         """Start no further run, for this reason; `spent`: see `budget.Halt`."""
@@ -242,7 +246,7 @@ class ReportingEvaluation(Evaluation):
     def close(self) -> None:
         """Close what was opened, after everything that still reports to it."""
         super().close()
-        self.supervisor.close()
+        self.budget.close()
         self.store.close()
         self._signals.remove()
 
@@ -268,7 +272,7 @@ class LocalEvaluation(ReportingEvaluation):
             self.config,
             rollouts,
             sections=self.sections,
-            on_begin=self.supervisor.start,
+            on_begin=self.budget.start,
             on_report=self.store.log.report,
         )
         self._run_with(runner, items)

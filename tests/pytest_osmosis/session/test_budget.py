@@ -13,14 +13,14 @@ from pytest_osmosis.spec import Budget
 
 
 class Runs:
-    """What a supervisor does to the runs of a session."""
+    """What a budget does to the runs of a session."""
 
     def __init__(self, budget: Budget | None = None, *, selected: int = 100) -> None:
         self.reasons: list[str] = []
         self.halted = threading.Event()
         self.windows: list[int] = []
         self.spent: Callable[[], str] | None = None
-        self.supervisor = RunBudget(
+        self.budget = RunBudget(
             batch_size=16,
             budget=budget or Budget(),
             selected=lambda: selected,
@@ -43,8 +43,8 @@ UNREACHABLE = {"error_type": "provider", "error_kind": "unreachable", "error": "
 
 def test_a_fatal_error_ends_the_session_with_its_own_sentence_once():
     runs = Runs()
-    runs.supervisor.ended(run(0, error="401 from x", error_type="provider", fatal=True))
-    runs.supervisor.ended(run(1, error="401 from x", error_type="provider", fatal=True))
+    runs.budget.ended(run(0, error="401 from x", error_type="provider", fatal=True))
+    runs.budget.ended(run(1, error="401 from x", error_type="provider", fatal=True))
     assert runs.reasons == ["401 from x"]
 
 
@@ -55,31 +55,31 @@ def test_a_fatal_error_ends_the_session_with_its_own_sentence_once():
 def test_a_rollout_that_nothing_scores_ends_a_session_in_which_none_was_scored(kind: str):
     unscored = {"error_type": "eval_fn", "error_kind": kind, "error": "nothing scores it"}
     first, later, resumed = Runs(), Runs(), Runs()
-    first.supervisor.ended(run(0, **unscored))
-    later.supervisor.ended(run(0, scores={"reward": 0.0}))
-    later.supervisor.ended(run(1, **unscored))
-    resumed.supervisor.ended(run(0, **unscored), others_scored=True)
+    first.budget.ended(run(0, **unscored))
+    later.budget.ended(run(0, scores={"reward": 0.0}))
+    later.budget.ended(run(1, **unscored))
+    resumed.budget.ended(run(0, **unscored), others_scored=True)
     assert (first.reasons, later.reasons, resumed.reasons) == (["nothing scores it"], [], [])
-    later.supervisor.ended(run(2, error_type="eval_fn", error_kind="no_judge", error="no key"))
+    later.budget.ended(run(2, error_type="eval_fn", error_kind="no_judge", error="no key"))
     assert later.reasons == ["no key"]
 
 
 def test_three_first_runs_that_cannot_reach_the_endpoint_end_the_session():
     runs = Runs()
     for index in range(2):
-        runs.supervisor.ended(run(index, **UNREACHABLE))
+        runs.budget.ended(run(index, **UNREACHABLE))
     assert runs.reasons == []
-    runs.supervisor.ended(run(2, **UNREACHABLE))
+    runs.budget.ended(run(2, **UNREACHABLE))
     assert runs.reasons == ["cannot reach x:1"]
 
 
 def test_a_session_of_two_runs_that_cannot_reach_the_endpoint_ends_by_it_too():
     runs, broken = Runs(selected=2), Runs(selected=1)
-    runs.supervisor.ended(run(0, **UNREACHABLE))
+    runs.budget.ended(run(0, **UNREACHABLE))
     assert runs.reasons == []
-    runs.supervisor.ended(run(1, **UNREACHABLE))
+    runs.budget.ended(run(1, **UNREACHABLE))
     assert runs.reasons == ["cannot reach x:1"]
-    broken.supervisor.ended(run(0, **{**UNREACHABLE, "error_kind": "connection"}))
+    broken.budget.ended(run(0, **{**UNREACHABLE, "error_kind": "connection"}))
     assert broken.reasons == []
 
 
@@ -91,11 +91,11 @@ def test_an_endpoint_that_was_reached_may_be_away_for_four_runs_in_a_row(
 ):
     runs = Runs()
     for _ in range(3):
-        runs.supervisor.ended(run(0, **answered))
+        runs.budget.ended(run(0, **answered))
         for index in range(1, 5):
-            runs.supervisor.ended(run(index, **UNREACHABLE))
+            runs.budget.ended(run(index, **UNREACHABLE))
     assert runs.reasons == []
-    runs.supervisor.ended(run(5, **UNREACHABLE))
+    runs.budget.ended(run(5, **UNREACHABLE))
     assert runs.reasons == ["the endpoint went away: cannot reach x:1"]
 
 
@@ -103,12 +103,12 @@ def test_a_connection_that_breaks_ends_the_session_only_where_there_was_never_a_
     broken = {**UNREACHABLE, "error_kind": "connection", "error": "no answer from x:1"}
     never, later, within = Runs(), Runs(), Runs()
     for index in range(3):
-        never.supervisor.ended(run(index, **broken))
+        never.budget.ended(run(index, **broken))
     assert never.reasons == ["no answer from x:1"]
-    later.supervisor.ended(run(0, success=True, llm_calls=1))
+    later.budget.ended(run(0, success=True, llm_calls=1))
     for index in range(1, 10):
-        later.supervisor.ended(run(index, **broken))
-        within.supervisor.ended(run(index, **broken, llm_calls=1))
+        later.budget.ended(run(index, **broken))
+        within.budget.ended(run(index, **broken, llm_calls=1))
     assert later.reasons == within.reasons == []
 
 
@@ -125,10 +125,10 @@ def test_a_connection_that_breaks_ends_the_session_only_where_there_was_never_a_
 )
 def test_a_budget_of_what_is_not_known_ends_the_session(budget, reason):
     runs = Runs(budget)
-    runs.supervisor.ended(run(0, llm_calls=0, tokens=None, cost_usd=None))
-    runs.supervisor.ended(run(1, llm_calls=1, tokens=9, cost_usd=0.25))
+    runs.budget.ended(run(0, llm_calls=0, tokens=None, cost_usd=None))
+    runs.budget.ended(run(1, llm_calls=1, tokens=9, cost_usd=0.25))
     assert runs.reasons == []
-    runs.supervisor.ended(run(2, llm_calls=1, tokens=None, cost_usd=None))
+    runs.budget.ended(run(2, llm_calls=1, tokens=None, cost_usd=None))
     assert runs.reasons == [reason]
 
 
@@ -144,29 +144,29 @@ def test_a_spent_budget_of_tokens_or_money_ends_the_session(budget, name, reason
     whole = getattr(budget, name)
     for index, share in enumerate((0.75, 0.25, 0.25)):  # the last one was in flight
         assert runs.reasons == ([] if index < 2 else [reason])
-        runs.supervisor.ended(run(index, llm_calls=1, **{name: type(whole)(whole * share)}))
+        runs.budget.ended(run(index, llm_calls=1, **{name: type(whole)(whole * share)}))
     assert runs.reasons == [reason]
     assert runs.spent is not None and runs.spent() == f"{reason} ({used})"
 
 
 def test_a_spent_budget_of_time_ends_the_session():
     runs = Runs(Budget(time_s=0.01))
-    runs.supervisor.start()
+    runs.budget.start()
     assert runs.halted.wait(60)
     assert runs.reasons == ["the time budget of 0.01 s is spent"]
 
 
 def test_a_session_that_ends_in_time_is_not_stopped_afterwards():
     runs = Runs(Budget(time_s=60))
-    runs.supervisor.start()
-    runs.supervisor.close()
+    runs.budget.start()
+    runs.budget.close()
     assert runs.reasons == []
 
 
 def test_the_refusals_of_one_burst_halve_the_window_once():
     runs = Runs()
     for _ in range(16):
-        runs.supervisor.pressed()
+        runs.budget.pressed()
     assert runs.windows == [8]
 
 
