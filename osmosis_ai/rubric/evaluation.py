@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 from ..blocking import run_blocking
 from .prompt import Case
 from .reasons import add_reason
-from .settings import MAX_VOTES, JudgeSettings, judge_settings
+from .settings import MAX_VOTES, judge_settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -121,28 +121,6 @@ async def aevaluate_rubric(  # noqa: PLR0913  # the contract has this many
         score_max=score_max,
         timeout=timeout,
     )
-    case = case_of(settings, rubric, solution_str, ground_truth=ground_truth, metadata=metadata)
-    _check_votes(votes)
-    from .judge import Judge, reason_of  # brings the model side, which a mere import must not cost
-
-    async with Judge(settings) as judge:
-        details = await judge.judge(case, votes=votes)
-    add_reason(reason_of(details), clamped=sum(vote["clamped"] for vote in details["votes"]))
-    return details if return_details else details["score"]
-
-
-evaluate_rubric.__signature__ = inspect.signature(aevaluate_rubric)  # type: ignore[attr-defined]
-
-
-def case_of(
-    settings: JudgeSettings,
-    rubric: str,
-    solution_str: str,
-    *,
-    ground_truth: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
-) -> Case:
-    """Return what is put before the judge; raise TypeError or ValueError."""
     truth = "" if ground_truth is None else ground_truth
     texts = {"rubric": rubric, "solution_str": solution_str, "ground_truth": truth}
     for name, text in texts.items():
@@ -152,7 +130,8 @@ def case_of(
         raise ValueError("rubric is empty: say what the judge is to look for")
     if metadata is not None and not isinstance(metadata, Mapping):
         raise TypeError(f"metadata must be a mapping, not {type(metadata).__name__}")
-    return Case(
+    _check_votes(votes)
+    case = Case(
         rubric=rubric,
         candidate=solution_str,
         score_min=settings.score_min,
@@ -162,6 +141,14 @@ def case_of(
         metadata=metadata,
         system_prompt=settings.system_prompt,
     )
+    from .judge import judge, reason_of  # brings the model side, which a mere import must not cost
+
+    details = await judge(settings, case, votes=votes)
+    add_reason(reason_of(details), clamped=sum(vote["clamped"] for vote in details["votes"]))
+    return details if return_details else details["score"]
+
+
+evaluate_rubric.__signature__ = inspect.signature(aevaluate_rubric)  # type: ignore[attr-defined]
 
 
 def _check_votes(votes: int) -> None:

@@ -1,6 +1,6 @@
 """Puts a case before the judge and brings its verdict within the bounds.
 
-One opened `Judge` serves many cases within one event loop. Knows neither LiteLLM nor files.
+Knows neither LiteLLM nor files.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from ..models.errors import ProviderError, clip
@@ -92,100 +91,91 @@ class RewardRubricRunResult(TypedDict):
     retries: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    vote: Vote
-    answers: list[ProviderAnswer]
+_Asked = tuple[Vote, list[ProviderAnswer]]
+"""A vote, and the answers that it took."""
 
 
-class Judge:
-    """A provider's model that scores cases: `async with Judge(settings) as judge`."""
+async def judge(settings: JudgeSettings, case: Case, *, votes: int) -> RewardRubricRunResult:
+    """Ask `votes` times concurrently; return the median and every vote."""
+    asking = _Judge(settings, case)
+    tasks = [asyncio.ensure_future(asking.vote()) for _ in range(votes)]
+    try:
+        return asking.result(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asking.model.aclose()
 
-    def __init__(self, settings: JudgeSettings) -> None:
+
+class _Judge:
+    """A provider's model that scores one case."""
+
+    def __init__(self, settings: JudgeSettings, case: Case) -> None:
         self._settings = settings
-        judge = (str(settings.name), settings.api_base)
-        self._model = LiteLLMModel(
+        self._case = case
+        self._name = (str(settings.name), settings.api_base)
+        self.model = LiteLLMModel(
             model=settings.name,
             api_key=settings.api_key,
             api_base=settings.api_base,
             request_timeout_s=settings.timeout_s,
             total_timeout_s=settings.timeout_s * TOTAL_TIMEOUT_FACTOR,
             retry=RetryPolicy(max_tries=MAX_TRIES),
-            rate_limit=_rate_limits[(*judge, settings.api_key)],
+            rate_limit=_rate_limits[(*self._name, settings.api_key)],
         )
-        self._plain = judge in _WITHOUT_SCHEMA_MODE
 
-    async def __aenter__(self) -> Judge:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._model.aclose()
-
-    async def judge(self, case: Case, *, votes: int = 1) -> RewardRubricRunResult:
-        """Ask `votes` times concurrently; return the median and every vote."""
-        tasks = [asyncio.ensure_future(self._vote(case)) for _ in range(votes)]
-        try:
-            asked = await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        return self._result(asked)
-
-    async def _vote(self, case: Case) -> _Asked:
-        messages = judge_messages(case)
+    async def vote(self) -> _Asked:
+        """Return one verdict; raise ProviderRequestError."""
+        messages = judge_messages(self._case)
         answers = [await self._ask(messages)]
-        verdict = self._verdict(answers[0], case)
+        verdict = self._verdict(answers[0])
         if isinstance(verdict, BadVerdict):
             text = _reply_text(answers[0])
             again = [{"role": "assistant", "content": text[:MAX_ASKED_AGAIN_CHARS] or "(nothing)"}]
             again.append({"role": "user", "content": ASK_AGAIN})
             answers.append(await self._ask([*messages, *again]))
-            verdict = self._verdict(answers[1], case)
+            verdict = self._verdict(answers[1])
         if isinstance(verdict, BadVerdict):
             ended = answers[1].completion.finish_reason
             raise self._no_verdict(
                 f"twice no clear verdict: {verdict} (finish_reason {ended})",
                 _reply_text(answers[1]),
             )
-        return _Asked(self._clamped(verdict, case, answers[-1]), answers)
+        return self._clamped(verdict, answers[-1]), answers
 
     async def _ask(self, messages: Sequence[Mapping[str, Any]]) -> ProviderAnswer:
         """One answer, in the schema if the provider has such a mode; raises our own errors."""
-        failure: ProviderError | None = None
-        if not self._plain:
-            params = {**self._settings.params, "response_format": VERDICT_FORMAT}
+        plain = self._settings.params
+        has_schema_mode = self._name not in _WITHOUT_SCHEMA_MODE
+        ways = [{**plain, "response_format": VERDICT_FORMAT}] if has_schema_mode else []
+        for params in (*ways, plain):
             try:
-                return await self._model.answer(messages, params=params)
+                return await self.model.answer(messages, params=params)
             except ProviderError as error:
                 failure = error
-            if not _is_about_format(failure):
-                raise self._error(failure)
-            self._plain = True
-            _WITHOUT_SCHEMA_MODE.add((str(self._settings.name), self._settings.api_base))
-        try:
-            return await self._model.answer(messages, params=self._settings.params)
-        except ProviderError as error:
-            failure = error
-        raise self._error(failure)
+            if params is plain or not _is_about_format(failure):
+                break
+            _WITHOUT_SCHEMA_MODE.add(self._name)
+        raise self._error(failure)  # outside of the handler: the cause may hold the key
 
-    def _verdict(self, answer: ProviderAnswer, case: Case) -> Verdict | BadVerdict:
+    def _verdict(self, answer: ProviderAnswer) -> Verdict | BadVerdict:
         """Return the verdict, or why there is not one that is clear."""
         message = answer.completion.message
         refusal = message.get("refusal")
         if isinstance(refusal, str) and refusal:
             raise self._no_verdict("the judge refused", refusal)
         try:
-            verdict = read_verdict(self._model.redacted(_reply_text(answer)))
+            verdict = read_verdict(self.model.redacted(_reply_text(answer)))
         except BadVerdict as error:
             return error
-        if is_quoted(verdict, case.candidate):
+        if is_quoted(verdict, self._case.candidate):
             return BadVerdict("its only verdict is quoted from the answer")
         return verdict
 
     def _no_verdict(self, detail: str, text: str = "") -> ProviderRequestError:
         name = self._settings.name
-        quoted = f': "{clip(self._model.redacted(text), 200)}"' if text else ""
+        quoted = f': "{clip(self.model.redacted(text), 200)}"' if text else ""
         return ProviderRequestError(name.provider, name.model, detail + quoted, kind="verdict")
 
     def _error(self, error: ProviderError) -> ProviderRequestError:
@@ -200,21 +190,22 @@ class Judge:
             fatal=error.fatal,
         )
 
-    def _clamped(self, verdict: Verdict, case: Case, answer: ProviderAnswer) -> Vote:
-        score = min(max(verdict.score, case.score_min), case.score_max)
+    def _clamped(self, verdict: Verdict, answer: ProviderAnswer) -> Vote:
+        score = min(max(verdict.score, self._case.score_min), self._case.score_max)
         return {
             "score": score,
             "explanation": verdict.explanation,
-            "raw": _shorten(json.loads(self._model.redacted(json.dumps(answer.raw, default=str)))),
+            "raw": _shorten(json.loads(self.model.redacted(json.dumps(answer.raw, default=str)))),
             "clamped": score != verdict.score,
             "given": verdict.score,
         }
 
-    def _result(self, asked: Sequence[_Asked]) -> RewardRubricRunResult:
-        votes = [one.vote for one in asked]
+    def result(self, asked: Sequence[_Asked]) -> RewardRubricRunResult:
+        """Return the median of the votes, with each of them."""
+        votes = [vote for vote, _ in asked]
         score = float(statistics.median(vote["score"] for vote in votes))
         nearest = min(votes, key=lambda vote: abs(vote["score"] - score))
-        answers = [answer for one in asked for answer in one.answers]
+        answers = [answer for _, given in asked for answer in given]
         usages = [answer.completion.usage for answer in answers]
         return {
             "score": score,
