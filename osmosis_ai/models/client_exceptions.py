@@ -13,6 +13,7 @@ import asyncio
 import json
 import re
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -153,7 +154,7 @@ def _of_client(error: BaseException, url: str, model: str) -> ProviderError | No
     names = {kind.__name__ for kind in type(error).__mro__}
     if any(name.endswith(("ConnectionError", "TimeoutError", "Timeout")) for name in names):
         return no_reply(url, error, model=model)
-    status, body = _status(error), _body(error)
+    status, body = _status(error), _get(error, "body") or _get(error, "details")
     if status >= 400:
         failure = no_reply(url, error, model=model) if status == 500 and _is_lost(error) else None
         words = _text(error, body)
@@ -230,15 +231,14 @@ def _client_within(error: BaseException) -> str:
     """Return which client let a network's exception pass, with no code of others below it."""
     if not is_of_network(error) or isinstance(error, asyncio.CancelledError):
         return ""  # one that is cancelled: by a deadline that the agent has set
-    client, trace = "", error.__traceback__
-    while trace is not None:
-        module = str(trace.tb_frame.f_globals.get("__name__"))
+    client = ""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        module = str(frame.f_globals.get("__name__"))
         top = _top(module)
         if top in _PLAIN_CLIENTS or module.startswith("google.genai"):
             client = top
         elif top not in _NETWORK and top not in sys.stdlib_module_names:
             client = ""
-        trace = trace.tb_next
     return client
 
 
@@ -248,15 +248,10 @@ def _top(module: str) -> str:
 
 def _status(error: BaseException) -> int:
     """Return the HTTP status that an exception tells, 0 without any."""
-    statuses = (_get(error, name) for name in ("status_code", "code"))
-    for status in (*statuses, _get(error, "response", "status_code")):
-        if isinstance(status, int) and 100 <= status < 600:
-            return int(status)
-    return 0
-
-
-def _body(error: BaseException) -> Any:
-    return _get(error, "body") or _get(error, "details")
+    places = (("status_code",), ("code",), ("response", "status_code"))
+    statuses = (_get(error, *names) for names in places)
+    known = (int(one) for one in statuses if isinstance(one, int) and 100 <= one < 600)
+    return next(known, 0)
 
 
 def _text(error: BaseException, body: Any) -> bytes:
