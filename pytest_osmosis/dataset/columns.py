@@ -5,6 +5,7 @@ Knows the named columns and `id`; does not know files, nor where a record stood.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,28 +33,68 @@ TruthCheck = tuple[str, Callable[[str | None], tuple[str, str] | None]]
 _PLANS_KEPT = 512
 _COLUMNS_SHOWN = 12
 _USUAL = {
-    "user_prompt": ("question", "prompt", "input", "instruction", "query", "problem"),
+    "user_prompt": (
+        "question", "prompt", "input", "instruction", "query", "problem", "problem_statement",
+        "text",
+    ),
     "system_prompt": ("system",),
-    TRUTH: ("answer", "expected", "expected_output", "target", "reference", "solution", "output"),
-}
+    TRUTH: (
+        "answer", "expected", "expected_answer", "expected_output", "target", "reference",
+        "reference_answer", "final_answer", "correct_answer", "answerkey", "ideal", "gold",
+        "solution", "canonical_solution", "output", "best answer",
+    ),
+}  # fmt: skip
 """Names that other datasets give these columns."""
+_NOT_ALONE = (
+    "choices", "options", "endings", "context", "passage", "premise", "hypothesis", "test", "tests",
+    "test_list", LABEL,
+)  # fmt: skip
+"""Names of columns beside which a question is not all that an agent needs, or a truth not clear."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """A place within a row: `reward_model.ground_truth`, `turns[0]`."""
+
+    text: str
+    parts: tuple[str | int, ...]
+
+    def value(self, record: Mapping[str, Any]) -> Any:
+        """Return what stands there, None where nothing does."""
+        value: Any = record
+        for part in self.parts:
+            if isinstance(part, int):
+                value = value[part] if isinstance(value, list) and part < len(value) else None
+            else:
+                value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+
+Source = str | _Path
+"""A column, or a place within one."""
+
+
+def _value(record: Mapping[str, Any], source: Source) -> Any:
+    return record[source] if isinstance(source, str) else source.value(record)
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """Where the named columns are among one set of keys."""
 
-    system: str | None
+    system: Source | None
     """None: no system message is sent."""
-    user: str | None
+    user: Source | None
     """None: the row has messages, or a task alone."""
-    messages: str | None
-    truth: str | None
-    label: str | None
+    messages: Source | None
+    truth: Source | None
+    label: Source | None
     """The column that stands for the ground truth, where there is no such column."""
-    id: str | None
+    id: Source | None
     metadata: str | None
     extra: tuple[str, ...]
+    own_names: tuple[str, ...]
+    """The columns that play a role under another name than its own."""
     problem: str | None
 
 
@@ -85,11 +126,11 @@ class Columns:
         plan = self._plan(record)
         if plan.problem is not None:
             raise WrongColumns(plan.problem)
-        truth = None if plan.truth is None else record[plan.truth]
+        truth = None if plan.truth is None else _value(record, plan.truth)
         if plan.messages is not None:
-            _check_messages(record[plan.messages], truth)
+            _check_messages(_value(record, plan.messages), truth)
         else:
-            user = None if plan.user is None else record[plan.user]
+            user = None if plan.user is None else _value(record, plan.user)
             has_task = not user and self.task(record) is not None
             if plan.user is None and not has_task:
                 raise RecordError(_no_task(plan.metadata, record))
@@ -99,7 +140,7 @@ class Columns:
             _check_prompts(prompts, truth)
         if self._compared_by:
             self._check_truth(plan, record)
-        return None if plan.id is None else _usable_id(record[plan.id])
+        return None if plan.id is None else _usable_id(_value(record, plan.id))
 
     def _check_truth(self, plan: _Plan, record: dict[str, Any]) -> None:
         truth = self._truth(plan, record, lambda: record)
@@ -125,16 +166,18 @@ class Columns:
     def has_question(self, record: Mapping[str, Any]) -> bool:
         """Return whether a record that `check` has accepted has a prompt or messages."""
         plan = self._plan(record)
-        return plan.messages is not None or bool(plan.user is not None and record[plan.user])
+        if plan.messages is not None:
+            return True
+        return plan.user is not None and bool(_value(record, plan.user))
 
     def _system(self, plan: _Plan, record: Mapping[str, Any]) -> Any:
-        system = None if plan.system is None else record[plan.system]
+        system = None if plan.system is None else _value(record, plan.system)
         return (self._system_prompt or "") if system is None else system
 
     def row_id(self, record: Mapping[str, Any]) -> str | None:
         """The row's id, if it has a usable one; checks nothing else."""
         plan = self._plan(record)
-        return None if plan.id is None else _usable_id(record[plan.id])
+        return None if plan.id is None else _usable_id(_value(record, plan.id))
 
     def likely_truth(self) -> str | None:
         """The column that is probably meant as ground truth, where no record has one."""
@@ -156,12 +199,12 @@ class Columns:
         plan = self._plan(record)
         if plan.problem is not None:
             raise WrongColumns(plan.problem)
-        messages = None if plan.messages is None else record[plan.messages]
+        messages = None if plan.messages is None else _value(record, plan.messages)
         if messages is not None:
             system, user = _system_text(messages), _last_user_text(messages)
         else:
             system = self._system(plan, record)
-            user = "" if plan.user is None else record[plan.user] or ""
+            user = "" if plan.user is None else _value(record, plan.user) or ""
         return Row(
             row_index=row_index,
             row_id=row_id,
@@ -169,6 +212,7 @@ class Columns:
             user_prompt=user,
             ground_truth=self._truth(plan, record, written),
             extra={name: record[name] for name in plan.extra},
+            own_names={name: record[name] for name in plan.own_names},
             messages=messages,
             task=self.task(record),
         )
@@ -180,11 +224,11 @@ class Columns:
         written: Callable[[], Mapping[str, Any]],
     ) -> str | None:
         if plan.truth is not None:
-            found = record[plan.truth]
+            found = _value(record, plan.truth)
             is_number = isinstance(found, int | float)
-            truth: str | None = str(written()[plan.truth]) if is_number else found
+            truth: str | None = str(_value(written(), plan.truth)) if is_number else found
         else:
-            label = None if plan.label is None else record[plan.label]
+            label = None if plan.label is None else _value(record, plan.label)
             truth = label if type(label) is str else None
         return None if self._has_only_text and not truth else truth
 
@@ -196,6 +240,31 @@ class Columns:
                 self._plans.clear()
             plan = self._plans[keys] = _planned(keys, self._mapping)
         return plan
+
+
+def guessed_mapping(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return which columns are the question and the truth, where a row leaves no doubt.
+
+    That is one column of text by the name of a question, at most one by that of a truth, and none
+    that holds a list or an object, or what a question alone would leave out.
+    """
+    named = {_plain_name(key) for key in record}
+    if named & {"user_prompt", MESSAGES, METADATA, TRUTH, *_NOT_ALONE}:
+        return {}
+    if any(isinstance(value, list | dict) for value in record.values()):
+        return {}
+    questions = [
+        key
+        for key, value in record.items()
+        if _plain_name(key) in _USUAL["user_prompt"] and isinstance(value, str)
+    ]
+    truths = [key for key in record if _plain_name(key) in _USUAL[TRUTH]]
+    if len(questions) != 1 or len(truths) > 1:
+        return {}
+    guessed = {"user_prompt": questions[0]}
+    if truths:
+        guessed[TRUTH] = truths[0]
+    return guessed
 
 
 def parse_map(text: str) -> tuple[str, str]:
@@ -246,11 +315,13 @@ def _planned(keys: tuple[str, ...], mapping: Mapping[str, str]) -> _Plan:
                 f"the columns {brief(by_name[name])} and {brief(key)} collide: case is ignored"
             )
         by_name[name] = key
-    found = {name: by_name[name] for name in (*NAMED, LABEL) if name in by_name}
+    found: dict[str, Source] = {name: by_name[name] for name in (*NAMED, LABEL) if name in by_name}
     for name, column in mapping.items():
         found.pop(name, None)
         if _plain_name(column) in by_name:
             found[name] = by_name[_plain_name(column)]
+        elif (path := _path(column, keys)) is not None:
+            found[name] = path
         elif column != NONE:
             problems.append(_not_there(column, name, keys))
     if "user_prompt" in mapping and MESSAGES not in mapping:
@@ -266,8 +337,28 @@ def _planned(keys: tuple[str, ...], mapping: Mapping[str, str]) -> _Plan:
         id=found.get("id"),
         metadata=METADATA if METADATA in keys and METADATA not in named else None,
         extra=tuple(key for key in keys if key not in named),
+        own_names=tuple(
+            source
+            for name, source in found.items()
+            if isinstance(source, str) and source in named and _plain_name(source) != name
+        ),
         problem="; ".join(problems) or None,
     )
+
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+
+
+def _path(text: str, keys: Collection[str]) -> _Path | None:
+    """Return the place that a text names within a row, if it begins with a column."""
+    begins = [key for key in keys if text.startswith(key) and text[len(key) : len(key) + 1] in ".["]
+    for key in sorted(begins, key=len, reverse=True):
+        rest = text[len(key) :]
+        steps = list(_STEP.finditer(rest))
+        if "".join(step[0] for step in steps) == rest:
+            names = (step[1] if step[1] is not None else int(step[2]) for step in steps)
+            return _Path(text, (key, *names))
+    return None
 
 
 def _plain_name(key: str) -> str:
@@ -280,14 +371,14 @@ def _not_there(column: str, name: str, keys: tuple[str, ...]) -> str:
 
 
 def _missing(
-    found: Mapping[str, str], keys: tuple[str, ...], mapping: Mapping[str, str]
+    found: Mapping[str, Source], keys: tuple[str, ...], mapping: Mapping[str, str]
 ) -> list[str]:
     if MESSAGES in found:
-        beside = [found[name] for name in PROMPTS if name in found]
+        beside = [_shown(found[name]) for name in PROMPTS if name in found]
         if not beside:
             return []
         names = " and ".join(f"'{name}'" for name in beside)
-        return [f"'{found[MESSAGES]}' stands for both prompts: leave out {names}, or it"]
+        return [f"'{_shown(found[MESSAGES])}' stands for both prompts: leave out {names}, or it"]
     free = [key for key in keys if key not in set(found.values())]
     missing = [name for name in PROMPTS if name not in found and name not in mapping]
     if METADATA in free or ("user_prompt" not in missing and not _is_mistyped(missing, free)):
@@ -299,6 +390,10 @@ def _missing(
     where = _columns(keys, _guess(missing, free))
     truth = [TRUTH] if TRUTH not in found and LABEL not in found else []
     return [f"{names} {verb} missing ({where}){_way_out(missing, free, truth)}"]
+
+
+def _shown(source: Source) -> str:
+    return source if isinstance(source, str) else source.text
 
 
 def _is_mistyped(missing: Collection[str], free: Collection[str]) -> bool:

@@ -2,7 +2,7 @@
 
 From there on they are rows like those of a JSONL file. Knows Python's csv module; does not judge
 which columns a row needs. Files with another separator are a subclass with a `separator`, and its
-entry in `formats.FORMATS`.
+entry in `formats.FORMATS`; a first line `sep=;` names one too.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import BinaryIO, Literal
 
 from ..escaping import counted
@@ -26,6 +27,8 @@ from .sampling import Selection
 LONGEST_CELL = 64 * 1024 * 1024
 _BOM = "\ufeff"
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_TOLD_SEPARATOR = re.compile(r"sep=(.)")
+"""The first line by which spreadsheets say what separates columns."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -40,6 +43,7 @@ class CsvSource:
         self._file = file
         self._path = quote(path)
         self.rows_total: int | None = None
+        self.notices: list[str] = []
         self._spool = tempfile.TemporaryFile(prefix="osmosis-")  # noqa: SIM115 - closed with the source
         self.descriptor = self._spool.fileno()
 
@@ -88,7 +92,12 @@ class CsvSource:
                         f"has {counted(len(cells), 'cell')}; the header has {len(names)} columns",
                     )
                 else:
-                    yield line, dict(zip(names, cells, strict=True))
+                    record = dict(zip(names, cells, strict=True))
+                    # Spreadsheets leave columns without a name, and nothing in them.
+                    if not record.pop("", "") and not any(_nameless(names, cells)):
+                        yield line, record
+                    else:
+                        yield line, "has text in a column without a name"
 
     def _header(self, rows: Iterator[tuple[int, list[str] | str]]) -> list[str]:
         line, names = next(rows, (1, []))
@@ -96,7 +105,8 @@ class CsvSource:
             raise DatasetError(f"{self._path}:{line}: {names}")
         if not names:
             raise EmptyDataset(f"{self._path}: has no rows (only blanks)")
-        double = [brief(name) for name, times in Counter(names).items() if times > 1]
+        named = filter(None, names)
+        double = [brief(name) for name, times in Counter(named).items() if times > 1]
         if double:
             raise DatasetError(
                 f"{self._path}:{line}: the column {', '.join(double)} is there more than once"
@@ -110,8 +120,15 @@ class CsvSource:
         return names
 
     def _rows(self) -> Iterator[tuple[int, list[str] | str]]:
-        reader = csv.reader(self._lines(), delimiter=self.separator, strict=True)
-        line = 1
+        lines = self._lines()
+        first = next(lines, "")
+        told = _TOLD_SEPARATOR.fullmatch(first.rstrip("\r\n"))
+        if told is None:
+            lines = chain([first], lines)
+        separator = self.separator if told is None else told[1]
+        reader = csv.reader(lines, delimiter=separator, strict=True)
+        skipped = line = 1 if told is None else 2
+        skipped -= 1
         while True:
             try:
                 cells = next(reader)
@@ -122,7 +139,7 @@ class CsvSource:
             else:
                 if cells:  # else the line is blank
                     yield line, cells
-            line = reader.line_num + 1
+            line = skipped + reader.line_num + 1
 
     def _lines(self) -> Iterator[str]:
         self._file.seek(0)
@@ -135,6 +152,16 @@ class CsvSource:
                     f"{error.start + 1}): save the file as UTF-8"
                 ) from None
             yield text.removeprefix(_BOM) if number == 1 else text
+
+
+class TsvSource(CsvSource):
+    """An open file of columns separated by tabs."""
+
+    separator = "\t"
+
+
+def _nameless(names: list[str], cells: list[str]) -> Iterator[str]:
+    return (cell for name, cell in zip(names, cells, strict=True) if not name)
 
 
 def _explained(error: csv.Error) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..escaping import counted
-from .columns import Columns, TruthCheck
+from .columns import Columns, TruthCheck, guessed_mapping
 from .decoding import decode_checked, decode_numbers
 from .errors import (
     DatasetError,
@@ -35,7 +35,7 @@ class Dataset:
     """The selected rows of one file, in the file's order; may be read from several threads."""
 
     __slots__ = (
-        "_columns", "_ids", "_place", "_reading", "_store", "_unit", "digest", "path",
+        "_columns", "_ids", "_place", "_reading", "_store", "_unit", "digest", "notices", "path",
         "row_indices", "rows_total",
     )  # fmt: skip
 
@@ -60,6 +60,8 @@ class Dataset:
         """
         self._columns = reading.columns
         self._reading = reading
+        self.notices: Sequence[str] = reading.notices
+        """What users should know of how the file was read, a sentence each."""
         self._unit = unit
         self._ids = reading.ids()
         self._place = place_in(selection)
@@ -157,10 +159,14 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     and the digest are made.
     """
     start, stop = window(offset, limit) if rows is None else (0, None)
+    mapping = mapping or {}
+    guessed = {} if {"user_prompt", "messages"} & mapping.keys() else _guessed(path)
+    if {*guessed.values()} & {*mapping.values()}:
+        guessed = {}
     with _explain_os_errors(path), ExitStack() as files, ExitStack() as undo:
         source, kind = _source(path, files)
         columns = Columns(
-            mapping,
+            {**guessed, **mapping},
             has_only_text=kind.has_only_text,
             system_prompt=system_prompt,
             compared_by=compared_by,
@@ -174,6 +180,10 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
         scan = source.scan(drawn, start, stop, problems)
         header_of = path if kind.has_only_text else None
         _read(scan, source, reading, problems if validate else None, header_of=header_of)
+        if guessed:
+            pairs = ", ".join(f"{role} <- {column}" for role, column in guessed.items())
+            reading.notices.append(pairs)
+        reading.notices += [*source.notices, *reading.notice_double_ids(source.unit)]
         if rows is not None and drawn is not None:
             refuse_missing(drawn, len(reading.store), path, source.rows_total)
         if not len(reading.store):
@@ -193,6 +203,18 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
         unit=source.unit,
         part=part,
     )
+
+
+def _guessed(path: Path) -> dict[str, str]:
+    """Return which columns play which role, as far as the first row leaves no doubt."""
+    with _explain_os_errors(path), ExitStack() as files:
+        source, _ = _source(path, files)
+        for _, _, raw in source.scan(None, 0, 1, Problems(path, source.unit)):
+            try:
+                return guessed_mapping(decode_checked(raw))
+            except RecordError:
+                break  # reading the file says what is wrong
+    return {}
 
 
 @contextmanager
@@ -229,7 +251,6 @@ def _read(
             problems.add_columns(place, str(error))
         except RecordError as error:
             problems.add(place, f"{error}{_hint(error, raw, torn=source.torn)}")
-    reading.report_double_ids(problems)
     if found := problems.error(is_all=not len(reading.store)):
         raise found
 

@@ -30,6 +30,9 @@ class RowSource(Protocol):
     descriptor: int
     """Where the bytes of the rows are."""
 
+    notices: list[str]
+    """What users should know of how it was read."""
+
     def count(self, stop: int | None) -> int:
         """Return how many rows there are before row `stop`."""
 
@@ -74,6 +77,7 @@ FORMATS = (
     DatasetFormat(".jsonl", "jsonl:JsonlSource", holds_records=True),
     DatasetFormat(".json", "json_array:JsonArraySource", holds_records=True),
     DatasetFormat(".csv", "csv_file:CsvSource", has_only_text=True),
+    DatasetFormat(".tsv", "csv_file:TsvSource", has_only_text=True),
     DatasetFormat(".parquet", "parquet:ParquetSource", magic=b"PAR1"),
 )
 
@@ -85,7 +89,7 @@ def _suffixes(formats: Iterable[DatasetFormat]) -> str:
 
 SUFFIXES = tuple(each.suffix for each in FORMATS)
 SUFFIXES_SHOWN = _suffixes(FORMATS)
-"""For help and messages: `.jsonl, .json, .csv or .parquet`."""
+"""For help and messages: `.jsonl, .json, .csv, .tsv or .parquet`."""
 RECORD_SUFFIXES_SHOWN = _suffixes(each for each in FORMATS if each.holds_records)
 """Likewise, of the formats that hold records for a rubric."""
 ACCEPTED = f"a {SUFFIXES_SHOWN} file"

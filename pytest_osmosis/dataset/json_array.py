@@ -1,6 +1,7 @@
-"""JSON: the elements of a file that is one array of objects.
+"""JSON: the elements of a file that is one array of objects, or an object with one.
 
-Finds where each element begins and ends; does not judge what it holds.
+Objects one behind the other are rows too. Finds where each element begins and ends; does not judge
+what it holds.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import BinaryIO, Literal
 
-from .decoding import DEEPEST, json_type
+from .decoding import DEEPEST, brief, json_type
 from .errors import DatasetError, EmptyDataset, Problems, quote
 from .sampling import Selection
 
@@ -31,6 +32,7 @@ class JsonArraySource:
         self._file = file
         self._path = quote(path)
         self.rows_total: int | None = None
+        self.notices: list[str] = []
         self.descriptor = file.fileno()
 
     def count(self, stop: int | None) -> int:
@@ -75,9 +77,57 @@ class JsonArraySource:
             ) from None
 
     def _elements(self, text: str) -> Iterator[tuple[int, int]]:
-        at = _skip(text, 0)
+        at, row = _skip(text, 0), 0
+        if text[at : at + 1] == "{":
+            end = self._end(text, at, row)
+            if text[_skip(text, end) :].startswith("{"):
+                yield from self._lines(text, at)
+                return
+            at = self._wrapped(text, at)
+            yield from self._array(text, at, is_whole=False)
+            return
         if text[at : at + 1] != "[":
             raise self._not_an_array(text, at)
+        yield from self._array(text, at, is_whole=True)
+
+    def _lines(self, text: str, at: int) -> Iterator[tuple[int, int]]:
+        """Yield objects one behind the other, as JSONL has them."""
+        self._note("it is read as JSON lines")
+        row = 0
+        while at < len(text):
+            end = self._end(text, at, row)
+            yield at, end
+            at, row = _skip(text, end), row + 1
+
+    def _wrapped(self, text: str, at: int) -> int:
+        """Return where the one list of objects begins among the members of an object."""
+        lists: dict[str, int] = {}
+        member = _skip(text, at + 1)
+        while text[member : member + 1] == '"':
+            name, end = _raw_decode(text, member)
+            begin = _skip(text, _skip(text, end) + 1)  # behind the colon
+            value, end = _raw_decode(text, begin)
+            if isinstance(value, list) and value and all(isinstance(x, dict) for x in value):
+                lists[name] = begin
+            member = _skip(text, end)
+            if text[member : member + 1] == ",":
+                member = _skip(text, member + 1)
+        if len(lists) != 1:
+            names = ", ".join(map(brief, lists))
+            hint = f"; it has several lists of objects: {names}" if lists else ""
+            raise DatasetError(
+                f"{self._path}: is an object; expected an array of objects, or an object with one"
+                + hint
+            )
+        [(name, begin)] = lists.items()
+        self._note(f"its rows are the list {brief(name)}")
+        return begin
+
+    def _note(self, notice: str) -> None:
+        if notice not in self.notices:
+            self.notices.append(notice)
+
+    def _array(self, text: str, at: int, *, is_whole: bool) -> Iterator[tuple[int, int]]:
         at, row = _skip(text, at + 1), 0
         if text[at : at + 1] == "]":
             return
@@ -87,7 +137,8 @@ class JsonArraySource:
             row += 1
             at = _skip(text, end)
             if text[at : at + 1] == "]":
-                self._refuse_rest(text, _skip(text, at + 1))
+                if is_whole:
+                    self._refuse_rest(text, _skip(text, at + 1))
                 return
             if text[at : at + 1] != ",":
                 raise self._broken(text, at, "Expecting ',' delimiter")
@@ -121,14 +172,10 @@ class JsonArraySource:
         if at == len(text):
             return EmptyDataset(f"{self._path}: has no rows (only blanks)")
         try:
-            value, end = _raw_decode(text, at)
+            value, _ = _raw_decode(text, at)
         except (ValueError, RecursionError):
             return self._broken(text, at, "Expecting an array of objects")
-        follows = text[_skip(text, end) : _skip(text, end) + 1]
-        hint = "; it looks like JSONL: rename it to .jsonl" if follows == "{" else ""
-        return DatasetError(
-            f"{self._path}: is {json_type(value)}; expected an array of objects{hint}"
-        )
+        return DatasetError(f"{self._path}: is {json_type(value)}; expected an array of objects")
 
 
 def _skip(text: str, at: int) -> int:

@@ -27,6 +27,7 @@ class JsonlSource:
         self._file = file
         self._path = path
         self.rows_total: int | None = None
+        self.notices: list[str] = []
         self.descriptor = file.fileno()
         self.torn = False
         """Whether the last line that was read has no end."""

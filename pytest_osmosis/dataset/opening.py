@@ -15,6 +15,7 @@ from .errors import DatasetError, EmptyDataset, quote
 from .formats import ACCEPTED, FORMATS, SUFFIXES, DatasetFormat
 
 _HEAD = 64
+_GZIP = ".gz"
 _UTF_16 = "looks like UTF-16: save as UTF-8"
 _PACKED = (
     (b"\x1f\x8b", "gzip"),
@@ -32,10 +33,32 @@ def open_dataset(path: Path) -> tuple[BinaryIO, DatasetFormat]:
     except OSError as error:
         raise DatasetError(f"{quote(path)}: {_reason(error, path)}") from None
     try:
+        if path.suffix.lower() == _GZIP:
+            path, file = path.with_suffix(""), _unpacked(path, file)
         return file, _format(path, os.pread(file.fileno(), _HEAD, 0))
     except BaseException:
         file.close()
         raise
+
+
+def _unpacked(path: Path, packed: BinaryIO) -> BinaryIO:
+    """Return a temporary file with what a gzip file holds, and close that."""
+    import gzip
+    import shutil
+    import tempfile
+    import zlib
+
+    with packed:
+        file: BinaryIO = tempfile.TemporaryFile(prefix="osmosis-")  # noqa: SIM115 - the caller's
+        try:
+            with gzip.open(packed) as unpacked:
+                shutil.copyfileobj(unpacked, file, 1 << 20)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            file.close()
+            raise DatasetError(f"{quote(path)}: is not whole gzip: {error}") from None
+        file.flush()
+        file.seek(0)
+        return file
 
 
 def _refuse_special(path: Path) -> None:

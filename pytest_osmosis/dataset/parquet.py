@@ -7,6 +7,7 @@ pyarrow, imported only here; does not judge which columns a row needs.
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from bisect import bisect_left
@@ -38,6 +39,10 @@ class ParquetSource:
         self._file = _opened(file, self._path)
         self._names: list[str] = self._file.schema_arrow.names
         self._refuse_double_columns()
+        self.notices: list[str] = []
+        self._taken: list[str] | None = None
+        """The columns that are read, where some are left out."""
+        self._leave_out_bytes()
         self.rows_total: int | None = self._file.metadata.num_rows
         self._spool = tempfile.TemporaryFile(prefix="osmosis-")  # noqa: SIM115 - closed with the source
         self.descriptor = self._spool.fileno()
@@ -91,7 +96,9 @@ class ParquetSource:
         for group in range(self._file.metadata.num_row_groups):
             height = self._file.metadata.row_group(group).num_rows
             if _within(rows, first, first + height):
-                for batch in self._file.iter_batches(batch_size=BATCH_ROWS, row_groups=[group]):
+                for batch in self._file.iter_batches(
+                    batch_size=BATCH_ROWS, row_groups=[group], columns=self._taken
+                ):
                     taken = _within(rows, first, first + batch.num_rows)
                     if len(taken) == batch.num_rows:
                         yield taken, batch
@@ -102,6 +109,16 @@ class ParquetSource:
                         return
             else:
                 first += height
+
+    def _leave_out_bytes(self) -> None:
+        schema = self._file.schema_arrow
+        left_out = [name for name in self._names if _holds_bytes(schema.field(name).type)]
+        if left_out:
+            self._names = [name for name in self._names if name not in left_out]
+            self._taken = self._names
+            shown = ", ".join(map(brief, left_out))
+            columns = "column" if len(left_out) == 1 else "columns"
+            self.notices.append(f"left out: the {columns} {shown} of bytes")
 
     def _refuse_double_columns(self) -> None:
         double = [brief(name) for name, times in Counter(self._names).items() if times > 1]
@@ -145,10 +162,35 @@ def _unfit(record: dict[str, Any]) -> str:
         try:
             _encode(value).encode()
         except TypeError:
-            return f"the column {brief(name)} holds bytes, which JSON has not; store it as text"
+            return f"the column {brief(name)} holds what JSON has no type for; store it as text"
         except ValueError:
             return f"the column {brief(name)} holds NaN or an infinite number; use null or a string"
     return "cannot be written as JSON"
+
+
+def _holds_bytes(kind: pa.DataType) -> bool:
+    """Return whether values of a type are bytes, or hold some."""
+    from pyarrow import types
+
+    if types.is_struct(kind):
+        return any(_holds_bytes(field.type) for field in kind)
+    if types.is_list(kind) or types.is_large_list(kind):
+        return _holds_bytes(kind.value_type)
+    return any(
+        is_one(kind)
+        for is_one in (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
+    )
+
+
+def _float_values(found: list[float | None], kind: pa.DataType) -> list[float | None]:
+    """Return floats as JSON can hold them: NaN is null, a narrow one the shortest of its kind."""
+    import numpy as np
+    from pyarrow import types
+
+    narrow = np.float16 if types.is_float16(kind) else np.float32
+    if not types.is_float64(kind):
+        found = [value if value is None else float(str(narrow(value))) for value in found]
+    return [None if value is None or math.isnan(value) else value for value in found]
 
 
 def values(column: pa.Array) -> list[Any]:
@@ -157,6 +199,8 @@ def values(column: pa.Array) -> list[Any]:
 
     fit = _to_microseconds(column.type)
     found: list[Any] = (column if fit == column.type else column.cast(fit, safe=False)).to_pylist()
+    if types.is_floating(column.type):
+        return _float_values(found, column.type)
     if types.is_map(column.type):
         return [None if pairs is None else _mapping(pairs) for pairs in found]
     return found

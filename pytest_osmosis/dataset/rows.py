@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.secret import masked
@@ -34,6 +34,8 @@ class Row:
     ground_truth: str | None
     extra: dict[str, Any]
     """The other columns, under the names that the file gives them."""
+    own_names: Mapping[str, Any] = field(default_factory=dict)
+    """What plays a role, by the name of its column where that is another."""
     messages: Sequence[dict[str, Any]] | None = None
     """The conversation that stands for both prompts, where the row has one."""
     task: dict[str, Any] | None = None
@@ -54,6 +56,7 @@ class Row:
         given = {} if self.messages is None else {"messages": list(self.messages)}
         return {
             **self.extra,
+            **self.own_names,
             **given,
             "system_prompt": self.system_prompt,
             "user_prompt": self.user_prompt,

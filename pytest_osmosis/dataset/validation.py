@@ -11,10 +11,11 @@ import os
 import weakref
 import zlib
 from array import array
+from collections.abc import Iterator
 
 from .columns import Columns
 from .decoding import brief, decode
-from .errors import LISTED, Problems
+from .errors import LISTED
 from .sampling import Selection
 
 
@@ -27,6 +28,8 @@ class Reading:
         self._hash = hashlib.sha256()
         self._places: dict[str, int] | None = {}  # by id; None once a row without an id was met
         self._double: list[tuple[int, str, int]] = []
+        self.notices: list[str] = []
+        """What users should know of how the rows were read."""
         self.without_task = Lacking()
         """The rows that have no object in the column `metadata`."""
         self.without_question = Lacking()
@@ -72,14 +75,15 @@ class Reading:
             whole.update(f"\0from {first}".encode())
         return whole.hexdigest()
 
-    def report_double_ids(self, problems: Problems) -> None:
-        """Note the ids that are there twice, provided that ids name the rows."""
-        if self._places is None:
-            return
-        for place, row_id, first in self._double:
-            problems.add(
-                place, f"the id {brief(row_id)} was given before, at {problems.unit} {first}"
+    def notice_double_ids(self, unit: str) -> Iterator[str]:
+        """Let rows be named by their places where ids repeat, and yield a sentence about it."""
+        if self._places is not None and self._double:
+            place, row_id, first = self._double[0]
+            yield (
+                f"rows are named by their places: the id {brief(row_id)} is in {unit} {first} and "
+                f"in {unit} {place}"
             )
+            self._places = None
 
     def _named(self, place: int, row_id: str | None) -> None:
         if self._places is None:
@@ -89,7 +93,7 @@ class Reading:
             self._double.clear()
             return
         first = self._places.setdefault(row_id, place)
-        if first != place:
+        if first != place and not self._double:
             self._double.append((place, row_id, first))
 
     def _take(self, offset: int, raw: bytes) -> None:

@@ -38,6 +38,9 @@ def header(
     for suite in suites:
         if not suite.spec.marked:
             yield _subject(suite.info, with_digest=verbose, selects=_selects(config))
+            for notice in suite.dataset.notices:
+                shown = escape_control_chars(f"{suite.spec.data.name}: {notice}")
+                yield f"osmosis: {shown}"
             if suite.info.eval_fns and (column := suite.dataset.likely_truth):
                 pair = escape_control_chars(shlex.quote(f"{column}=ground_truth"))
                 yield f"osmosis: no row has a ground_truth: is it this? --osmosis-map {pair}"

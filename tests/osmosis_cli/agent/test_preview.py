@@ -82,11 +82,11 @@ def test_nested_rubrics_without_a_judge_are_shown(
 
 def test_csv_holds_rows_and_never_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "rows.csv"
-    path.write_text('system_prompt,Question,"""solution_str"""\n,u,x\n')
+    path.write_text('system_prompt,Asked,"""solution_str"""\n,u,x\n')
     assert preview(path) == 1
-    assert "; try --map Question=user_prompt" in capsys.readouterr().err
-    assert preview(path, "--map", "Question=prompt") == 2
-    assert preview(path, "--map", "Question=user_prompt") == 0
+    assert "'user_prompt' is missing (columns: system_prompt, Asked" in capsys.readouterr().err
+    assert preview(path, "--map", "Asked=prompt") == 2
+    assert preview(path, "--map", "Asked=user_prompt") == 0
     assert "Loaded 1 row " in (told := capsys.readouterr().out)
     assert "  user_prompt: u\n" in told
 
@@ -129,7 +129,7 @@ def test_control_characters_and_length_do_not_reach_the_terminal(
         ("records.jsonl", '{"solution_str": 5}\n', "records.jsonl:1: 'solution_str' is a number"),
         ("rows.jsonl", '{"system_prompt": "s"}\n', "'user_prompt' is missing"),
         ("rows.jsonl", "", "has no rows"),
-        ("rows.txt", "x", "expected a .yaml, .jsonl, .json, .csv or .parquet file"),
+        ("rows.txt", "x", "expected a .yaml, .jsonl, .json, .csv, .tsv or .parquet file"),
     ],
 )
 def test_a_wrong_file_is_a_clear_error_and_exit_1(

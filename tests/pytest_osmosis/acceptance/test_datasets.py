@@ -23,7 +23,7 @@ say 6,6,3
 """
 EXACT = """
 def judge(messages, ground_truth, metadata):
-    assert metadata["level"] in ("1", "3") and "answer" not in metadata
+    assert metadata["level"] in ("1", "3") and metadata["answer"] == ground_truth
     return float(messages[-1]["content"].split()[-1] == ground_truth)
 """
 

@@ -26,7 +26,7 @@ WRONG: list[tuple[Given, str]] = [
     ({"model": None}, "--osmosis-model is needed: a name at --osmosis-base-url"),
     (
         {"data": None},
-        "--osmosis-agent needs --osmosis-data too: a .jsonl, .json, .csv or .parquet file",
+        "--osmosis-agent needs --osmosis-data too: a .jsonl, .json, .csv, .tsv or .parquet file",
     ),
     (
         ({"eval_fn": None}, ["--osmosis-strip-reasoning"]),
@@ -75,7 +75,7 @@ WRONG: list[tuple[Given, str]] = [
     ({"agent": "cmd:./missing.sh"}, "no program './missing.sh' in "),
     # Rows.
     ({"data": "no.jsonl"}, "/no.jsonl: no such file"),
-    ({"data": "."}, ": is a directory; give a .jsonl, .json, .csv or .parquet file"),
+    ({"data": "."}, ": is a directory; give a .jsonl, .json, .csv, .tsv or .parquet file"),
     ({"data": "torn.jsonl"}, "torn.jsonl:3: not JSON"),
     ({"data": "keyed.jsonl"}, "keyed.jsonl: the id of row 0 holds the value of a key or token"),
     ({"data": "a [b].jsonl"}, "a [b].jsonl: pytest takes"),

@@ -125,8 +125,8 @@ class TestMap:
         )
 
     def test_a_dataset_with_other_names_is_refused_with_the_way_out(self, tmp_path):
-        assert refusal(tmp_path, RECORD) == (
-            "'user_prompt' is missing (columns: Question, answer, steps); "
+        assert refusal(tmp_path, {**RECORD, "options": "a b"}) == (
+            "'user_prompt' is missing (columns: Question, answer, steps, options); "
             "try --osmosis-map Question=user_prompt --osmosis-map answer=ground_truth"
         )
 

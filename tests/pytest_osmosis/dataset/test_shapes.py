@@ -1,0 +1,134 @@
+"""Files in the shapes that people have: columns by guess and by path, wrappings, packed files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_osmosis.dataset.columns import mapping_of
+from pytest_osmosis.dataset.dataset import Dataset, load_dataset
+from pytest_osmosis.dataset.errors import DatasetError
+
+ROWS = [{"question": "2 + 3?", "answer": "5"}, {"question": "2 + 4?", "answer": "6"}]
+LINES = "".join(f"{json.dumps(row)}\n" for row in ROWS)
+CSV = "question,answer\n2 + 3?,5\n2 + 4?,6\n"
+WRAPPED = {"name": "sums", "version": [1, 2], "data": ROWS, "empty": []}
+
+
+def written(folder: Path, content: str | bytes, name: str = "data.jsonl") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def asked(dataset: Dataset) -> list[tuple[str, str | None]]:
+    rows = map(dataset.row, dataset.row_indices)
+    return [(row.user_prompt, row.ground_truth) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "notice"),
+    [
+        ("data.csv", CSV, None),
+        ("data.csv", "\ufeffsep=;\n" + CSV.replace(",", ";"), None),
+        ("data.csv", "question,answer,,\n2 + 3?,5,,\n2 + 4?,6,,\n", None),
+        ("data.tsv", CSV.replace(",", "\t"), None),
+        ("data.csv.gz", gzip.compress(CSV.encode()), None),
+        ("data.jsonl", LINES, None),
+        ("data.jsonl.gz", gzip.compress(LINES.encode()), None),
+        ("data.json", json.dumps(ROWS), None),
+        ("data.json", LINES, "it is read as JSON lines"),
+        ("data.json", json.dumps(WRAPPED), "its rows are the list 'data'"),
+        ("data.json.gz", gzip.compress(json.dumps(WRAPPED, indent=1).encode()), "the list 'data'"),
+    ],
+)
+def test_a_question_and_an_answer_run_without_a_flag(
+    tmp_path: Path, name: str, content: str | bytes, notice: str | None
+):
+    path = written(tmp_path, content, name)
+    dataset = load_dataset(path)
+    assert asked(dataset) == [("2 + 3?", "5"), ("2 + 4?", "6")]
+    first, *others = dataset.notices
+    assert first == "user_prompt <- question, ground_truth <- answer"
+    assert [notice in other for other in others] == [True] * (notice is not None)
+    assert asked(load_dataset(path, validate=False)) == asked(dataset)
+    assert asked(load_dataset(path, offset=1)) == [("2 + 4?", "6")]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"question": "q", "prompt": "p"},
+        {"question": "q", "answer": "a", "target": "t"},
+        {"question": "q", "choices": "a b"},
+        {"question": "q", "context": "c"},
+        {"question": "q", "answer": "a", "label": "b"},
+        {"question": "q", "answer": ["a"]},
+        {"question": ["q"]},
+        {"asked": "q"},
+    ],
+)
+def test_a_row_that_leaves_a_doubt_is_refused(tmp_path: Path, record: dict[str, Any]):
+    with pytest.raises(DatasetError, match="'user_prompt' is missing"):
+        load_dataset(written(tmp_path, json.dumps(record)))
+
+
+def test_a_map_on_the_command_line_beats_the_guess(tmp_path: Path):
+    path = written(tmp_path, LINES)
+    assert asked(load_dataset(path, mapping={"user_prompt": "answer"})) == [
+        ("5", None),
+        ("6", None),
+    ]
+
+
+def test_a_column_that_plays_a_role_keeps_its_own_name_for_graders(tmp_path: Path):
+    row = load_dataset(written(tmp_path, LINES)).row(0)
+    assert row.metadata() == {
+        "question": "2 + 3?",
+        "answer": "5",
+        "system_prompt": "",
+        "user_prompt": "2 + 3?",
+        "ground_truth": "5",
+    }
+    assert row.describe().columns == {}
+
+
+NESTED = {
+    "prompt": [{"role": "user", "content": "2 + 3?"}],
+    "reward_model": {"ground_truth": 5, "style": {"name": "rule"}},
+    "turns": ["first", "second"],
+    "a.b": "a column of this name",
+}
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["prompt=messages", "reward_model.ground_truth=ground_truth"], ("2 + 3?", "5")),
+        (["turns[0]=user_prompt", "reward_model.style.name=ground_truth"], ("first", "rule")),
+        (["turns[1]=user_prompt", "reward_model.gone=ground_truth"], ("second", None)),
+        (["a.b=user_prompt", "turns[7]=ground_truth"], ("a column of this name", None)),
+    ],
+)
+def test_a_role_may_be_a_place_within_a_row(
+    tmp_path: Path, texts: list[str], expected: tuple[str, str | None]
+):
+    dataset = load_dataset(written(tmp_path, json.dumps(NESTED)), mapping=mapping_of(texts))
+    assert asked(dataset) == [expected]
+
+
+@pytest.mark.parametrize("text", ["turns[9]", "turns.first", "reward_model", "turns[x]", "gone.x"])
+def test_a_place_without_a_question_is_refused(tmp_path: Path, text: str):
+    path = written(tmp_path, json.dumps(NESTED))
+    with pytest.raises(DatasetError, match="user_prompt"):
+        load_dataset(path, mapping={"user_prompt": text})
+
+
+def test_text_in_a_column_without_a_name_is_wrong(tmp_path: Path):
+    path = written(tmp_path, "question,\nu,\nv,what is this\n", "data.csv")
+    with pytest.raises(DatasetError, match=r"data.csv:3: has text in a column without a name"):
+        load_dataset(path)
