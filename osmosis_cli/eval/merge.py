@@ -354,7 +354,7 @@ def _evaluate(merged: EvalResult, path: Path | None, confidence: float) -> EvalR
                     suite,
                     [parse_gate(gate.gate).with_function(gate.eval_fn) for gate in own],
                     ran(suite),
-                    references={} if baseline is None else {"baseline": baseline.scores},
+                    references={} if baseline is None else {"baseline": baseline.table},
                     lacking="merging needs the baseline: give its report with --baseline",
                     confidence=level,
                 )

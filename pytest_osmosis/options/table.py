@@ -108,6 +108,8 @@ class FeatureEntry:
     """Acts before any conftest.py is loaded, on pytest's config; returns lines of the header."""
     change_arguments: Callable[[Any], None] = lambda config: None
     """Changes arguments and options of pytest's config, before any of them is used."""
+    lacking: Callable[[Any, str], Iterable[str]] = lambda given, label: ()
+    """Returns what a run with this label in its node id needs besides what is given."""
     section: SectionFormat | None = None
     """The section that it adds to suites."""
     register: Callable[[], None] = lambda: None

@@ -15,7 +15,7 @@ import pytest
 from ..dataset.formats import SUFFIXES
 from ..escaping import escape_control_chars
 from ..options.reader import OptionReader
-from ..options.table import BY_NAME
+from ..options.table import BY_NAME, FEATURES
 from .selection import is_in
 
 _RUN = re.compile(r"(?P<file>.+?)::(?:row-\d+\[(?P<label>[^]]+)\]|.+)\[run-(?P<index>\d+)\]")
@@ -45,9 +45,8 @@ def _lacking_of_run(given: OptionReader, run: re.Match[str]) -> Iterator[str]:
         yield f"{BY_NAME['data'].flag_name}={os.path.relpath(run['file'])}"
     if not has_agent and given.raw("model") is None:  # else the agent says whether it needs one
         yield BY_NAME["model"].flag_name
-    has_several = max(len(given("model")), len(given("agent"))) > 1
-    if run["label"] and not (given("baseline-model") or has_several):
-        yield f"{BY_NAME['model'].flag_name} or {BY_NAME['agent'].flag_name} of each candidate"
+    for feature in FEATURES if run["label"] else ():
+        yield from feature.lacking(given, run["label"])
     if int(run["index"]) >= given("n"):
         yield f"{BY_NAME['n'].flag_name} {int(run['index']) + 1} or more"
 

@@ -109,9 +109,7 @@ class Feature:
 
     # ---- a suite has ended
 
-    def tables(
-        self, suite: SuiteResult, every: Sequence[SuiteResult]
-    ) -> Mapping[str, Callable[[], ScoreTable]]:
+    def tables(self, suite: SuiteResult, every: Sequence[SuiteResult]) -> Mapping[str, ScoreTable]:
         """Return what gates subtract from a suite that has ended, by the names of `references`."""
         return {}
 

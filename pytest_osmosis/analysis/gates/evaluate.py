@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,7 @@ def evaluate_suite(
     gates: Sequence[Gate],
     rows: PlannedRows,
     *,
-    references: Mapping[str, Callable[[], ScoreTable]],
+    references: Mapping[str, ScoreTable],
     lacking: str,
     confidence: float | None,
 ) -> SuiteResult:
@@ -50,13 +50,12 @@ def evaluate_suite(
     from ..score_table import score_table_of
 
     table = score_table_of(suite, rows, [gate.eval_fn for gate in gates if gate.eval_fn])
-    tables = {name: make() for name, make in references.items()} if gates else {}
 
     def verdict_of(gate: Gate) -> GateResult:
-        if gate.minus and gate.minus not in tables:
+        if gate.minus and gate.minus not in references:
             verdict = unmeasured(gate, lacking)
         else:
-            verdict = evaluate(gate, table, confidence=confidence, **tables)
+            verdict = evaluate(gate, table, confidence=confidence, **references)
         if verdict.low is None or confidence == POINT_ESTIMATES:
             return replace(verdict, confidence=confidence)
         return verdict

@@ -31,12 +31,9 @@ class Baseline:
     suite: SuiteResult
     rows: PlannedRows
 
-    def scores(self) -> ScoreTable:
-        """Return its scores; made when it is compared, since no request waits for that."""
-        return self._scores
-
     @cached_property
-    def _scores(self) -> ScoreTable:
+    def table(self) -> ScoreTable:
+        """Its scores; made when it is compared, since no request waits for that."""
         from ...analysis.score_table import score_table_of
 
         return score_table_of(self.suite, self.rows)
@@ -185,7 +182,7 @@ def compared(
     """
     from .compare import compare
 
-    report = compare(table, baseline.scores(), confidence=1.0 - (1.0 - confidence) / pairs)
+    report = compare(table, baseline.table, confidence=1.0 - (1.0 - confidence) / pairs)
     here, there = ({row.row_index: row for row in each.rows} for each in (suite, baseline.suite))
 
     def with_answers(eval_fn: str) -> Callable[[Change], Change]:

@@ -97,12 +97,10 @@ class ComparisonFeature(Feature):
         known = self._known.get(info.name)
         return {"baseline": None if known is None else known.suite.info.n}
 
-    def tables(
-        self, suite: SuiteResult, every: Iterable[SuiteResult]
-    ) -> Mapping[str, Callable[[], ScoreTable]]:
+    def tables(self, suite: SuiteResult, every: Iterable[SuiteResult]) -> Mapping[str, ScoreTable]:
         """Return what there is to subtract from a suite that has ended, by name."""
         baseline = self._pair(suite, every)[1]
-        return {} if baseline is None else {"baseline": baseline.scores}
+        return {} if baseline is None else {"baseline": baseline.table}
 
     # ---- the end
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...analysis.gates.names import CHECKS, CONDITIONS, DIFFERENCES
-from ...options.table import FeatureEntry, Option, OptionSet
+from ...options.table import BY_NAME, FeatureEntry, Option, OptionSet
 from ...reports.formats import SectionFormat
 
 if TYPE_CHECKING:
@@ -42,14 +42,25 @@ class Asked:
         return self != Asked()
 
 
+def _has_several(given: OptionReader) -> bool:
+    """Return whether several evaluations run the same rows."""
+    several = any(len(given.distinct(name)) > 1 for name in ("agent", "model"))
+    return several or bool(given("baseline-model"))
+
+
+def _lacking(given: OptionReader, label: str) -> Iterator[str]:
+    if not _has_several(given):
+        yield f"{BY_NAME['model'].flag_name} or {BY_NAME['agent'].flag_name} of each candidate"
+
+
 def _read(given: OptionReader) -> Asked | None:
-    baseline, model = given("baseline"), given("baseline-model")
-    if not (baseline or model or any(len(given.distinct(name)) > 1 for name in ("agent", "model"))):
+    baseline = given("baseline")
+    if not (baseline or _has_several(given)):
         return None
     return Asked(
         report=given.path("baseline", baseline) if baseline and baseline != LAST else None,
         last=baseline == LAST,
-        model=model,
+        model=given("baseline-model"),
     )
 
 
@@ -115,6 +126,7 @@ COMPARISON = FeatureEntry(
     [OptionSet("the baseline", _BASELINE, after="gates")],
     read=_read,
     make=_make,
+    lacking=_lacking,
     section=SectionFormat("baseline", "features.comparison.saved", "features.comparison.overview"),
     register=_register,
 )
