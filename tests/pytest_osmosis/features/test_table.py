@@ -29,20 +29,22 @@ def pytest_unconfigure(config):
 """
 
 
-def plugin_without(name: str, folder: Path) -> None:
-    """Copy the plugin into a folder, without one feature and its lines of the table."""
+def plugin_without(names: list[str], folder: Path) -> None:
+    """Copy the plugin into a folder, without some features and their lines of the table."""
     copy = folder / PACKAGE.name
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    feature = copy / "features" / name
-    if feature.is_dir():
-        shutil.rmtree(feature)
-    else:
-        feature.with_suffix(".py").unlink()
     table = copy / "features" / "table.py"
-    imported = re.compile(rf"^from \.{name}(?:\.options)? import (\w+)\n", re.M)
     text = table.read_text()
-    (entry,) = imported.findall(text)
-    table.write_text(imported.sub("", text).replace(f"    {entry},\n", ""))
+    for name in names:
+        feature = copy / "features" / name
+        if feature.is_dir():
+            shutil.rmtree(feature)
+        else:
+            feature.with_suffix(".py").unlink()
+        imported = re.compile(rf"^from \.{name}(?:\.options)? import (\w+)\n", re.M)
+        (entry,) = imported.findall(text)
+        text = imported.sub("", text).replace(f"    {entry},\n", "")
+    table.write_text(text)
 
 
 def pytest_in(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
@@ -53,9 +55,15 @@ def pytest_in(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_main_job_works_without(name: str, tmp_path: Path):
-    plugin_without(name, tmp_path)
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(NAMES, id="all of them"),
+        *(pytest.param([name], id=name, marks=pytest.mark.slow) for name in NAMES),
+    ],
+)
+def test_the_main_job_works_without(names: list[str], tmp_path: Path):
+    plugin_without(names, tmp_path)
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
     (tmp_path / "conftest.py").write_text(NOTES_OPTIONS)
     outputs = ("--osmosis-output=results.json", "--junitxml=junit.xml", "--osmosis-rows=0-1")
@@ -65,6 +73,7 @@ def test_the_main_job_works_without(name: str, tmp_path: Path):
     report = json.loads((tmp_path / "results.json").read_text())
     assert report["summary"]["total_runs"] == 10
     assert (tmp_path / "junit.xml").read_text().count("<testcase ") == 11  # and the gate
-    (left_out,) = (feature for feature in FEATURES if feature.name == name)
-    options = {option.name for group in left_out.options for option in group.options}
+    left_out = [feature for feature in FEATURES if feature.name in names]
+    groups = [group for feature in left_out for group in feature.options]
+    options = {option.name for group in groups for option in group.options}
     assert not options.intersection((tmp_path / "options.txt").read_text().split())
