@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from osmosis_ai.secret import masked, redact
+
 from .errors import CommandError, wrong_use
 
 complete_files = click.Path().shell_complete
@@ -78,7 +80,13 @@ def may_ask(*, yes: bool, as_json: bool) -> None:
 
 def print_json(document: Any) -> None:
     """Print the one document of a command that succeeded."""
-    click.echo(json.dumps(document))
+    click.echo(_as_json(document))
+
+
+def _as_json(document: Any, **options: Any) -> str:
+    """Return the document as ASCII JSON, without secrets."""
+    text = json.dumps(document, **options)
+    return text if redact(text) == text else json.dumps(masked(json.loads(text)), **options)
 
 
 def check_output(path: Path, option: str) -> None:
@@ -96,7 +104,7 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
     """Write the document whole, for its owner alone: it has answers. Or say that it cannot be."""
     from pytest_osmosis.storage.atomic_write import write_whole
 
-    text = json.dumps(document, ensure_ascii=True, allow_nan=False, indent=2) + "\n"
+    text = _as_json(document, allow_nan=False, indent=2) + "\n"
     try:
         write_whole(path, text.encode("ascii"), mode=0o600)
     except OSError as error:

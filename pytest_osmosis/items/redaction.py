@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from typing import Any
 
 import pytest
 
@@ -33,15 +34,24 @@ def redact_report(report: pytest.TestReport | pytest.CollectReport) -> None:
         ]
 
 
-class MaskedWarnings:
-    """A plugin: no secret in the text of a warning, before anybody shows it or sends it on.
+class MaskedMessages:
+    """A plugin: no secret in the text of a warning or an internal error, before it is shown."""
 
-    Nor half a character, which no worker can send.
-    """
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_internalerror(self, excrepr: Any) -> None:
+        """Mask the traceback in place: a hook of the user's may have raised it."""
+        chain = getattr(excrepr, "chain", [(excrepr.reprtraceback,)])
+        entries = [entry for traceback, *_ in chain for entry in traceback.reprentries]
+        for shown in (*entries, *(getattr(entry, "reprlocals", None) for entry in entries)):
+            if shown is not None:
+                shown.lines = [redact(line) for line in shown.lines]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
-        """Mask it in place; a masked one keeps its category, and is plain text."""
+        """Mask it in place; a masked one keeps its category, and is plain text.
+
+        Nor has it half a character, which no worker can send.
+        """
         text = str(warning_message.message)
         masked = encodable(redact(text))
         if masked != text:

@@ -19,7 +19,7 @@ from osmosis_ai.secret import mask_everywhere
 from .. import api_keys
 from ..errors import NoRows
 from ..items.collection import EmptyFile, EvalFile
-from ..items.redaction import MaskedWarnings
+from ..items.redaction import MaskedMessages
 from ..items.report_contents import FailureSections, SerializedReports
 from ..items.runner import ItemRunner, ItemWatch, is_run_alone
 from ..options import effects
@@ -100,7 +100,7 @@ class Evaluation:
             take_sent=self._take_sent,
         )
         return {
-            "osmosis-masked-warnings": MaskedWarnings(),
+            "osmosis-masked-messages": MaskedMessages(),
             "osmosis-serialized-reports": serialized,
         }
 

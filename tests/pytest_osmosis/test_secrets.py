@@ -23,6 +23,7 @@ from osmosis_ai.secret import MASK, Redactor, Secret, mask_everywhere
 from osmosis_cli.errors import CommandError, run
 from osmosis_cli.eval.lines import say, say_facts, say_table
 from osmosis_cli.serve.server import LogFormatter
+from osmosis_cli.shared_options import print_json, write_json
 from osmosis_platform.execution.outcome import take_conversations
 from osmosis_platform.execution.run_folder import RunFolder
 from osmosis_platform.execution.tail import TailedFile
@@ -179,7 +180,11 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         folder.write("agent.py", AGENT)
         folder.write("test_marked.py", TEST)
         folder.write("conftest.py", CONFTEST)
-        more = {"said": carried("a row"), "system_prompt": carried("a prompt")}
+        more = {
+            "said": carried("a row"),
+            "tags": [carried("a row")],
+            "system_prompt": carried("a prompt"),
+        }
         wishes = ("say", "raise", "report", "refuse", "tools", "unscored")
         rows = [{"user_prompt": f"{wish} it", "ground_truth": wish, **more} for wish in wishes]
         folder.rows(*rows)
@@ -388,15 +393,38 @@ def test_a_mistake_is_reported_without_secrets(
     assert not [piece for piece in (*pieces(KEY), "sk-of-nobody") if piece in session.err]
 
 
-def test_a_command_prints_no_secret_of_the_environment(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("shown", ["-l", "--full-trace"])
+def test_an_internal_error_is_reported_without_secrets(
+    project: Project, monkeypatch: pytest.MonkeyPatch, shown: str
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", KEY)
+    project.rows("a")
+    project.write(
+        "conftest.py",
+        f"def pytest_osmosis_run_result(result):\n    key = {KEY!r}\n    raise RuntimeError(key)\n",
+    )
+    session = project.run(shown)
+    assert session.ret == pytest.ExitCode.INTERNAL_ERROR
+    text = session.out + session.err
+    assert f"RuntimeError: {MASK}" in text
+    assert not [piece for piece in pieces(KEY) if piece in text]
+
+
+def test_a_command_prints_and_writes_no_secret_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     @click.command()
     def tell() -> None:
         say(f"there is {KEY}")
+        print_json({"numbers": (1, 2.5), KEY: [(KEY, None)]})
+        write_json(tmp_path / "out.json", {"said": KEY})
         raise CommandError(KEY)
 
     monkeypatch.setenv("PGPASSWORD", KEY)
     assert run(tell, []) == 1
     printed = capsys.readouterr()
-    assert (printed.out, printed.err) == (f"there is {MASK}\n", f"Error: {MASK}\n")
+    assert printed.out.splitlines() == [
+        f"there is {MASK}", f'{{"numbers": [1, 2.5], "{MASK}": [["{MASK}", null]]}}'
+    ]  # fmt: skip
+    assert printed.err == f"Error: {MASK}\n"
+    assert json.loads((tmp_path / "out.json").read_text()) == {"said": MASK}

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import replace
 
 import pyarrow.parquet as parquet
-import pytest
 
 from pytest_osmosis.features.tables import runs_table
 from pytest_osmosis.suite_results import RowData
 from tests.support.made_results import EXACT, NASTY, result_of, suite_of
-from tests.support.modes import each_mode
-from tests.support.project import Project
 
 RESULT = result_of(suite_of([[1.0, 0.25], ["503, overloaded"]], answer=NASTY))
 
@@ -67,40 +63,3 @@ def test_columns_of_the_dataset_have_their_types_and_never_replace_a_field(tmp_p
     runs_table.write(result, tmp_path / "runs.csv")
     with (tmp_path / "runs.csv").open(newline="", encoding="utf-8") as file:
         assert [row["mixed"] for row in csv.DictReader(file)] == ["1", "two", ""]
-
-
-MARKED = """
-import pytest
-
-
-@pytest.mark.osmosis(agent="agent:agent_loop", data="data.jsonl")
-def test_answer(rollout):
-    assert rollout.solution_str == rollout.ground_truth
-"""
-
-
-@pytest.mark.slow
-@each_mode
-def test_tables_carry_the_rows_without_keys(
-    project: Project, monkeypatch: pytest.MonkeyPatch, workers: int
-):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-table-0123456789abcdef")
-    monkeypatch.setenv("OTHER_API_KEY", "sk-other-0123456789abcdef")
-    prompt = "is sk-table-0123456789abcdef a key?"
-    row = {"user_prompt": prompt, "ground_truth": prompt, "level": 3,
-           "tags": ["sk-other-0123456789abcdef"]}  # fmt: skip
-    project.rows(row, "b")
-    project.write("test_marked.py", MARKED)
-    usual = project.options(agent=None, data=None, eval_fn=None, model="echo")
-    marked = ["test_marked.py", *usual]
-    for args in (project.options(model="echo"), marked):
-        table = project.path / "runs.csv"
-        session = project.plain(*args, f"-n{workers}", "--osmosis-runs-table=runs.csv")
-        assert session.ret == 0, session.out
-        with table.open(newline="", encoding="utf-8") as file:
-            first, second = sorted(csv.DictReader(file), key=lambda row: row["row_index"])
-        assert "sk-" not in table.read_text()
-        assert first["user_prompt"] == first["ground_truth"] == "is *** a key?"
-        assert (first["level"], json.loads(first["tags"])) == ("3", ["***"])
-        assert (second["user_prompt"], second["level"]) == ("b", "")
-        table.unlink()
