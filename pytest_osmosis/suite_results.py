@@ -6,7 +6,7 @@ Plain frozen values, made when a session ends; `reports/` shows and writes them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -135,31 +135,20 @@ class RowResult:
     """There for reports that show it, as far as the dataset is at hand."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValueResult:
-    """The rows that have one value in a column, and their figures."""
-
-    value: str
-    row_indices: tuple[int, ...]
-    finished: int
-    """Their runs that have ended."""
-    functions: tuple[FunctionResult, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Breakdown:
-    """The figures of a suite by the values of a column of its dataset."""
-
-    column: str
-    values: tuple[ValueResult, ...]
-
-
 class Section:
     """What a feature adds to the result of a suite; each report asks it for its part."""
 
-    def document(self) -> dict[str, Any]:
-        """Return its object in the JSON report."""
+    def document(self) -> Any:
+        """Return its value in the JSON report."""
         raise NotImplementedError
+
+    def joined(self, others: Sequence[Section], whole: SuiteResult) -> Section | None:
+        """Return the section of a whole suite, of whose parts these are; None: it has none."""
+        return None
+
+    def tables(self, suite: SuiteResult) -> Iterable[Any]:
+        """Return `ColumnTable`s of `reports.tables`, which reports show below the suite's own."""
+        return ()
 
     def lines(self, suite: SuiteResult, *, is_titled: bool, width: int) -> Iterable[str]:
         """Return its lines in the summary; `is_titled`: below the name of one of several suites."""
@@ -210,8 +199,6 @@ class SuiteResult:
     """What its session made of it; None where that has not said so."""
     sections: Mapping[str, Section] = field(default_factory=dict)
     """What features add, by its name in the JSON report."""
-    breakdowns: tuple[Breakdown, ...] = ()
-    """By the columns that were asked for."""
     companion: SuiteResult | None = None
     """The suite that accompanies it: the same rows, of which no run decides."""
 
@@ -219,6 +206,13 @@ class SuiteResult:
     def runs(self) -> Iterator[RunResult]:
         """Every run, row by row."""
         return chain.from_iterable(row.runs for row in self.rows)
+
+    @property
+    def confidence(self) -> float | None:
+        """The confidence of its intervals; None where there are none."""
+        figures = (each.figures.values() for each in self.functions)
+        intervals = (each.interval for each in chain.from_iterable(figures))
+        return next((each.confidence for each in intervals if each is not None), None)
 
     def with_rows(self, change: Callable[[RowResult], RowResult]) -> SuiteResult:
         """Return the suite with each row changed."""

@@ -18,12 +18,12 @@ from pytest_osmosis.reports.text_table import columns
 
 from ..errors import CommandDone, CommandError, command_errors
 from .lines import say
-from .report import read
+from .report import read, readable
 
 if TYPE_CHECKING:
     from pytest_osmosis.dataset.sampling import Part
     from pytest_osmosis.features.comparison.baseline import Baseline
-    from pytest_osmosis.suite_results import EvalResult, SuiteResult
+    from pytest_osmosis.suite_results import EvalResult, Section, SuiteResult
     from pytest_osmosis.verdicts import GateResult
 
 EPILOG = """\b
@@ -119,8 +119,11 @@ def merge_command(
 
 def _part(path: Path) -> ShardReport:
     from pytest_osmosis.dataset.sampling import parse_part
+    from pytest_osmosis.reports.json_reader import load_report
+    from pytest_osmosis.reports.saved_report import with_sections
 
-    result = read(path)
+    with readable():
+        result = with_sections(*load_report(path))
     texts = {str(suite.info.settings.get("shard", "")) for suite in result.suites}
     try:
         (text,) = texts
@@ -261,7 +264,6 @@ def _warn_of_code(first: ShardReport, other: ShardReport) -> None:
 
 def _join(shards: Sequence[tuple[ShardReport, SuiteResult]], confidence: float) -> SuiteResult:
     from pytest_osmosis.analysis.aggregate import aggregate
-    from pytest_osmosis.analysis.breakdown import breakdowns_of
     from pytest_osmosis.suite_results import Usage
 
     info = shards[0][1].info
@@ -276,7 +278,6 @@ def _join(shards: Sequence[tuple[ShardReport, SuiteResult]], confidence: float) 
     runs = [replace(run, suite=info.name) for _, suite in shards for run in suite.runs]
     selected = sum(suite.selected for _, suite in shards)
     joined = aggregate(whole, runs, selected=selected, confidence=confidence)
-    parts = [each for _, suite in shards for each in suite.breakdowns]
     digests = {row.row_index: row.digest for _, suite in shards for row in suite.rows}
     baseline_models = [
         (part, suite.companion) for part, suite in shards if suite.companion is not None
@@ -284,10 +285,19 @@ def _join(shards: Sequence[tuple[ShardReport, SuiteResult]], confidence: float) 
     return replace(
         joined.with_rows(lambda row: replace(row, digest=digests[row.row_index])),
         repeated=sum((suite.repeated for _, suite in shards), Usage()),
-        breakdowns=breakdowns_of(joined, parts, confidence=confidence),
+        sections=_joined_sections([suite for _, suite in shards], joined),
         companion=_join(baseline_models, confidence) if baseline_models else None,
         verdicts=_asked(suite for _, suite in shards),
     )
+
+
+def _joined_sections(suites: Sequence[SuiteResult], whole: SuiteResult) -> dict[str, Section]:
+    """Return the sections of features, as far as those of a whole come from its parts."""
+    joined = {}
+    for name in dict.fromkeys(name for suite in suites for name in suite.sections):
+        first, *others = (suite.sections[name] for suite in suites if name in suite.sections)
+        joined[name] = first.joined(others, whole)
+    return {name: section for name, section in joined.items() if section is not None}
 
 
 def _check_overlap(shards: Sequence[tuple[ShardReport, SuiteResult]]) -> None:
@@ -327,9 +337,7 @@ def _level_of(parts: Sequence[ShardReport]) -> float:
     from pytest_osmosis.analysis.aggregate import CONFIDENCE
 
     suites = [suite for part in parts for suite in part.result.suites]
-    functions = (function for suite in suites for function in suite.functions)
-    figures = (figure for function in functions for figure in function.figures.values())
-    known = (each.interval.confidence for each in figures if each.interval is not None)
+    known = (suite.confidence for suite in suites if suite.confidence is not None)
     gates = (gate for suite in suites for gate in suite.verdicts)
     return next(known, _confidence_of(gates) or CONFIDENCE)
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pytest_osmosis.reports.json_models import CoreFunction, Report, Suite
+from pytest_osmosis.reports.json_figures import CoreFunction
+from pytest_osmosis.reports.json_models import Report, Suite
 
 from .run_figures import metrics_of
 from .tail import open_written
@@ -65,7 +66,7 @@ def _known(report: Report) -> str:
         if len(json.dumps(suite.config.settings)) > _SETTINGS_BYTES:
             suite.config.settings = {}
         _keep_figures(suite.summary.eval_fns.values())
-        for column in suite.by:
+        for column in getattr(suite, "by", ()):
             for value in column.values:
                 _keep_figures(value.eval_fns.values())
     return report.model_dump_json(exclude_unset=True)

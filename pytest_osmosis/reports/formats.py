@@ -78,8 +78,15 @@ class SectionFormat:
     """Of its field in the JSON report."""
     model: str
     """The module of the plugin with its pydantic model `Model`, and `read(saved, suite)`."""
-    overview: str
+    overview: str | None = None
     """The module with `overviews(result)`, which yields tables about several suites."""
+    is_list: bool = False
+    """Whether the field holds a list of the models: empty without the section, not null."""
+
+    @property
+    def empty(self) -> Any:
+        """The value of its field where a suite lacks the section."""
+        return [] if self.is_list else None
 
     def load_model(self) -> Any:
         """Return the module of the model."""

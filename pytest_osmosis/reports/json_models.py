@@ -14,14 +14,12 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ConfigDict, Field, JsonValue, create_model
+from pydantic import Field, create_model
 
-from ..analysis.metrics import METRICS
-from ..analysis.statistics.estimators import REPORTED_KS
 from ..run_result import RUN_FIELDS, RunResult
 from ..verdicts import EvalVerdict, GateOutcome
 from .formats import SECTIONS
-from .json_figures import Figure, Milliseconds, ReportModel, Whole
+from .json_figures import EvalFnSummary, Figure, Milliseconds, ReportModel, Whole
 from .json_writer import SCHEMA_VERSION
 
 MOST_RUNS = 1_000_000
@@ -85,64 +83,6 @@ class Config(ReportModel):
     marked: bool = Field(default=False, description="of a test function with @pytest.mark.osmosis")
     priced: bool = Field(default=False, description="the model has a price, known or not")
     settings: dict[str, Any] = Field(default_factory=dict)
-
-
-def _by_k() -> dict[str, JsonValue]:
-    """Return the fields of the metrics that take a k, as patterns in JSON Schema."""
-    ks = ", ".join(map(str, REPORTED_KS))
-    return {
-        f"^{each.field.format(k='[0-9]+')}$": {
-            "anyOf": [{"type": "number"}, {"type": "null"}],
-            "description": f"{each.name}k, for k in {ks} and n, as far as k <= n",
-        }
-        for each in METRICS.values()
-        if each.in_summary and each.takes_k
-    }
-
-
-_CORE = "mean", "std", "min", "max"
-"""Figures that every report has; those that came later have a default, so that it can be read."""
-
-
-class CoreFunction(ReportModel):
-    """One eval function over all runs; a missing score counts as 0.0.
-
-    Where no run has a score its figures are null, and there are no intervals. For n > 1 there are
-    further fields, by patterns: the metrics of the table that take a k; null where every row has
-    fewer runs.
-    """
-
-    model_config = ConfigDict(extra="allow", json_schema_extra={"patternProperties": _by_k()})
-
-    scored: Whole = 0
-    missing: Whole = 0
-    recorded: bool = Field(
-        default=False,
-        description="tests have recorded it, in some runs; its figures are over those",
-    )
-    threshold: float | None = Field(
-        default=None,
-        description="of an eval function that has its own; of a recorded score that has one, and "
-        "with it the metrics that count passes",
-    )
-    intervals: dict[str, Figure] = Field(
-        default_factory=dict, description="of the metrics that have one, by the names of fields"
-    )
-
-
-if TYPE_CHECKING:
-    EvalFnSummary = CoreFunction
-else:
-    EvalFnSummary = create_model(
-        "EvalFnSummary",
-        __base__=CoreFunction,
-        __doc__=CoreFunction.__doc__,
-        **{
-            each.field: (float | None, ... if each.field in _CORE else None)
-            for each in METRICS.values()
-            if each.in_summary and not each.takes_k
-        },
-    )
 
 
 class Repeated(ReportModel):
@@ -240,22 +180,6 @@ class Row(ReportModel):
     suite: str | None = None
 
 
-class ByValue(ReportModel):
-    """The rows that have one value in a column."""
-
-    value: str
-    row_indices: list[Whole]
-    total_runs: Whole
-    eval_fns: dict[str, EvalFnSummary]
-
-
-class ByColumn(ReportModel):
-    """The figures for each value of a column of the dataset (`--osmosis-by`)."""
-
-    column: str
-    values: list[ByValue]
-
-
 class Git(ReportModel):
     """The project's repository."""
 
@@ -279,13 +203,16 @@ class CoreSuite(ReportModel):
     name: str
     config: Config
     summary: Summary
-    by: list[ByColumn] = Field(default_factory=list)
 
 
 def _sections(description: str | None = None) -> dict[str, Any]:
     """Return the fields of the sections that features bring."""
-    empty = Field(default=None, description=description)
-    return {each.name: (each.load_model().Model | None, empty) for each in SECTIONS}
+    found: dict[str, Any] = {}
+    for each in SECTIONS:
+        model: Any = each.load_model().Model
+        kind: Any = list[model] if each.is_list else model | None
+        found[each.name] = kind, Field(default=each.empty, description=description)
+    return found
 
 
 if TYPE_CHECKING:
@@ -310,9 +237,6 @@ class CoreReport(ReportModel):
     rows: list[Row]
     suites: list[Suite] = Field(default_factory=list)
     gates: list[GateReport] = Field(default_factory=list)
-    by: list[ByColumn] = Field(
-        default_factory=list, description="of the one suite; with several, each has its own"
-    )
     baseline_models: list[OtherModel] = Field(default_factory=list)
     environment: Environment | None = None
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from ..analysis.aggregate import CONFIDENCE, aggregate
-from ..analysis.breakdown import breakdown_of
 from ..run_result import RUN_FIELDS, RunResult, SuiteInfo, passes
 from ..suite_results import EvalResult, SuiteResult, Usage
 from ..verdicts import GateResult
@@ -180,16 +179,6 @@ def _suite(
         suite.with_rows(lambda row: replace(row, digest=digests[row.row_index])),
         repeated=Usage(**summary.repeated.model_dump()),
         verdict=summary.verdict,
-        breakdowns=tuple(
-            breakdown_of(
-                suite,
-                saved.column,
-                {each.value: each.row_indices for each in saved.values},
-                confidence=level,
-            )
-            for saved in part.by
-            if figures
-        ),
     )
 
 

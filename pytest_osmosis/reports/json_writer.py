@@ -18,16 +18,14 @@ from ..analysis.metrics import definition_of
 from ..run_result import RunResult
 from ..storage.atomic_write import write_whole
 from ..suite_results import (
-    Breakdown,
     EvalResult,
     FunctionResult,
     RowResult,
-    Section,
     SuiteResult,
     Usage,
 )
 from ..verdicts import GateResult, Interval
-from .formats import SECTIONS, Sections, no_sections
+from .formats import SECTIONS, SectionFormat, Sections, no_sections
 
 Fields = dict[str, Any]
 """An object of the report."""
@@ -95,8 +93,7 @@ def document_of(result: EvalResult) -> Fields:
         ],
         "suites": suites if several else [],
         "gates": [_gate(verdict, suite) for suite in result.suites for verdict in suite.verdicts],
-        **{each.name: None if several else suites[0][each.name] for each in SECTIONS},
-        "by": [] if several else suites[0]["by"],
+        **{each.name: each.empty if several else suites[0][each.name] for each in SECTIONS},
         "baseline_models": [_other_model(each, result) for each in others if each is not None],
         "environment": dict(result.environment) or None,
     }
@@ -107,26 +104,13 @@ def _suite(suite: SuiteResult, result: EvalResult) -> Fields:
         "name": suite.info.name,
         "config": _config(suite),
         "summary": _summary(suite, result),
-        **{each.name: _section(suite.sections.get(each.name)) for each in SECTIONS},
-        "by": [_by_column(each) for each in suite.breakdowns],
+        **{each.name: _section(suite, each) for each in SECTIONS},
     }
 
 
-def _section(section: Section | None) -> Fields | None:
-    return None if section is None else section.document()
-
-
-def _by_column(found: Breakdown) -> Fields:
-    values = [
-        {
-            "value": each.value,
-            "row_indices": list(each.row_indices),
-            "total_runs": each.finished,
-            "eval_fns": {function.name: _function(function) for function in each.functions},
-        }
-        for each in found.values
-    ]
-    return {"column": found.column, "values": values}
+def _section(suite: SuiteResult, kind: SectionFormat) -> Any:
+    section = suite.sections.get(kind.name)
+    return kind.empty if section is None else section.document()
 
 
 def _other_model(suite: SuiteResult, result: EvalResult) -> Fields:
@@ -159,7 +143,7 @@ def _summary(suite: SuiteResult, result: EvalResult) -> Fields:
     return {
         "total_rows": len(suite.rows),
         "total_runs": suite.finished,
-        "eval_fns": {function.name: _function(function) for function in suite.functions},
+        "eval_fns": {function.name: function_document(function) for function in suite.functions},
         "total_tokens": suite.used.tokens,
         "total_duration_ms": result.duration_ms,
         "selected": suite.selected,
@@ -185,7 +169,8 @@ def _summary(suite: SuiteResult, result: EvalResult) -> Fields:
     }
 
 
-def _function(function: FunctionResult) -> Fields:
+def function_document(function: FunctionResult) -> Fields:
+    """Return the figures of one eval function."""
     figures = function.figures.values()
     return {
         **{figure.field: figure.value for figure in figures},

@@ -42,21 +42,29 @@ def read_saved(path: Path) -> SavedReport:
     """Return a report and the conversations beside it; UnreadableReport when it is none."""
     report, result = load_report(path)
     said = SavedConversations(beside(path).absolute(), result)
-    result = result.with_suites(partial(_filled, report=report, said=said))
+    result = with_sections(report, result).with_suites(partial(_with_questions, said=said))
     return SavedReport(report, result, said, saved_sections(result, said))
 
 
-def _filled(suite: SuiteResult, report: Report, said: SavedConversations) -> SuiteResult:
-    """Return the suite with the sections of features, and with the questions of its rows."""
+def with_sections(report: Report, result: EvalResult) -> EvalResult:
+    """Return the result of a report, each suite with the sections of features."""
+    parts = {part.name: part for part in report.suites}
+
+    def filled(suite: SuiteResult) -> SuiteResult:
+        part = parts.get(suite.info.name, report)
+        sections = {
+            each.name: each.load_model().read(saved, suite)
+            for each in SECTIONS
+            if (saved := getattr(part, each.name))
+        }
+        return replace(suite, sections=sections)
+
+    return result.with_suites(filled)
+
+
+def _with_questions(suite: SuiteResult, said: SavedConversations) -> SuiteResult:
     name = suite.info.name
-    part = {each.name: each for each in report.suites}.get(name, report)
-    sections = {
-        each.name: each.load_model().read(saved, suite)
-        for each in SECTIONS
-        if (saved := getattr(part, each.name)) is not None
-    }
-    suite = suite.with_rows(lambda row: replace(row, data=said.row_data(name, row)))
-    return replace(suite, sections=sections)
+    return suite.with_rows(lambda row: replace(row, data=said.row_data(name, row)))
 
 
 def with_dataset(result: EvalResult) -> tuple[EvalResult, list[str]]:

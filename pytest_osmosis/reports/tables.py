@@ -8,14 +8,10 @@ from dataclasses import dataclass
 from ..analysis.aggregate import CONFIDENCE
 from ..analysis.metrics import METRICS, Metric
 from ..analysis.statistics.estimators import reported_ks
-from ..escaping import escape_control_chars, shortened
-from ..suite_results import Breakdown, EvalResult, FunctionResult, SuiteResult
+from ..suite_results import EvalResult, FunctionResult, SuiteResult
 from ..verdicts import Interval
 from .formats import SECTIONS
 from .highlights import figure_text
-
-VALUES_SHOWN = 20
-"""Values of a column in a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,33 +92,15 @@ class ColumnTable:
 
 
 def by_columns(suite: SuiteResult) -> list[ColumnTable]:
-    """Return a table for each column and eval function."""
-    return [
-        _column_table(found, function, suite)
-        for found in suite.breakdowns
-        for function in suite.functions
-    ]
+    """Return the tables that features show below that of the suite."""
+    return [table for section in suite.sections.values() for table in section.tables(suite)]
 
 
-def _column_table(found: Breakdown, function: FunctionResult, suite: SuiteResult) -> ColumnTable:
-    metrics, values = figure_metrics(suite), found.values[:VALUES_SHOWN]
-    title = f"by {found.column}"
-    rows = []
-    for value in values:
-        own = next((each for each in value.functions if each.name == function.name), None)
-        cells = figure_cells(own, metrics, value.finished)
-        rows.append([_short(value.value), str(len(value.row_indices)), *cells])
-    return ColumnTable(
-        title if len(suite.functions) == 1 else f"{function.name} {title}",
-        Table([_short(found.column), "rows", *figure_titles([function], metrics)], rows),
-        len(found.values) - len(values),
-        found.column,
-        [each.value for each in values],
-    )
-
-
-def _short(text: str) -> str:
-    return shortened(" ".join(escape_control_chars(text).split()) or '""')
+def written(value: object) -> str:
+    """Return a value of the dataset as JSON has it; texts without quotes."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +118,5 @@ def overviews(result: EvalResult) -> Iterator[Overview]:
     """Yield the tables about several suites, which features bring with their sections."""
     if len(result.with_companions) > 1:
         for each in SECTIONS:
-            yield from each.load_overview()(result)
+            if each.overview is not None:
+                yield from each.load_overview()(result)

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
 
-from ...analysis.breakdown import breakdown_of, written
-from ...suite_results import Breakdown, SuiteResult
+from ...reports.tables import written
+from ...suite_results import SuiteResult
+from .results import Breakdown, Breakdowns, breakdown_of
 
 COLUMNS_SHOWN = 12
 """Columns that a mistake lists."""
@@ -42,7 +43,8 @@ def broken_down(
 ) -> SuiteResult:
     """Return the suite with its figures by each column; its rows are with their data."""
     found = (_by_column(suite, name, confidence) for name in columns)
-    return replace(suite, breakdowns=tuple(each for each in found if each is not None))
+    section = Breakdowns(tuple(each for each in found if each is not None))
+    return replace(suite, sections={**suite.sections, "by": section})
 
 
 def _by_column(suite: SuiteResult, name: str, confidence: float | None) -> Breakdown | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...options.table import FeatureEntry, Option, OptionSet
+from ...reports.formats import SectionFormat
 
 if TYPE_CHECKING:
     import pytest
@@ -41,4 +42,5 @@ BREAKDOWN = FeatureEntry(
     ],
     read=_read,
     make=_make,
+    section=SectionFormat("by", "features.breakdown.saved", is_list=True),
 )

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from ...analysis.breakdown import written
 from ...escaping import dollars, escape_control_chars
 from ...reports.formats import Conversations, Sections, no_sections
 from ...reports.highlights import figure_text, outcome_counts
-from ...reports.tables import ColumnTable, span
+from ...reports.tables import ColumnTable, span, written
 from ...reports.view import SuiteView, View, view_of
 from ...run_result import OUTCOMES, Outcome
 from ...storage.atomic_write import write_whole

@@ -12,12 +12,13 @@ from click.testing import CliRunner, Result
 
 from osmosis_cli.main import cli
 from pytest_osmosis.analysis.aggregate import aggregate
-from pytest_osmosis.analysis.breakdown import breakdown_of
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.score_table import score_table_of
+from pytest_osmosis.features.breakdown.results import Breakdowns, breakdown_of
 from pytest_osmosis.reports import json_writer as report
 from pytest_osmosis.reports.json_reader import read_result
+from pytest_osmosis.reports.saved_report import read_saved
 from pytest_osmosis.run_result import DECIDED
 from pytest_osmosis.suite_results import SuiteResult, Usage
 from tests.support.made_results import result_of, suite_of
@@ -109,11 +110,12 @@ def test_figures_by_a_column_are_those_of_the_rows_of_all_shards():
             name: [row.row_index for row in suite.rows if name in levels.get(row.row_index, ["a"])]
             for name in ("a", "b")
         }
-        return replace(suite, breakdowns=(breakdown_of(suite, "level", rows_of, confidence=0.9),))
+        column = breakdown_of(suite, "level", rows_of, confidence=0.9)
+        return replace(suite, sections={"by": Breakdowns((column,))})
 
     merge(*(write(f"s{i}.json", by_level(shard(i, 2))) for i in (1, 2)))
-    [merged] = read_result(Path("whole.json")).suites
-    assert merged.breakdowns == by_level(merged).breakdowns
+    [merged] = read_saved(Path("whole.json")).result.suites
+    assert merged.sections == by_level(merged).sections
 
 
 def test_it_has_the_environment_and_the_longest_time():

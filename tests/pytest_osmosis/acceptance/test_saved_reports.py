@@ -193,7 +193,7 @@ def test_what_was_merged_is_the_whole(
 
 
 def figures(suite: SuiteResult) -> tuple[object, ...]:
-    return suite.functions, suite.verdicts, suite.verdict, suite.sections, suite.breakdowns
+    return suite.functions, suite.verdicts, suite.verdict, suite.sections
 
 
 def check(project: Project, *options: str, interrupts_after: int = 0) -> EvalResult:
@@ -220,7 +220,7 @@ def comparable(result: EvalResult) -> EvalResult:
 def _comparable(suite: SuiteResult) -> SuiteResult:
     return replace(
         suite,
-        info=replace(suite.info, shares=None),
+        info=replace(suite.info, shares=None, variant=""),
         rows=tuple(
             replace(row, runs=tuple(replace(run, fatal=False) for run in row.runs))
             for row in suite.rows

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_osmosis.analysis.aggregate import aggregate
-from pytest_osmosis.analysis.breakdown import breakdown_of
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import GateError, parse_gate
 from pytest_osmosis.analysis.metrics import METRICS, Definition, Metric, summary_metrics
 from pytest_osmosis.analysis.score_table import score_table_of
+from pytest_osmosis.features.breakdown.results import breakdown_of
 from pytest_osmosis.features.comparison.compare import compare
 from pytest_osmosis.features.html.report import render as render_html
 from pytest_osmosis.features.markdown.report import render as render_markdown

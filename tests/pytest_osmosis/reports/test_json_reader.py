@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_osmosis.analysis.breakdown import breakdown_of
+from pytest_osmosis.features.breakdown.results import Breakdowns, breakdown_of
 from pytest_osmosis.features.comparison.results import (
     BaselineReport,
     Change,
@@ -94,10 +94,10 @@ def test_what_is_written_is_what_the_models_define_field_by_field(several):
         (Comparison(EXACT, 2, (paired,), (change,), 1, 0),), ("n",), "old.json"
     )
     suite = suite_of([[1.0, 0.5], ["503", None]], settings={"seed": 3})
-    by = (breakdown_of(suite, "level", {"1": [0], "2": [1]}, confidence=0.95),)
+    by = Breakdowns((breakdown_of(suite, "level", {"1": [0], "2": [1]}, confidence=0.95),))
     other = suite_of([[0.0]], name="other", companion_of="data.jsonl")
     whole = replace(
-        suite, verdicts=(gate,), sections={"baseline": baseline}, breakdowns=by, companion=other,
+        suite, verdicts=(gate,), sections={"baseline": baseline, "by": by}, companion=other,
         repeated=Usage(1, 5, 0, 0.5),
     )  # fmt: skip
     suites = [whole, suite_of([[0.25]], name="more.jsonl")] if several else [whole]

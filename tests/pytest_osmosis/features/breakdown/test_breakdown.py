@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from pytest_osmosis.analysis.aggregate import aggregate
-from pytest_osmosis.analysis.breakdown import breakdowns_of
 from pytest_osmosis.features.breakdown.columns import NoColumn, broken_down, check_column
-from pytest_osmosis.reports.json_reader import read_result
+from pytest_osmosis.features.breakdown.results import VALUES_SHOWN, Breakdown, Breakdowns
 from pytest_osmosis.reports.json_writer import write
+from pytest_osmosis.reports.saved_report import read_saved
 from pytest_osmosis.reports.summary import summary
-from pytest_osmosis.reports.tables import VALUES_SHOWN, by_columns
+from pytest_osmosis.reports.tables import by_columns
 from pytest_osmosis.suite_results import RowData, SuiteResult
 from tests.support.made_results import EXACT, RunSpec, result_of, suite_of
 
@@ -27,9 +27,15 @@ def by_level(rows: Sequence[Sequence[RunSpec]], levels: Sequence[object]) -> Sui
     return broken_down(replace(suite, rows=tuple(with_data)), ["level"], confidence=None)
 
 
+def columns(suite: SuiteResult) -> tuple[Breakdown, ...]:
+    section = suite.sections["by"]
+    assert isinstance(section, Breakdowns)
+    return section.columns
+
+
 def test_each_value_has_the_figures_of_its_own_rows():
     rows: list[list[RunSpec]] = [[1.0, 0.0], [0.0, "busy"], [1.0, 1.0], ["busy", "busy"]]
-    [found] = by_level(rows, [10, 9, 10, None]).breakdowns
+    [found] = columns(by_level(rows, [10, 9, 10, None]))
     assert found.column == "Level"
     ten, nine, null = found.values
     assert (ten.value, ten.row_indices, ten.finished) == ("10", (0, 2), 4)
@@ -40,7 +46,7 @@ def test_each_value_has_the_figures_of_its_own_rows():
 
 def test_numbers_are_in_order_of_size_and_texts_as_they_come():
     def values(*levels: object) -> list[str]:
-        [found] = by_level([[1.0]] * len(levels), levels).breakdowns
+        [found] = columns(by_level([[1.0]] * len(levels), levels))
         return [each.value for each in found.values]
 
     assert values(10, 9, 2.5, 10) == ["2.5", "9", "10"]
@@ -50,10 +56,12 @@ def test_numbers_are_in_order_of_size_and_texts_as_they_come():
 def test_a_report_read_back_has_the_same_breakdown(tmp_path: Path):
     plain = by_level([[1.0, 0.5], [0.0, 0.0]], ["a", "b"])
     whole = aggregate(plain.info, plain.runs, selected=4, confidence=0.9)
-    suite = replace(whole, breakdowns=breakdowns_of(whole, plain.breakdowns, confidence=0.9))
+    section = plain.sections["by"].joined([], whole)
+    assert section is not None
+    suite = replace(whole, sections={"by": section})
     write(result_of(suite), tmp_path / "out.json")
     document = json.loads((tmp_path / "out.json").read_text())
-    assert read_result(tmp_path / "out.json").suites[0].breakdowns == suite.breakdowns
+    assert read_saved(tmp_path / "out.json").result.suites[0].sections == suite.sections
     [value, _] = document["by"][0]["values"]
     assert (value["value"], value["row_indices"], value["total_runs"]) == ("a", [0], 2)
     assert value["eval_fns"][EXACT]["mean"] == 0.75

@@ -1,0 +1,135 @@
+"""The figures of a suite by the values of columns of its dataset, as every report shows them; pure.
+
+Each value has the figures of its rows, as a suite of these rows alone would have them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, cast
+
+from ...analysis.aggregate import aggregate
+from ...escaping import escape_control_chars, shortened
+from ...reports.json_writer import function_document
+from ...reports.tables import ColumnTable, Table, figure_cells, figure_metrics, figure_titles
+from ...suite_results import FunctionResult, Section, SuiteResult
+
+VALUES_SHOWN = 20
+"""Values of a column in a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueResult:
+    """The rows that have one value in a column, and their figures."""
+
+    value: str
+    row_indices: tuple[int, ...]
+    finished: int
+    """Their runs that have ended."""
+    functions: tuple[FunctionResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """The figures of a suite by the values of a column of its dataset."""
+
+    column: str
+    values: tuple[ValueResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdowns(Section):
+    """The figures by each column that was asked for."""
+
+    columns: tuple[Breakdown, ...]
+
+    def document(self) -> list[dict[str, Any]]:
+        """Return the columns in the JSON report."""
+        return [
+            {
+                "column": column.column,
+                "values": [
+                    {
+                        "value": each.value,
+                        "row_indices": list(each.row_indices),
+                        "total_runs": each.finished,
+                        "eval_fns": {one.name: function_document(one) for one in each.functions},
+                    }
+                    for each in column.values
+                ],
+            }
+            for column in self.columns
+        ]
+
+    def joined(self, others: Sequence[Section], whole: SuiteResult) -> Breakdowns:
+        """Return the figures of all rows, by each column of one of the parts."""
+        rows_of: dict[str, defaultdict[str, set[int]]] = {}
+        parts = [self, *cast("Sequence[Breakdowns]", others)]
+        for column in chain.from_iterable(part.columns for part in parts):
+            for value in column.values:
+                found = rows_of.setdefault(column.column, defaultdict(set))
+                found[value.value].update(value.row_indices)
+        level = whole.confidence
+        return Breakdowns(
+            tuple(
+                breakdown_of(whole, name, found, confidence=level)
+                for name, found in rows_of.items()
+            )
+        )
+
+    def tables(self, suite: SuiteResult) -> Iterator[ColumnTable]:
+        """Yield a table for each column and eval function."""
+        for column in self.columns:
+            for function in suite.functions:
+                yield _column_table(column, function, suite)
+
+
+def breakdown_of(
+    suite: SuiteResult,
+    column: str,
+    rows_of: Mapping[str, Collection[int]],
+    *,
+    confidence: float | None = None,
+) -> Breakdown:
+    """Return the figures by the values of a column; `rows_of` has the row indices of each."""
+    by_index = {row.row_index: row.runs for row in suite.rows}
+    values = []
+    for value in _ordered(rows_of):
+        indices = tuple(sorted(index for index in rows_of[value] if index in by_index))
+        runs = [run for index in indices for run in by_index[index]]
+        info = replace(suite.info, rows=len(indices))
+        own = aggregate(info, runs, selected=len(runs), confidence=confidence)
+        values.append(ValueResult(value, indices, own.finished, own.functions))
+    return Breakdown(column, tuple(values))
+
+
+def _ordered(rows_of: Mapping[str, Collection[int]]) -> list[str]:
+    """Numbers are in order of their size, other values as they first come in the data."""
+    try:
+        return sorted(rows_of, key=float)
+    except ValueError:
+        return sorted(rows_of, key=lambda value: min(rows_of[value], default=0))
+
+
+def _column_table(found: Breakdown, function: FunctionResult, suite: SuiteResult) -> ColumnTable:
+    metrics, values = figure_metrics(suite), found.values[:VALUES_SHOWN]
+    title = f"by {found.column}"
+    rows = []
+    for value in values:
+        own = next((each for each in value.functions if each.name == function.name), None)
+        cells = figure_cells(own, metrics, value.finished)
+        rows.append([_short(value.value), str(len(value.row_indices)), *cells])
+    return ColumnTable(
+        title if len(suite.functions) == 1 else f"{function.name} {title}",
+        Table([_short(found.column), "rows", *figure_titles([function], metrics)], rows),
+        len(found.values) - len(values),
+        found.column,
+        [each.value for each in values],
+    )
+
+
+def _short(text: str) -> str:
+    return shortened(" ".join(escape_control_chars(text).split()) or '""')
