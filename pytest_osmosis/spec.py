@@ -145,15 +145,6 @@ class EvalSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """What a session may use before it starts no further run; None is no limit."""
-
-    cost_usd: float | None = None
-    tokens: int | None = None
-    time_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Keeping:
     """How runs are kept, and what is done with those of earlier sessions."""
 
@@ -225,7 +216,6 @@ class SessionSpec:
     """How long a worker process may be silent."""
     import_timeout_s: float = 60.0
     """How long the import of a module that is named may take; 0: as long as it takes."""
-    budget: Budget = Budget()
     deciding: Deciding = Deciding()
     keeping: Keeping = Keeping()
     reports: Mapping[str, Path] = field(default_factory=dict)

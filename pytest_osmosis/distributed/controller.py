@@ -291,7 +291,7 @@ class ControllerEvaluation(ReportingEvaluation):
         if kind == messages.FINISHED:
             self._runs_ended(node, *values)
         elif kind == messages.BEGUN:
-            self.budget.start()
+            self.run_starts()
             for module in FIGURES:
                 import_module(module)
         elif kind == messages.GAVE_UP:

@@ -20,6 +20,7 @@ from ..options.table import (
 )
 from ..reports.formats import REPORTS
 from .breakdown.options import BREAKDOWN
+from .budgets.options import BUDGETS
 from .cassettes.options import CASSETTES
 from .comparison.options import COMPARISON
 from .config_files.options import CONFIG_FILES
@@ -48,6 +49,7 @@ FEATURES = (
     RESCORE,
     TRACING,
     COMPARISON,
+    BUDGETS,
     MARKDOWN,
     HTML,
     TABLES,

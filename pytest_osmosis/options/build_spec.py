@@ -23,7 +23,6 @@ from ..escaping import escape_control_chars
 from ..reports.formats import REPORTS
 from ..spec import (
     CONFIG_ENV,
-    Budget,
     Deciding,
     EvalSpec,
     Keeping,
@@ -53,7 +52,6 @@ def build(config: pytest.Config) -> SessionSpec:
         defaults=defaults,
         batch_size=batch_size(config),
         shards=_shards(given, batch_size(config)),
-        budget=Budget(**given.fields("budget")),
         deciding=Deciding(
             gates=tuple(given.distinct("gate", canonical=lambda text: _canonical(given, text))),
             **given.fields("deciding"),

@@ -36,11 +36,8 @@ def model(given: OptionReader) -> ModelSpec:
 
 
 def with_price(given: OptionReader, model: ModelSpec) -> ModelSpec:
-    """Return the model with the price that is given; what a budget counts of ours is free."""
-    price = given("price-per-mtok")
-    if price is None and model.persona is not None and given("max-cost"):
-        price = 0.0, 0.0
-    return replace(model, price_per_mtok=price)
+    """Return the model with the price that is given."""
+    return replace(model, price_per_mtok=given("price-per-mtok"))
 
 
 def checked_base_url(

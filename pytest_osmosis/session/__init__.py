@@ -1,1 +1,1 @@
-"""The process that reports: it collects results, evaluates gates, keeps budgets, shows progress."""
+"""The process that reports: it collects results, evaluates gates, shows progress."""

@@ -20,8 +20,7 @@ from ..errors import ConfigurationError
 from ..options import build_spec
 from ..options.reader import OptionReader
 from ..reports.formats import ReportFormat, asked_reports
-from ..rollouts.prepare import endpoint_of
-from ..spec import EvalSpec, ModelSpec, SessionSpec
+from ..spec import SessionSpec
 from ..storage import atomic_write
 from ..storage.source_digest import input_digests
 from . import selection
@@ -147,42 +146,11 @@ def _check_conflict() -> None:
 
 
 def check_models(spec: SessionSpec) -> None:
-    """Check that the models which agents are known to ask have a key, and a price if need be."""
+    """Check that the models which agents are known to ask have a key."""
     for asked in spec.evals or [spec.defaults]:
         if asked is not None and asked.model.model:
             with usage_errors():
                 key_of(asked.model)
-    _check_prices(spec)
-
-
-def _check_prices(spec: SessionSpec) -> None:
-    """Check that prices are known where there is a budget in dollars: else it is never spent."""
-    if spec.budget.cost_usd is None:
-        return
-    for asked in spec.evals or [spec.defaults]:
-        if asked is None or not (asked.model.model and asked.model.is_asked):
-            continue
-        if not _has_price(asked.model):
-            raise pytest.UsageError(_no_price(asked))
-
-
-def _has_price(model: ModelSpec) -> bool:
-    if model.price_per_mtok is not None:
-        return True
-    if model.base_url is not None:
-        return False
-    from osmosis_ai.models.litellm.library import has_price
-
-    return has_price(model.model)
-
-
-def _no_price(asked: EvalSpec) -> str:
-    return (
-        f"--osmosis-max-cost: the price of {asked.model.model!r} at {endpoint_of(asked.model)} is "
-        f"not known, so the budget would never be spent: give --osmosis-price-per-mtok IN,OUT "
-        "(dollars per million tokens of prompts and of completions), or --osmosis-max-total-tokens "
-        "instead"
-    )
 
 
 def _warn_of_key(config: pytest.Config) -> None:

@@ -82,7 +82,7 @@ class Recorder:
         """How many items of each suite have been reported."""
         self._halted: str | None = None
         self.settled: Callable[[RunResult], RunResult] = lambda run: run
-        """Returns a run as the end of the session sees it: see `RunBudget.settled`."""
+        """Returns a run as the end of the session sees it: see `Supervisor.settled`."""
         self._spent: Callable[[], str] | None = None
         """There where a spent budget halted the session: says so, with what was used."""
         self._interrupted: str | None = None
@@ -154,7 +154,7 @@ class Recorder:
             self._problems.append(problem)
 
     def halt(self, reason: str, *, spent: Callable[[], str] | None = None) -> None:
-        """No further run is started; `spent`: see `budget.Halt`."""
+        """No further run is started; `spent`: see `seams.Halt`."""
         is_graver = self._spent is not None and spent is None
         if self._halted is None or is_graver:
             self._halted, self._spent = reason, spent

@@ -20,12 +20,12 @@ from ..rollouts.cached import ResultCache
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..storage.run_store import RunStore
 from . import header, preflight, progress
-from .budget import RunBudget
 from .evaluation import Evaluation
 from .failed_runs import BeforeSummaries, ShortSummary
 from .progress import ProgressCounter
 from .recorder import Recorder
 from .signals import CancelOnInterrupt, SignalHandlers
+from .supervisor import Supervisor
 
 if TYPE_CHECKING:
     from ..rollouts.suite import Suite
@@ -67,19 +67,18 @@ class ReportingEvaluation(Evaluation):
             with_row_data=self._with_row_data,
             features=features,
         )
-        self.budget = RunBudget(
+        self.supervisor = Supervisor(
             batch_size=spec.batch_size,
-            budget=spec.budget,
             selected=self.recorder.selected,
             halt=self.halt,
             resize=self.resize_runs,
             place_of=self._place_of,
             planned=self._planned_at,
         )
-        self.recorder.settled = self.budget.settled
+        self.recorder.settled = self.supervisor.settled
         self._signals = SignalHandlers(self.recorder.interrupt)
         self._counter = ProgressCounter(
-            self.recorder.selected, self._in_flight, refusals=self.budget.refusals
+            self.recorder.selected, self._in_flight, refusals=self.supervisor.refusals
         )
         self._follow = self.gates.follow(self.halt)
 
@@ -134,9 +133,15 @@ class ReportingEvaluation(Evaluation):
         self.recorder.begin(preflight.environment(self.config, self.spec, is_shown=bool(is_shown)))
         progress.show(self.config, self._counter)
 
+    def run_starts(self) -> None:
+        """Note that a run starts; from any thread."""
+        if self.supervisor.start():
+            for feature in self.features:
+                feature.first_run()
+
     def _in_flight(self, left: int) -> int:
         """Return how many rollouts are in flight, where so many have not ended."""
-        return min(self.spec.batch_size, left) if self.budget.has_started else 0
+        return min(self.spec.batch_size, left) if self.supervisor.has_started else 0
 
     def _place_of(self, suite: str) -> str:
         return self._infos[suite].place
@@ -161,7 +166,9 @@ class ReportingEvaluation(Evaluation):
         self.recorder.note(run, result)
         if self.store.log.has_unscored and self.store.take_back(result):  # it was paid before
             result = replace(result, tokens=0, cost_usd=None, llm_calls=0)
-        self.budget.ended(result, others_scored=self.store.resumes)
+        self.supervisor.ended(result, others_scored=self.store.resumes)
+        for feature in self.features:
+            feature.run_made(result)
 
     def ended(self, run: RunId, record: RolloutRecord, lines: bytes | None = None) -> None:
         """Keep a run of this process, or of a shard by the lines that it has sent, and take it."""
@@ -171,12 +178,13 @@ class ReportingEvaluation(Evaluation):
     def paced(self, kind: str, not_before_s: float, said: str, place: str) -> None:
         """Note that a call was refused for its rate, or answered after one had been."""
         if kind == "ok":
-            self.budget.answered(place)
+            self.supervisor.answered(place)
         else:
-            self.budget.pressed(said or kind, not_before_s, place)
+            self.supervisor.pressed(said or kind, not_before_s, place)
 
     def halt(self, reason: str, *, spent: Callable[[], str] | None = None) -> None:
-        """Start no further run, for this reason; `spent`: see `budget.Halt`."""
+        """Start no further run, for this reason; `spent`: see `seams.Halt`."""
+        self.supervisor.is_halted = True
         self.recorder.halt(reason, spent=spent)
         self.halt_runs(reason)
 
@@ -246,7 +254,6 @@ class ReportingEvaluation(Evaluation):
     def close(self) -> None:
         """Close what was opened, after everything that still reports to it."""
         super().close()
-        self.budget.close()
         self.store.close()
         self._signals.remove()
 
@@ -272,7 +279,7 @@ class LocalEvaluation(ReportingEvaluation):
             self.config,
             rollouts,
             sections=self.sections,
-            on_begin=self.budget.start,
+            on_begin=self.run_starts,
             on_report=self.store.log.report,
         )
         self._run_with(runner, items)

@@ -8,7 +8,7 @@ reports is the only one that checks, opens, shows and writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from ..run_result import RunResult, SuiteInfo
     from ..spec import EvalSpec, SessionSpec
     from ..suite_results import EvalResult, SuiteResult
+
+
+class Halt(Protocol):
+    """Start no further run."""
+
+    def __call__(self, reason: str, *, spent: Callable[[], str] | None = None) -> None:
+        """`spent`: a budget is; returns the reason with what the runs in flight have used too."""
 
 
 class Feature:
@@ -73,7 +80,7 @@ class Feature:
         """
         return {}
 
-    def open(self, suites: Iterable[Suite], halt: Callable[[str], None]) -> None:
+    def open(self, suites: Iterable[Suite], halt: Halt) -> None:
         """Open what is needed before the first run, in the process that reports.
 
         `halt` has no further run started, for a reason; from any thread.
@@ -103,6 +110,12 @@ class Feature:
         """Take what the feature in another process has sent; from any thread."""
 
     # ---- a run has ended
+
+    def first_run(self) -> None:
+        """Note that the first run starts, in the process that reports; from any thread."""
+
+    def run_made(self, run: RunResult) -> None:
+        """Take a run that this session has made, with what it took; as `run_ended`."""
 
     def run_ended(self, run: RunResult) -> None:
         """Take the result of a run, once, in the process that reports; from any thread."""

@@ -58,7 +58,7 @@ REPORTING = {
     for name in (
         "storage.run_store",
         "session.progress",
-        "session.budget",
+        "session.supervisor",
     )
 }
 """What the process that reports has to do."""

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.run_result import RunResult
-from pytest_osmosis.session.budget import RunBudget
 from pytest_osmosis.session.progress import ProgressCounter
 from pytest_osmosis.session.refusals import RefusedTries
-from pytest_osmosis.spec import Budget
+from pytest_osmosis.session.supervisor import Supervisor
 
 GOOD = {"success": True, "passed": True, "llm_calls": 1, "scores": {"f": 1.0}}
 WRONG = {"success": True, "llm_calls": 1, "scores": {"f": 0.0}}
@@ -34,11 +33,10 @@ class Session:
 
     def __init__(self, rows: int, *, planned: int | None = None) -> None:
         self.reasons: list[str] = []
-        self.budget = RunBudget(
+        self.supervisor = Supervisor(
             batch_size=16,
-            budget=Budget(),
             selected=lambda: rows,
-            halt=lambda reason, spent=None: self.reasons.append(reason),
+            halt=lambda reason: self.reasons.append(reason),
             resize=lambda window: None,
             place_of=lambda suite: suite,
             planned=lambda place: (rows, rows if planned is None else planned),
@@ -48,7 +46,7 @@ class Session:
         """Have runs end; return after how many of them the session was stopped."""
         for number, fields in enumerate(runs):
             at = (0, number) if one_row else (number, 0)
-            self.budget.ended(RunResult(suite, *at, **fields))
+            self.supervisor.ended(RunResult(suite, *at, **fields))
             if self.reasons:
                 return number + 1
         return None
@@ -127,14 +125,14 @@ def test_what_ended_the_session_is_asked_again_and_another_refusal_is_its_runs_o
     session = Session(100)
     assert session.end(*[request("400: no such thing")] * 3) == 3
     [alike, other, key] = [
-        session.budget.settled(RunResult("s", 0, 0, **fields))
+        session.supervisor.settled(RunResult("s", 0, 0, **fields))
         for fields in (request("400: no such thing"), request("400: long"), KEY)
     ]
     assert (alike.fatal, alike.outcome, alike.counted_score("f")) == (True, "error", None)
     assert (other.fatal, other.outcome, other.counted_score("f")) == (False, "raised", 0.0)
     assert not key.fatal
     option = RunResult("s", 0, 0, **request("400: temperature", fatal=True))
-    assert not Session(100).budget.settled(option).fatal
+    assert not Session(100).supervisor.settled(option).fatal
 
 
 class Clock:
@@ -167,38 +165,40 @@ def test_two_minutes_without_a_success_are_too_long_and_asked_pauses_do_not_coun
 
 def test_the_session_stops_after_two_minutes_and_the_line_names_the_last_refusal():
     clock, reasons = Clock(), []
-    budget = RunBudget(
-        batch_size=16, budget=Budget(), selected=lambda: 100, resize=lambda window: None,
-        halt=lambda reason, spent=None: reasons.append(reason), clock=clock,
+    supervisor = Supervisor(
+        batch_size=16, selected=lambda: 100, resize=lambda window: None,
+        halt=lambda reason: reasons.append(reason), clock=clock,
     )  # fmt: skip
-    counter = ProgressCounter(lambda: 100, lambda left: 16, refusals=budget.refusals, clock=clock)
+    counter = ProgressCounter(
+        lambda: 100, lambda left: 16, refusals=supervisor.refusals, clock=clock
+    )
     for _ in range(23):
-        budget.pressed("500: upstream timed out")
+        supervisor.pressed("500: upstream timed out")
     assert counter.line() == "0/100  500 x 23: upstream timed out  16 in flight"
-    budget.pressed("429")
+    supervisor.pressed("429")
     assert "429 x 1  " in counter.line()
-    budget.answered()
+    supervisor.answered()
     assert counter.line() == "0/100  16 in flight"
-    budget.pressed("503: busy")
+    supervisor.pressed("503: busy")
     clock.now += 121.0
-    budget.pressed("503: busy")
+    supervisor.pressed("503: busy")
     assert reasons == ["no answer for 120 s: 503 x 2: busy"]
 
 
 def test_two_minutes_are_counted_for_each_model_at_each_endpoint():
     clock, reasons = Clock(), []
-    budget = RunBudget(
-        batch_size=16, budget=Budget(), selected=lambda: 100, resize=lambda window: None,
-        halt=lambda reason, spent=None: reasons.append(reason), clock=clock,
+    supervisor = Supervisor(
+        batch_size=16, selected=lambda: 100, resize=lambda window: None,
+        halt=lambda reason: reasons.append(reason), clock=clock,
         place_of=lambda suite: f"{suite} at x",
     )  # fmt: skip
     for _ in range(14):
-        budget.pressed("500: down", place="b at x")
-        budget.answered("a at x")
-        budget.ended(RunResult("a", 0, 0, success=True, llm_calls=1))
+        supervisor.pressed("500: down", place="b at x")
+        supervisor.answered("a at x")
+        supervisor.ended(RunResult("a", 0, 0, success=True, llm_calls=1))
         clock.now += 9.0
-    assert (reasons, budget.refusals()) == ([], "500 x 14: down")
-    budget.pressed("500: down", place="b at x")
+    assert (reasons, supervisor.refusals()) == ([], "500 x 14: down")
+    supervisor.pressed("500: down", place="b at x")
     assert reasons == ["no answer for 120 s: 500 x 15: down"]
-    budget.ended(RunResult("b", 0, 0, success=True, llm_calls=1))
-    assert budget.refusals() == ""
+    supervisor.ended(RunResult("b", 0, 0, success=True, llm_calls=1))
+    assert supervisor.refusals() == ""

@@ -1,10 +1,10 @@
 """Decide when a session starts no further run, and how many may be in flight.
 
 The reporting process hands in every result. What ends the session: an endpoint that refuses every
-row alike, answers nothing, cannot be reached or goes away (`refusals`), first
-rollouts that nothing can score or whose tools are wrong, and a spent budget. What slows it down:
-additive increase, multiplicative decrease (Chiu and Jain 1989) of the rollouts in flight when the
-endpoint limits its rate. Knows neither processes nor pytest.
+row alike, answers nothing, cannot be reached or goes away (`refusals`), and first rollouts that
+nothing can score or whose tools are wrong. What slows it down: additive increase, multiplicative
+decrease (Chiu and Jain 1989) of the rollouts in flight when the endpoint limits its rate. Knows
+neither processes nor pytest.
 """
 
 from __future__ import annotations
@@ -14,34 +14,23 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
-from ..escaping import dollars
 from ..run_result import AT_FIRST, NO_JUDGE, RunResult
-from ..spec import Budget
 from .refusals import UNANSWERED_S, EndpointWatch, RefusedTries, cause_of
 
 DECREASE = 0.5
 """The factor by which a 429 reduces the window."""
 
 
-class Halt(Protocol):
-    """Start no further run."""
-
-    def __call__(self, reason: str, *, spent: Callable[[], str] | None = None) -> None:
-        """`spent`: a budget is; returns the reason with what the runs in flight have used too."""
-
-
-class RunBudget:
+class Supervisor:
     """Takes every result; calls `halt` at most once, and `resize(window)`."""
 
     def __init__(
         self,
         *,
         batch_size: int,
-        budget: Budget,
         selected: Callable[[], int],
-        halt: Halt,
+        halt: Callable[[str], None],
         resize: Callable[[int], None],
         place_of: Callable[[str], str] = lambda suite: "",
         planned: Callable[[str], tuple[int, int]] | None = None,
@@ -52,14 +41,11 @@ class RunBudget:
         `place_of` returns what model at which endpoint a suite asks, and `planned` how many rows
         and runs the session has of it.
         """
-        self._budget = budget
-        self._is_limited = budget.tokens is not None or budget.cost_usd is not None
         self._selected = selected
         self._halt = halt
-        self._halted = False
+        self.is_halted = False
+        """Whether the session starts no further run, whoever has halted it."""
         self._scored = False
-        self._tokens = 0
-        self._cost_usd = 0.0
         self._place_of = place_of
         self._planned = planned or (lambda place: (selected(), selected()))
         self._clock = clock
@@ -70,41 +56,22 @@ class RunBudget:
         """What calls were refused with since the last answer, by which model where."""
         self._pace = AdaptiveConcurrency(batch_size, resize)
         self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
         self.has_started = False
         """Whether a run has been started in the session."""
 
-    def start(self) -> None:
-        """The first run starts, and the clock of the time budget; once, from any thread."""
+    def start(self) -> bool:
+        """Note that a run starts; return whether it is the first; from any thread."""
         with self._lock:
-            if self.has_started:
-                return
-            self.has_started = True
-        limit_s = self._budget.time_s
-        if limit_s is not None:
-            reason = f"the time budget of {limit_s:g} s is spent"
-            self._timer = threading.Timer(limit_s, self.stop, args=(reason, lambda: reason))
-            self._timer.daemon = True
-            self._timer.start()
-
-    def close(self) -> None:
-        """Stop the clock of the time budget."""
-        if self._timer is not None:
-            self._timer.cancel()
+            is_first, self.has_started = not self.has_started, True
+        return is_first
 
     def ended(self, result: RunResult, *, others_scored: bool = False) -> None:
         """Count a run that has ended, from any thread; others may have scores already."""
         with self._lock:
             self._scored = self._scored or others_scored or bool(result.scores)
-            self._tokens += result.tokens or 0
-            self._cost_usd += result.cost_usd or 0.0
-            reason, spent = self._reason(result), None
-            if reason is None and self._is_limited:
-                reason, spent = self._unknown(result), self._spent()
+            reason = self._reason(result)
         if reason is not None:
             self.stop(reason)
-        elif spent is not None:
-            self.stop(*spent)
 
     def settled(self, result: RunResult) -> RunResult:
         """Return a result as the end of the session shows it.
@@ -140,13 +107,12 @@ class RunBudget:
         with self._lock:
             return next(map(str, self._tries.values()), "")
 
-    def stop(self, reason: str, spent: Callable[[], str] | None = None) -> None:
-        """End the session for this reason, once; `spent`: see `Halt`."""
+    def stop(self, reason: str) -> None:
+        """End the session for this reason, once."""
         with self._lock:
-            if self._halted:
-                return
-            self._halted = True
-        self._halt(reason, spent=spent)
+            was_halted, self.is_halted = self.is_halted, True
+        if not was_halted:
+            self._halt(reason)
 
     def _reason(self, result: RunResult) -> str | None:
         if result.fatal and cause_of(result) is None:
@@ -168,29 +134,6 @@ class RunBudget:
         if reason is not None and (cause := cause_of(result)) is not None:
             self._refused = place, cause
         return reason
-
-    def _unknown(self, result: RunResult) -> str | None:
-        """Return which budget cannot be kept, since what a run took is not known."""
-        if not (result.llm_calls or result.success):
-            return None
-        hint = "" if result.llm_calls else "; osmosis_ai.record(client) counts a function's calls"
-        if self._budget.cost_usd is not None and result.spent_usd is None:
-            return f"the cost of a run is not known: --osmosis-max-cost cannot be kept{hint}"
-        if self._budget.tokens is not None and result.tokens is None:
-            told = "the tokens of a run are not known: --osmosis-max-total-tokens cannot be kept"
-            return told + hint
-        return None
-
-    def _spent(self) -> tuple[str, Callable[[], str]] | None:
-        """Return which budget is spent, without and with what was used."""
-        tokens, cost_usd = self._budget.tokens, self._budget.cost_usd
-        if tokens is not None and self._tokens >= tokens:
-            reason = f"the budget of {tokens:,} tokens is spent"
-            return reason, lambda: f"{reason} ({self._tokens:,} used)"
-        if cost_usd is not None and self._cost_usd >= cost_usd:
-            reason = f"the budget of ${cost_usd:g} is spent"
-            return reason, lambda: f"{reason} ({dollars(self._cost_usd)} used)"
-        return None
 
 
 class AdaptiveConcurrency:

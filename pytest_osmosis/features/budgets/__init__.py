@@ -1,0 +1,1 @@
+"""Budgets of money, tokens and time: `--osmosis-max-cost`, `-max-total-tokens`, `-max-time`."""
