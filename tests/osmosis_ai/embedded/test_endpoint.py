@@ -106,7 +106,7 @@ def client(perfect: EmbeddedEndpoint) -> Iterator[Client]:
 # Rollouts
 
 
-def test_a_perfect_model_calls_tools_in_parallel_unless_told_otherwise_and_answers(
+def test_a_perfect_model_calls_tools_in_parallel_unless_asked_otherwise_and_answers(
     client: Client,
 ) -> None:
     _, first, _, _, second, _, last = client.roll()

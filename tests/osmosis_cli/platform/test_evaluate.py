@@ -205,7 +205,7 @@ def test_the_file_of_secrets_beats_the_nearest_env_file(
 
 
 @pytest.mark.parametrize(
-    ("words", "ended", "told"),
+    ("words", "ended", "message"),
     [
         (
             [],
@@ -228,12 +228,12 @@ def test_the_file_of_secrets_beats_the_nearest_env_file(
     ],
 )
 def test_what_is_missing_is_said_and_nothing_is_run(
-    osmosis: Osmosis, became: Became, workspace: Path, words: list[str], ended: int, told: str
+    osmosis: Osmosis, became: Became, workspace: Path, words: list[str], ended: int, message: str
 ):
     (workspace / "empty.env").write_text("DATABASE_URL\n")
     status, out, err = osmosis("eval", "configs/eval/one.toml", *words)
     assert (status, out) == (ended, "")
-    assert told in err
+    assert message in err
     assert became.words == []
 
 
@@ -253,7 +253,7 @@ def test_with_another_model_the_key_of_the_files_model_is_not_needed(
     assert status == 4 and ": DATABASE_URL; export them" in err
 
 
-def test_a_wrong_config_is_told_as_by_check(osmosis: Osmosis, became: Became, workspace: Path):
+def test_a_wrong_config_is_reported_as_by_check(osmosis: Osmosis, became: Became, workspace: Path):
     (workspace / "configs/eval/one.toml").write_text(CONFIG.replace("n = 3", "n = 0"))
     status, _, err = osmosis("eval", "configs/eval/one.toml")
     assert (status, became.words) == (4, [])

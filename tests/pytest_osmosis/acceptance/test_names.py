@@ -136,7 +136,7 @@ def test_a_name_that_is_not_one_things_is_refused(
         ("a@2 a a a", ["a@2", "a", "a@3", "a@4"]),
     ],
 )
-def test_labels_are_told_apart(names: str, labels: list[str]) -> None:
+def test_labels_are_distinguished(names: str, labels: list[str]) -> None:
     found = _labels(names.split())
     assert found == labels
     assert len(set(found)) == len(found)
