@@ -54,7 +54,7 @@ def test_what_is_no_secret_by_its_value_is_not_masked(monkeypatch: pytest.Monkey
     assert secrets_of(monkeypatch, **dict.fromkeys(names, value)) == []
 
 
-def test_a_name_is_no_key_but_may_be_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_is_no_key_but_may_be_a_password(monkeypatch: pytest.MonkeyPatch):
     given = {
         "SORT_KEY": "created_at",
         "SIGNING_KEY": "not-a-name-of-a-field",

@@ -108,7 +108,7 @@ def client(perfect: EmbeddedEndpoint) -> Iterator[Client]:
 
 def test_a_perfect_model_calls_tools_in_parallel_unless_asked_otherwise_and_answers(
     client: Client,
-) -> None:
+):
     _, first, _, _, second, _, last = client.roll()
     assert first["content"] is None
     assert calls_of(first) == [("multiply", {"a": 17, "b": 23}), ("add", {"a": 4, "b": 5})]
@@ -124,7 +124,7 @@ def test_a_perfect_model_calls_tools_in_parallel_unless_asked_otherwise_and_answ
 @pytest.mark.parametrize(
     "tools", [None, [], [function_tool("get_weather", city={"type": "string"})]]
 )
-def test_without_a_tool_that_fits_the_model_works_it_out_itself(client: Client, tools: Any) -> None:
+def test_without_a_tool_that_fits_the_model_works_it_out_itself(client: Client, tools: Any):
     messages = client.roll(tools=tools)
     assert len(messages) == 2
     assert messages[-1]["content"] == (
@@ -132,14 +132,14 @@ def test_without_a_tool_that_fits_the_model_works_it_out_itself(client: Client, 
     )
 
 
-def test_a_step_without_a_tool_is_worked_between_the_others(client: Client) -> None:
+def test_a_step_without_a_tool_is_worked_between_the_others(client: Client):
     tools = [tool for tool in TOOLS if tool["function"]["name"] != "add"]
     messages = client.roll("What is (4 + 5) * 3?", tools=tools)
     assert calls_of(messages[1]) == [("multiply", {"a": 9, "b": 3})]
     assert answer(messages) == "27"
 
 
-def test_a_tool_is_recognised_by_a_word_of_its_name_and_its_schema(client: Client) -> None:
+def test_a_tool_is_recognised_by_a_word_of_its_name_and_its_schema(client: Client):
     tool = function_tool("calc_multiply_numbers", x=NUMBER, y=NUMBER)
     message = client.chat([{"role": "user", "content": "6 times 7"}], tools=[tool])
     calls = calls_of(message["choices"][0]["message"])
@@ -154,11 +154,11 @@ def test_a_tool_is_recognised_by_a_word_of_its_name_and_its_schema(client: Clien
         {"type": "function", "function": {"name": "multiply"}},
     ],
 )
-def test_a_tool_that_does_not_fit_is_left_alone(client: Client, tool: Any) -> None:
+def test_a_tool_that_does_not_fit_is_left_alone(client: Client, tool: Any):
     assert answer(client.roll("What is 1.5 times 3?", tools=[tool])) == "4.5"
 
 
-def test_what_the_tools_say_counts(client: Client) -> None:
+def test_what_the_tools_say_counts(client: Client):
     messages = [{"role": "user", "content": "What is 2 + 2?"}]
     messages.append(client.chat(messages, tools=TOOLS)["choices"][0]["message"])
     call_id = messages[-1]["tool_calls"][0]["id"]
@@ -168,14 +168,14 @@ def test_what_the_tools_say_counts(client: Client) -> None:
         assert answer([final]) == said
 
 
-def test_what_no_float_is_is_called_undefined(client: Client) -> None:
+def test_what_no_float_is_is_called_undefined(client: Client):
     assert answer(client.roll("What is 10 / 0 + 1?", tools=None)) == "undefined"
     question = "What is 5 / 2? " + "Multiply it by it. " * 20
     for tools in (None, TOOLS):
         assert answer(client.roll(question, tools=tools, turns=25)) == "undefined"
 
 
-def test_a_question_without_arithmetic_is_declined(client: Client) -> None:
+def test_a_question_without_arithmetic_is_declined(client: Client):
     message = client.roll("Who wrote Faust?")[-1]
     assert message["content"].startswith("I can only do arithmetic")
 
@@ -186,7 +186,7 @@ LOOKUP = function_tool("get_order", order_id={"type": "string"})
 
 def test_a_record_is_looked_up_and_the_field_that_was_asked_for_is_the_answer(
     client: Client,
-) -> None:
+):
     messages: list[Any] = [{"role": "user", "content": "What is the total of order A1042 in euro?"}]
     messages.append(client.chat(messages, tools=[*TOOLS, LOOKUP])["choices"][0]["message"])
     assert calls_of(messages[-1]) == [("get_order", {"order_id": "A1042"})]
@@ -204,13 +204,13 @@ def test_a_record_is_looked_up_and_the_field_that_was_asked_for_is_the_answer(
         assert "30" not in choice["message"]["content"]
 
 
-def test_the_last_user_message_is_the_question(client: Client) -> None:
+def test_the_last_user_message_is_the_question(client: Client):
     parts = [{"type": "text", "text": "And what"}, {"type": "text", "text": "is 2 * 8?"}]
     messages = [*client.roll(), {"role": "user", "content": parts}]
     assert answer([client.chat(messages)["choices"][0]["message"]]) == "16"
 
 
-def test_a_stream_holds_the_same_answer(client: Client) -> None:
+def test_a_stream_holds_the_same_answer(client: Client):
     body = {"model": "embedded", "messages": [USER], "stream": True}
     client.connection.request("POST", CHAT, json.dumps(body))
     events = client.connection.getresponse().read().decode().split("\n\n")
@@ -219,7 +219,7 @@ def test_a_stream_holds_the_same_answer(client: Client) -> None:
     assert events[1:] == ["data: [DONE]", ""]
 
 
-def test_usage_adds_up_and_repeats(client: Client) -> None:
+def test_usage_adds_up_and_repeats(client: Client):
     messages = [{"role": "user", "content": QUESTION}]
     first, second = (client.chat(messages, tools=TOOLS, seed=1) for _ in range(2))
     usage = first["usage"]
@@ -235,7 +235,7 @@ def answers(client: Client, questions: list[str], **more: Any) -> list[str]:
     return [answer(client.roll(question, **more)) for question in questions]
 
 
-def test_a_broken_model_is_never_right() -> None:
+def test_a_broken_model_is_never_right():
     with start_embedded("broken") as endpoint, Client(endpoint) as client:
         for left in range(40):
             question = f"What is {left} * 2 - {left}?"
@@ -243,7 +243,7 @@ def test_a_broken_model_is_never_right() -> None:
                 assert answer(client.roll(question, rollout=f"r{left}", **more)) != str(left)
 
 
-def test_the_default_model_is_right_most_of_the_time_and_less_often_when_it_is_hard() -> None:
+def test_the_default_model_is_right_most_of_the_time_and_less_often_when_it_is_hard():
     def share(questions: list[str], solution: str) -> float:
         said = [
             answer(client.roll(question, rollout=f"r{run}", tools=None))
@@ -260,7 +260,7 @@ def test_the_default_model_is_right_most_of_the_time_and_less_often_when_it_is_h
     assert 0.3 < hard < easy - 0.2
 
 
-def test_the_same_rollout_ends_the_same_whatever_came_before() -> None:
+def test_the_same_rollout_ends_the_same_whatever_came_before():
     questions = [f"What is {n} * 7 + 1?" for n in range(12)]
     with start_embedded("sloppy") as one, Client(one) as client:
         forth = [answers(client, questions, rollout=f"eval-0-run-{run}") for run in range(3)]
@@ -273,7 +273,7 @@ def test_the_same_rollout_ends_the_same_whatever_came_before() -> None:
     assert forth[0] != forth[1]
 
 
-def test_a_request_can_say_which_run_it_is_and_its_seed_comes_first() -> None:
+def test_a_request_can_say_which_run_it_is_and_its_seed_comes_first():
     questions = [f"What is {n} * 7 + 1?" for n in range(20)]
     with start_embedded("sloppy") as endpoint, Client(endpoint) as client:
         for identity, one, two in (("seed", 1, 2), ("user", "a", "b")):
@@ -284,7 +284,7 @@ def test_a_request_can_say_which_run_it_is_and_its_seed_comes_first() -> None:
         assert first == answers(client, questions, seed=1, rollout="b")
 
 
-def test_runs_that_say_nothing_differ_and_each_makes_up_its_mind_once() -> None:
+def test_runs_that_say_nothing_differ_and_each_makes_up_its_mind_once():
     """The first turn draws a number; the tool calls' ids carry it to the later ones."""
     with start_embedded("sloppy") as endpoint, Client(endpoint) as client:
         runs = [client.roll("What is 8 * 7 + 1?") for _ in range(20)]
@@ -293,7 +293,7 @@ def test_runs_that_say_nothing_differ_and_each_makes_up_its_mind_once() -> None:
     assert again == [run[-1] for run in runs]
 
 
-def test_another_seed_of_the_endpoint_is_another_model() -> None:
+def test_another_seed_of_the_endpoint_is_another_model():
     questions = [f"What is {n} * 7 + 1?" for n in range(20)]
     said = []
     for seed in (0, 0, 1):
@@ -307,7 +307,7 @@ def test_another_seed_of_the_endpoint_is_another_model() -> None:
 
 def test_a_model_name_may_ask_for_another_persona_and_an_unknown_one_is_refused(
     client: Client,
-) -> None:
+):
     assert client.chat([{"role": "user", "content": "1 + 1"}], rollout="r", seed=None)
     client.model = "embedded/broken"
     assert answer(client.roll("What is 1 + 1?")) != "2"
@@ -334,7 +334,7 @@ def test_a_model_name_may_ask_for_another_persona_and_an_unknown_one_is_refused(
         {"model": "embedded", "messages": [USER], "n": 2},
     ],
 )
-def test_a_wrong_request_is_answered_with_openais_error(client: Client, body: Any) -> None:
+def test_a_wrong_request_is_answered_with_openais_error(client: Client, body: Any):
     status, answered = client.request("POST", CHAT, body)
     assert status == 400
     assert answered["error"]["type"] == "invalid_request_error"
@@ -342,7 +342,7 @@ def test_a_wrong_request_is_answered_with_openais_error(client: Client, body: An
     assert client.request("GET", "/v1/models")[0] == 404  # the connection goes on
 
 
-def test_an_unknown_model_path_or_method_is_refused(client: Client) -> None:
+def test_an_unknown_model_path_or_method_is_refused(client: Client):
     body = {"model": "embedded/perfetc", "messages": [USER]}
     status, answered = client.request("POST", CHAT, body)
     assert (status, answered["error"]["code"]) == (404, "model_not_found")
@@ -351,7 +351,7 @@ def test_an_unknown_model_path_or_method_is_refused(client: Client) -> None:
     assert client.request("GET", CHAT)[0] == 404
 
 
-def test_a_body_past_the_limit_is_read_to_its_end_and_refused(client: Client) -> None:
+def test_a_body_past_the_limit_is_read_to_its_end_and_refused(client: Client):
     status, answered = client.request("POST", CHAT, b" " * (MAX_BODY + 1))
     assert status == 413
     assert "longer than" in answered["error"]["message"]

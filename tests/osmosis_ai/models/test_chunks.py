@@ -21,7 +21,7 @@ def parse(*events: Any) -> ChatCompletion:
     return parse_completion(reply, model="m", policy=RetryPolicy())
 
 
-def test_a_text_may_hold_the_line_separators_of_unicode() -> None:
+def test_a_text_may_hold_the_line_separators_of_unicode():
     text = json.dumps(chunk({"content": "4\u2028 2"}), ensure_ascii=False)
     assert parse(f"data: {text}").message["content"] == "4\u2028 2"
 
@@ -30,7 +30,7 @@ def chunk(delta: Any = None, **choice: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta, **choice}], "model": "m-1", "usage": None}
 
 
-def test_texts_calls_and_usage_are_those_of_all_chunks() -> None:
+def test_texts_calls_and_usage_are_those_of_all_chunks():
     answer = parse(
         chunk({"role": "assistant", "content": ""}),
         chunk({"content": "4"}),
@@ -61,7 +61,7 @@ def test_texts_calls_and_usage_are_those_of_all_chunks() -> None:
         (chunk("no delta"), "protocol"),
     ],
 )
-def test_a_stream_that_breaks_is_a_failure(event: Any, kind: str) -> None:
+def test_a_stream_that_breaks_is_a_failure(event: Any, kind: str):
     with pytest.raises(CallFault) as caught:
         parse(chunk({"content": "4"}), event)
     assert (caught.value.kind, caught.value.retried) == (kind, True)

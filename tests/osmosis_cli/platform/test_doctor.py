@@ -29,9 +29,7 @@ def problems(osmosis: Osmosis, status: int = 1) -> list[str]:
     return [line.removeprefix("! ").split()[0] for line in out.splitlines() if line[:1] == "!"]
 
 
-def test_each_thing_that_is_wrong_has_a_mark_and_a_next_step(
-    osmosis: Osmosis, tmp_path: Path
-) -> None:
+def test_each_thing_that_is_wrong_has_a_mark_and_a_next_step(osmosis: Osmosis, tmp_path: Path):
     assert problems(osmosis) == ["workspace", "login"]
     assert "osmosis workspace init" in osmosis("doctor")[1]
     assert osmosis("workspace", "init")[0] == 0
@@ -47,7 +45,7 @@ def test_each_thing_that_is_wrong_has_a_mark_and_a_next_step(
 
 def test_a_page_without_a_mark_ends_with_zero(
     osmosis: Osmosis, tmp_path: Path, platform: FakePlatform
-) -> None:
+):
     osmosis.logged_in(platform)
     platform.answers[("GET", "/api/cli/verify")] = ME
     osmosis("workspace", "init")
@@ -58,7 +56,7 @@ def test_a_page_without_a_mark_ends_with_zero(
     assert "Ada" in osmosis.out("doctor")
 
 
-def test_templates_are_those_of_both_commands(osmosis: Osmosis, tmp_path: Path) -> None:
+def test_templates_are_those_of_both_commands(osmosis: Osmosis, tmp_path: Path):
     listed = [one["name"] for one in osmosis.document("template", "list")["templates"]]
     assert listed == ["evaluation", "rollout"]
     assert osmosis("template", "apply", "evaluation", "here")[0] == 0
@@ -66,20 +64,20 @@ def test_templates_are_those_of_both_commands(osmosis: Osmosis, tmp_path: Path) 
     assert "only evaluation, rollout" in osmosis.error("template", "apply", "agent")
 
 
-def test_auth_is_another_way_to_three_commands(osmosis: Osmosis) -> None:
+def test_auth_is_another_way_to_three_commands(osmosis: Osmosis):
     assert osmosis.error("auth", "whoami") == osmosis.error("whoami")
     assert osmosis.out("auth", "logout") == osmosis.out("logout")
 
 
 @pytest.mark.parametrize("name", INSTEAD)
-def test_a_command_that_is_not_here_says_what_is(osmosis: Osmosis, name: str) -> None:
+def test_a_command_that_is_not_here_says_what_is(osmosis: Osmosis, name: str):
     error = osmosis.error(name, "whatever", status=2)
     assert f"There is no command '{name}': " in error
     assert "`" in error or "--model" in error
     assert name not in COMMANDS
 
 
-def test_plain_may_stand_before_and_behind(osmosis: Osmosis) -> None:
+def test_plain_may_stand_before_and_behind(osmosis: Osmosis):
     osmosis.monkeypatch.setenv("NO_COLOR", "")
     before = osmosis.out("--plain", "template", "list")
     assert before == osmosis.out("template", "list", "--plain")

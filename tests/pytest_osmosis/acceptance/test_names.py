@@ -53,7 +53,7 @@ def mean(right: int, weight: float) -> float:
 
 
 @each_mode
-def test_each_has_its_own_figures_everywhere(namesakes: Project, workers: int) -> None:
+def test_each_has_its_own_figures_everywhere(namesakes: Project, workers: int):
     asked = options(namesakes, "--osmosis-html=o.html", "--osmosis-runs-table=o.csv")
     session = namesakes.plain(f"-n{workers}", *asked)
     assert session.ret == 1, session.out + session.err
@@ -88,7 +88,7 @@ def test_each_has_its_own_figures_everywhere(namesakes: Project, workers: int) -
     }  # fmt: skip
 
 
-def test_another_session_is_compared_with_its_own(namesakes: Project) -> None:
+def test_another_session_is_compared_with_its_own(namesakes: Project):
     assert namesakes.plain("-n0", *options(namesakes)).ret == 1
     (namesakes.path / "out.json").rename(namesakes.path / "base.json")
     turned = [
@@ -118,9 +118,7 @@ def test_another_session_is_compared_with_its_own(namesakes: Project) -> None:
         ),
     ],
 )
-def test_a_name_that_is_not_one_things_is_refused(
-    namesakes: Project, given: list[str], said: str
-) -> None:
+def test_a_name_that_is_not_one_things_is_refused(namesakes: Project, given: list[str], said: str):
     session = namesakes.plain("-n0", *options(namesakes, *given))
     assert (session.ret, said in session.mistake) == (4, True), session.mistake
     assert namesakes.endpoint.requests == 0
@@ -136,13 +134,13 @@ def test_a_name_that_is_not_one_things_is_refused(
         ("a@2 a a a", ["a@2", "a", "a@3", "a@4"]),
     ],
 )
-def test_labels_are_distinguished(names: str, labels: list[str]) -> None:
+def test_labels_are_distinguished(names: str, labels: list[str]):
     found = _labels(names.split())
     assert found == labels
     assert len(set(found)) == len(found)
 
 
-def test_columns_that_are_called_like_fields_are_all_kept(project: Project) -> None:
+def test_columns_that_are_called_like_fields_are_all_kept(project: Project):
     own: dict[str, Any] = {"column[answer]": "one", "answer": "two", "column[column[answer]]": "3"}
     project.rows({"user_prompt": "a", "ground_truth": "a", **own})
     project.run("--osmosis-runs-table=o.csv")

@@ -115,7 +115,7 @@ ODD: list[list[dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("messages", ODD)
-def test_every_conversation_is_a_document(messages: list[dict[str, Any]]) -> None:
+def test_every_conversation_is_a_document(messages: list[dict[str, Any]]):
     calls = [{"prompt_tokens": 3, "completion_tokens": 2, "model": "m"}]
     record = RolloutRecord(run(), messages=messages, calls=calls)
     document = trajectory(run(), record, reward=None)
@@ -128,7 +128,7 @@ def test_every_conversation_is_a_document(messages: list[dict[str, Any]]) -> Non
 
 
 @each_mode
-def test_figures_and_runs_are_those_of_the_report(project: Project, workers: int) -> None:
+def test_figures_and_runs_are_those_of_the_report(project: Project, workers: int):
     project.rows("a", "b", "c", "d")
 
     def answer(ask: Ask) -> Any:
@@ -161,7 +161,7 @@ def test_figures_and_runs_are_those_of_the_report(project: Project, workers: int
     assert "row 3 run 0: raised" in (folder / "logs.txt").read_text()
 
 
-def test_runs_that_the_endpoint_failed_are_in_no_figure(project: Project) -> None:
+def test_runs_that_the_endpoint_failed_are_in_no_figure(project: Project):
     project.rows("a", "b")
     project.endpoint.answers = lambda ask: ask.row if ask.row == "a" else [b"not http at all"]
     session = project.run(f"--osmosis-metrics={project.path}/metrics.json")

@@ -44,7 +44,7 @@ def saved(suite: SuiteResult, tmp_path: Path) -> SavedReport:
     return read_saved(tmp_path / "out.json")
 
 
-def test_what_the_baseline_model_said_is_not_taken_for_the_models(saved: SavedReport) -> None:
+def test_what_the_baseline_model_said_is_not_taken_for_the_models(saved: SavedReport):
     run = RunId(NAME, 0, 0)
     record = saved.conversations(run)
     assert record is not None
@@ -53,15 +53,13 @@ def test_what_the_baseline_model_said_is_not_taken_for_the_models(saved: SavedRe
     assert section is not None and "Asked of the other." not in section
 
 
-def test_a_row_that_changed_has_the_runs_that_it_had(
-    suite: SuiteResult, saved: SavedReport
-) -> None:
+def test_a_row_that_changed_has_the_runs_that_it_had(suite: SuiteResult, saved: SavedReport):
     for each in (suite, saved.result.suites[0]):
         [change] = each.sections["baseline"].comparisons[0].changes
         assert (change.verdict, change.figures) == ("changed", "2/2 → 0/1")
 
 
-def test_what_the_baseline_model_took_is_said_too(suite: SuiteResult, saved: SavedReport) -> None:
+def test_what_the_baseline_model_took_is_said_too(suite: SuiteResult, saved: SavedReport):
     for result in (result_of(suite), saved.result):
         assert view_of(result).suites[0].facts[1:3] == [
             "4 rollouts, 736 tokens, $0.0040",
