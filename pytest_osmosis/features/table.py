@@ -6,6 +6,7 @@ are imported from here, where the table is whole.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..options.table import (
@@ -15,6 +16,7 @@ from ..options.table import (
     OPTIONS,
     SHARD_KINDS,
     SPELLINGS,
+    FeatureEntry,
     Option,
     add_features,
 )
@@ -62,9 +64,14 @@ add_features(FEATURES)
 
 def features_of(config: pytest.Config, spec: SessionSpec) -> tuple[Feature, ...]:
     """Return the features that a session asks for."""
-    return tuple(
-        each.make(config, spec.parts[each.name]) for each in FEATURES if each.name in spec.parts
-    )
+    asked = [each for each in FEATURES if each.name in spec.parts]
+    return tuple(_class_of(each)(config, spec.parts[each.name]) for each in asked)
+
+
+def _class_of(entry: FeatureEntry) -> type[Feature]:
+    module = import_module(f".{entry.name}.feature", __package__)
+    found: type[Feature] = getattr(module, entry.feature)
+    return found
 
 
 def load_early(config: pytest.Config) -> list[str]:

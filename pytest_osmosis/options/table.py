@@ -100,8 +100,8 @@ class FeatureEntry:
     options: Sequence[OptionSet] = ()
     read: Callable[[Any], Any] = lambda given: None
     """Returns its part of the spec, from an `OptionReader`; None where it is not asked for."""
-    make: Callable[[Any, Any], Any] = lambda config, part: None
-    """Returns the `Feature` of a process, from pytest's config and its part of the spec."""
+    feature: str = ""
+    """The class of `session/seams.py` in the module `feature` of its folder, if it has one."""
     report: ReportFormat | None = None
     """The report that it is; one of its options asks for it."""
     load: Callable[[Any], Sequence[str]] = lambda config: ()

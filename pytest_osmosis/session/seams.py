@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any
+
+    import pytest
 
     from ..analysis.planned_rows import PlannedRows
     from ..analysis.score_table import ScoreTable
@@ -37,9 +40,12 @@ class Feature:
     """
 
     name = ""
-    """As in the table."""
+    """As in the table, where it is sent texts."""
     shows_environment = False
     """Whether it shows where the session ran: Git is asked only then."""
+
+    def __init__(self, config: pytest.Config, part: Any) -> None:
+        """`part` is its part of the spec."""
 
     # ---- a session is planned
 

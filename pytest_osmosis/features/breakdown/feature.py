@@ -11,6 +11,8 @@ from ...session.seams import Feature
 from .columns import NoColumn, broken_down, check_column
 
 if TYPE_CHECKING:
+    import pytest
+
     from ...rollouts.suite import Suite
     from ...spec import SessionSpec
     from ...suite_results import EvalResult
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 class BreakdownFeature(Feature):
     """Adds to each suite its figures by the columns that were asked for."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, config: pytest.Config, names: Sequence[str]) -> None:
         self._names = names
         self._suites: Mapping[str, Suite] = {}
         self._spec: SessionSpec | None = None

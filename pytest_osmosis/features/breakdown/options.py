@@ -8,20 +8,11 @@ from ...options.table import FeatureEntry, Option, OptionSet
 from ...reports.formats import SectionFormat
 
 if TYPE_CHECKING:
-    import pytest
-
     from ...options.reader import OptionReader
-    from ...session.seams import Feature
 
 
 def _read(given: OptionReader) -> tuple[str, ...] | None:
     return tuple(given.distinct("by", str.casefold).values()) or None
-
-
-def _make(config: pytest.Config, part: tuple[str, ...]) -> Feature:
-    from .feature import BreakdownFeature
-
-    return BreakdownFeature(part)
 
 
 BREAKDOWN = FeatureEntry(
@@ -41,6 +32,6 @@ BREAKDOWN = FeatureEntry(
         )
     ],
     read=_read,
-    make=_make,
+    feature="BreakdownFeature",
     section=SectionFormat("by", "features.breakdown.saved", is_list=True),
 )

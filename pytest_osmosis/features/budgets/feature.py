@@ -13,6 +13,8 @@ from ...rollouts.prepare import endpoint_of
 from ...session.seams import Feature, Halt
 
 if TYPE_CHECKING:
+    import pytest
+
     from ...rollouts.suite import Suite
     from ...run_result import RunResult
     from ...spec import EvalSpec, ModelSpec, SessionSpec
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 class BudgetsFeature(Feature):
     """Counts what runs take, and halts at most once; from any thread."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, config: pytest.Config, budget: Budget) -> None:
         self._budget = budget
         self._defaults: EvalSpec | None = None
         self._halt: Halt | None = None

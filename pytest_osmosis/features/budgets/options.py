@@ -9,10 +9,7 @@ from ...options import values
 from ...options.table import FeatureEntry, Option, OptionSet
 
 if TYPE_CHECKING:
-    import pytest
-
     from ...options.reader import OptionReader
-    from ...session.seams import Feature
 
 _OPTIONS = (
     Option(
@@ -55,12 +52,9 @@ def _read(given: OptionReader) -> Budget | None:
     return None if budget == Budget() else budget
 
 
-def _make(config: pytest.Config, part: Budget) -> Feature:
-    from .feature import BudgetsFeature
-
-    return BudgetsFeature(part)
-
-
 BUDGETS = FeatureEntry(
-    "budgets", [OptionSet("limits", _OPTIONS, after="import-timeout")], read=_read, make=_make
+    "budgets",
+    [OptionSet("limits", _OPTIONS, after="import-timeout")],
+    read=_read,
+    feature="BudgetsFeature",
 )

@@ -18,6 +18,8 @@ from ...session.seams import Feature
 from .folder_cassette import FolderCassette, OpenFolder
 
 if TYPE_CHECKING:
+    import pytest
+
     from ...rollouts.around import AroundRuns
     from ...rollouts.suite import Suite
     from ...spec import ModelSpec, SessionSpec
@@ -32,7 +34,7 @@ class Cassettes(Feature):
 
     name = "cassettes"
 
-    def __init__(self, spec: CassetteSpec) -> None:
+    def __init__(self, config: pytest.Config, spec: CassetteSpec) -> None:
         self._spec = spec
         self._opened: OpenFolder | None = None
         """There in the process that reports."""

@@ -11,10 +11,7 @@ from ...options.table import FeatureEntry, Option, OptionSet
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
-
     from ...options.reader import OptionReader
-    from ...session.seams import Feature
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +41,6 @@ def _read(given: OptionReader) -> CassetteSpec | None:
         asks_missing=given("replay-missing") == "ask",
         given=given.raw("replay") or "",
     )
-
-
-def _make(config: pytest.Config, part: CassetteSpec) -> Feature:
-    from .feature import Cassettes
-
-    return Cassettes(part)
 
 
 CASSETTES = FeatureEntry(
@@ -85,5 +76,5 @@ CASSETTES = FeatureEntry(
         )
     ],
     read=_read,
-    make=_make,
+    feature="Cassettes",
 )

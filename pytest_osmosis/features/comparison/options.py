@@ -12,13 +12,10 @@ from ...options.table import BY_NAME, FeatureEntry, Option, OptionSet
 from ...reports.formats import SectionFormat
 
 if TYPE_CHECKING:
-    import pytest
-
     from ...analysis.gates.parser import Gate
     from ...analysis.score_table import ScoreTable
     from ...options.reader import OptionReader
     from ...run_result import SuiteInfo
-    from ...session.seams import Feature
     from ...verdicts import GateResult
 
 LAST = "last"
@@ -62,12 +59,6 @@ def _read(given: OptionReader) -> Asked | None:
         last=baseline == LAST,
         model=given("baseline-model"),
     )
-
-
-def _make(config: pytest.Config, part: Asked) -> Feature:
-    from .feature import ComparisonFeature
-
-    return ComparisonFeature(config, part)
 
 
 def _verdict(
@@ -125,7 +116,7 @@ COMPARISON = FeatureEntry(
     "comparison",
     [OptionSet("the baseline", _BASELINE, after="gates")],
     read=_read,
-    make=_make,
+    feature="ComparisonFeature",
     lacking=_lacking,
     section=SectionFormat("baseline", "features.comparison.saved", "features.comparison.overview"),
     register=_register,

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from ...session.seams import Feature
 
 if TYPE_CHECKING:
+    import pytest
+
     from ...reports.formats import Sections
     from ...suite_results import EvalResult
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 class GitHubFeature(Feature):
     """Tells GitHub what came of a session."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: pytest.Config, part: bool) -> None:
         path = os.environ.get("GITHUB_STEP_SUMMARY")
         self._summary = Path(path) if path else None
         self.shows_environment = self._summary is not None

@@ -9,10 +9,7 @@ from ...options.table import FeatureEntry, OptionSet, report_option
 from ...reports.formats import ReportFormat
 
 if TYPE_CHECKING:
-    import pytest
-
     from ...options.reader import OptionReader
-    from ...session.seams import Feature
 
 _REPORT = ReportFormat(
     "markdown",
@@ -26,16 +23,10 @@ def _read(given: OptionReader) -> bool | None:
     return os.environ.get("GITHUB_ACTIONS") == "true" or None
 
 
-def _make(config: pytest.Config, part: bool) -> Feature:
-    from .feature import GitHubFeature
-
-    return GitHubFeature()
-
-
 MARKDOWN = FeatureEntry(
     "markdown",
     [OptionSet("reports", (report_option(_REPORT),), after="output")],
     read=_read,
-    make=_make,
+    feature="GitHubFeature",
     report=_REPORT,
 )

@@ -31,6 +31,8 @@ from ...user_code.import_object import ImportingError, imports_within
 from ...user_code.load_agent import LoadedAgent, load_agent, load_grading
 
 if TYPE_CHECKING:
+    import pytest
+
     from ...dataset.dataset import Dataset
     from .options import RescoreSpec
 
@@ -43,10 +45,9 @@ class RescoreFeature(Feature):
 
     name = "rescore"
 
-    def __init__(self, asked: RescoreSpec, *, root: Path) -> None:
+    def __init__(self, config: pytest.Config, asked: RescoreSpec) -> None:
         self._asked = asked
-        self._root = root
-        self._folder = root
+        self._folder = self._root = config.rootpath
         """Where the kept evaluation lies, once the session is planned."""
 
     def plan(self, spec: SessionSpec) -> SessionSpec:

@@ -10,10 +10,7 @@ from ...options.table import SHARD_KINDS, FeatureEntry, Option, OptionSet
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
-
     from ...options.reader import OptionReader
-    from ...session.seams import Feature
 
 _OF_ROLLOUTS = (
     "agent", "map", "system-prompt", "system-prompt-file", "n", "limit", "offset", "rows", "sample",
@@ -59,12 +56,6 @@ def _read(given: OptionReader) -> RescoreSpec | None:
     )
 
 
-def _make(config: pytest.Config, part: RescoreSpec) -> Feature:
-    from .feature import RescoreFeature
-
-    return RescoreFeature(part, root=config.rootpath)
-
-
 RESCORE = FeatureEntry(
     "rescore",
     [
@@ -86,5 +77,5 @@ RESCORE = FeatureEntry(
         )
     ],
     read=_read,
-    make=_make,
+    feature="RescoreFeature",
 )

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 class TracingFeature(Feature):
     """Sends spans of the rollouts of each process."""
 
-    name = "tracing"
-
     def check(self, spec: SessionSpec) -> None:
         """Raise ConfigurationError where the extra is not installed."""
         try:

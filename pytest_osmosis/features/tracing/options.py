@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...options.table import SHARD_KINDS, FeatureEntry, Option, OptionSet
-
-if TYPE_CHECKING:
-    import pytest
-
-    from ...session.seams import Feature
-
-
-def _make(config: pytest.Config, part: bool) -> Feature:
-    from .feature import TracingFeature
-
-    return TracingFeature()
-
 
 TRACING = FeatureEntry(
     "tracing",
@@ -36,5 +22,5 @@ TRACING = FeatureEntry(
         )
     ],
     read=lambda given: given("otel") or None,
-    make=_make,
+    feature="TracingFeature",
 )

@@ -133,7 +133,7 @@ def test_recorded_calls_are_written_down_masked_and_those_that_cannot_be_end_the
     tmp_path: Path,
 ):
     mask_everywhere(Secret("sk-of-the-driver-alone"))
-    cassettes = Cassettes(CassetteSpec(tmp_path / "taped"))
+    cassettes = Cassettes(Any, CassetteSpec(tmp_path / "taped"))
     halts: list[str] = []
     cassettes.open((), halts.append)
     driver = Driver(features=[cassettes])
@@ -146,7 +146,7 @@ def test_recorded_calls_are_written_down_masked_and_those_that_cannot_be_end_the
         f'{{"part": "{shard}", "value": "***"}}\n' for shard in (0, 1)
     )
     assert [*cassettes.close()] == []
-    other = Cassettes(CassetteSpec(tmp_path / "other"))
+    other = Cassettes(Any, CassetteSpec(tmp_path / "other"))
     other.open((), halts.append)
     (tmp_path / "other").rmdir()
     other.received(lines)
