@@ -31,12 +31,12 @@ def fold(text: str) -> str:
     if text.isascii():
         return text
     text = unicodedata.normalize("NFC", text).translate(_ONE)
-    return _EN_DASH.sub("-", _DIGIT.sub(lambda found: str(int(found[0])), text))
+    return _EN_DASH.sub("-", _DIGIT.sub(lambda digit: str(int(digit[0])), text))
 
 
 def is_blank(text: str) -> bool:
     """Return whether nothing of a text can be seen."""
-    return not any(each.isprintable() and not each.isspace() for each in text)
+    return not any(character.isprintable() and not character.isspace() for character in text)
 
 
 def is_spaceless(character: str) -> bool:
@@ -44,11 +44,13 @@ def is_spaceless(character: str) -> bool:
     return not character.isascii() and bool(_SPACELESS.match(_script(character)))
 
 
-def difference(said: str, wanted: str, *, shown: int) -> str:
+def difference(given: str, wanted: str, *, shown: int) -> str:
     """Return what tells apart two folded texts that look equal where `shown` characters are."""
-    pairs = zip_longest(said, wanted, fillvalue="")
-    place, (one, other) = next(each for each in enumerate(pairs, 1) if each[1][0] != each[1][1])
-    if place < shown and not _look_equal(one, other) and _compatible(said) != _compatible(wanted):
+    pairs = zip_longest(given, wanted, fillvalue="")
+    place, (one, other) = next(
+        numbered for numbered in enumerate(pairs, 1) if numbered[1][0] != numbered[1][1]
+    )
+    if place < shown and not _look_equal(one, other) and _compatible(given) != _compatible(wanted):
         return ""
     return f" (character {place}: {_name(one)}, wanted {_name(other)})"
 

@@ -52,19 +52,19 @@ def _end_of_element(text: str, start: int) -> int | None:
         if is_lone:
             return end
     if end is None:  # an unfinished block of code in it may hide the tag
-        found = _CLOSING.search(text, start)
-        return None if found is None else found.end()
+        tag = _CLOSING.search(text, start)
+        return None if tag is None else tag.end()
     return end  # it speaks of such tags
 
 
 def _closing_tags(text: str, start: int) -> Iterator[tuple[int, bool]]:
     """Yield where closing tags outside of code end, and whether `start` is behind their opening."""
     depth = 0
-    for found in _TAG_OR_CODE.finditer(text, start):
-        if (closes := found["closes"]) is None:
+    for tag in _TAG_OR_CODE.finditer(text, start):
+        if (closes := tag["closes"]) is None:
             continue
         if not closes:
             depth += 1
             continue
-        yield found.end(), depth == 0
+        yield tag.end(), depth == 0
         depth = max(0, depth - 1)

@@ -46,15 +46,15 @@ def _from_environment(variable: str, default: float) -> float:
 
 def _check_ranges(settings: Any) -> None:
     """Raise ValueError for the first number that is out of its range."""
-    for each in fields(settings):
-        if not each.metadata:
+    for setting in fields(settings):
+        if not setting.metadata:
             continue
-        value, kind = getattr(settings, each.name), each.metadata["kind"]
-        least, most = each.metadata["least"], each.metadata["most"]
+        value, kind = getattr(settings, setting.name), setting.metadata["kind"]
+        least, most = setting.metadata["least"], setting.metadata["most"]
         number = isinstance(value, int if kind is int else int | float)
         fits = number and not isinstance(value, bool) and math.isfinite(value)
         if not (fits and least <= value <= most):
-            raise ValueError(f"{each.name} must be from {least:g} to {most:g}, not {value!r}")
+            raise ValueError(f"{setting.name} must be from {least:g} to {most:g}, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -214,59 +214,59 @@ def _dicts(value: object) -> list[dict[str, Any]]:
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
-def kind_of(status: int, said: ErrorWords, model: str) -> tuple[ErrorKind, bool]:
+def kind_of(status: int, error: ErrorWords, model: str) -> tuple[ErrorKind, bool]:
     """Return the kind of a refusal, and whether it may concern its request alone.
 
     `bad_request`: this request as such, whatever the status. `status` 0 is unknown.
     """
-    if status == 402 or said.match(_QUOTA):
+    if status == 402 or error.match(_QUOTA):
         return "quota", False
     if status == 429:
         return "rate_limited", False
-    of_request = _is_of_request(status, said)
+    of_request = _is_of_request(status, error)
     if status in (408, 409, 425) or status >= 500:
         return ("bad_request" if of_request else "overloaded"), False
     if of_request:
         return "bad_request", False
-    if status == 401 or said.match(_WRONG_KEY, _ABOUT_KEY, _OF_ACCOUNT):
+    if status == 401 or error.match(_WRONG_KEY, _ABOUT_KEY, _OF_ACCOUNT):
         return "auth", False
-    if names_no_model(said, model):
+    if names_no_model(error, model):
         return "model_not_found", False
     if status == 403:
         return "auth", True
     if status == 404:
-        return "model_not_found", not said.match(_NAMES_MODEL)
+        return "model_not_found", not error.match(_NAMES_MODEL)
     return "bad_request", False
 
 
-def _is_of_request(status: int, said: ErrorWords) -> bool:
+def _is_of_request(status: int, error: ErrorWords) -> bool:
     """Return whether the words speak of what this one request holds."""
-    if said.match(_OF_ACCOUNT) or (status >= 500 and said.match(_PASSING)):
+    if error.match(_OF_ACCOUNT) or (status >= 500 and error.match(_PASSING)):
         return False
-    if said.match(_CONTENT, _TOO_LONG):
-        return status != 401 or not said.match(_ABOUT_KEY)
+    if error.match(_CONTENT, _TOO_LONG):
+        return status != 401 or not error.match(_ABOUT_KEY)
     if status in (401, 408, 409, 425) or status >= 500:
         return False
-    return said.match(_UNSUPPORTED_PART, _SCHEMA, _NO_SUCH_PART)
+    return error.match(_UNSUPPORTED_PART, _SCHEMA, _NO_SUCH_PART)
 
 
-def names_no_model(said: ErrorWords, model: str) -> bool:
+def names_no_model(error: ErrorWords, model: str) -> bool:
     """Return whether the error says that the model is not there, or not for this account."""
-    if re.search(_NO_MODEL_CODE, said.codes.lower()) or said.param == "model":
+    if re.search(_NO_MODEL_CODE, error.codes.lower()) or error.param == "model":
         return True
-    message = said.message[:_READ_CHARS].lower()
-    found = re.search(_NO_MODEL, message)
-    return found is not None and (model.lower() in message or found.start() < _NEAR)
+    message = error.message[:_READ_CHARS].lower()
+    place = re.search(_NO_MODEL, message)
+    return place is not None and (model.lower() in message or place.start() < _NEAR)
 
 
-def leaves_key_in_doubt(said: ErrorWords, *, keyless: bool) -> bool:
+def leaves_key_in_doubt(error: ErrorWords, *, keyless: bool) -> bool:
     """Return whether a 500 may be about the key."""
-    return (keyless and said.lower == _UNEXPLAINED) or is_about_key(said)
+    return (keyless and error.lower == _UNEXPLAINED) or is_about_key(error)
 
 
-def is_about_key(said: ErrorWords) -> bool:
+def is_about_key(error: ErrorWords) -> bool:
     """Return whether the words name the key."""
-    return said.match(_WRONG_KEY, _ABOUT_KEY)
+    return error.match(_WRONG_KEY, _ABOUT_KEY)
 
 
 def status_named(codes: str) -> int:
@@ -281,37 +281,37 @@ def status_named(codes: str) -> int:
     return 400 if re.search("invalid_request|content_filter", codes) else 500
 
 
-def refused_param(said: ErrorWords) -> str | None:
+def refused_param(error: ErrorWords) -> str | None:
     """Return the field of the request that a refusal names as one that the model does not take.
 
     None where it names none, or where the refusal is of a request that is too long.
     """
-    message = said.message[:_READ_CHARS]
-    if "context" in said.lower and said.match(_TOO_LONG):
+    message = error.message[:_READ_CHARS]
+    if "context" in error.lower and error.match(_TOO_LONG):
         return None
-    if said.param is not None:
-        return said.param.rpartition(".")[2] or said.param
-    if not said.match(_NOT_TAKEN):
+    if error.param is not None:
+        return error.param.rpartition(".")[2] or error.param
+    if not error.match(_NOT_TAKEN):
         return None
     quoted = [name for name in re.findall(_QUOTED, message) if re.fullmatch(_PARAM, name)]
     plain = [name for name in re.findall(_PARAM, message) if len(name) > 4 or f"{name}:" in message]
     return next(iter([*quoted, *plain]), None)
 
 
-def other_name(said: ErrorWords) -> tuple[str, str] | None:
+def other_name(error: ErrorWords) -> tuple[str, str] | None:
     """Return the name that an endpoint refuses and the one that it wants in its place.
 
     That is `max_tokens` and `max_completion_tokens`, either way.
     """
-    wanted = re.search(_WANTED_NAME, said.lower)
+    wanted = re.search(_WANTED_NAME, error.lower)
     if wanted is not None:
         return _OTHER_NAME[wanted[1]], wanted[1]
-    other = _OTHER_NAME.get(said.param or "")
-    if other is None or not said.match(rf"(?<!\w){other}(?!\w)") or not said.match("unsupported"):
+    other = _OTHER_NAME.get(error.param or "")
+    if other is None or not error.match(rf"(?<!\w){other}(?!\w)") or not error.match("unsupported"):
         return None
     return _OTHER_NAME[other], other
 
 
-def wants_stream(said: ErrorWords) -> bool:
+def wants_stream(error: ErrorWords) -> bool:
     """Return whether an endpoint answers only in streams."""
-    return said.param == "stream" or said.match(_STREAM_ONLY)
+    return error.param == "stream" or error.match(_STREAM_ONLY)
