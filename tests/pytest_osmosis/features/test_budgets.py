@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from pytest_osmosis.features.budgets.feature import BudgetsFeature
 from pytest_osmosis.features.budgets.options import Budget
 from pytest_osmosis.run_result import RunResult
+
+CONFIG: Any = None
+"""Budgets need none of pytest's."""
 
 
 class Runs:
@@ -19,7 +23,7 @@ class Runs:
         self.reasons: list[str] = []
         self.halted = threading.Event()
         self.spent: Callable[[], str] | None = None
-        self.feature = BudgetsFeature(budget)
+        self.feature = BudgetsFeature(CONFIG, budget)
         self.feature.open((), self._halt)
 
     def _halt(self, reason: str, *, spent: Callable[[], str] | None = None) -> None:

@@ -22,6 +22,8 @@ from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
 from pytest_osmosis.session.seams import Feature
 from pytest_osmosis.storage.run_lines import record_of, run_lines
 
+CONFIG: Any = None
+"""Cassettes need none of pytest's."""
 LOADED = {"data": {"agent.py": "1", "data.jsonl": "2"}}
 
 
@@ -133,7 +135,7 @@ def test_recorded_calls_are_written_down_masked_and_those_that_cannot_be_end_the
     tmp_path: Path,
 ):
     mask_everywhere(Secret("sk-of-the-driver-alone"))
-    cassettes = Cassettes(Any, CassetteSpec(tmp_path / "taped"))
+    cassettes = Cassettes(CONFIG, CassetteSpec(tmp_path / "taped"))
     halts: list[str] = []
     cassettes.open((), halts.append)
     driver = Driver(features=[cassettes])
@@ -146,7 +148,7 @@ def test_recorded_calls_are_written_down_masked_and_those_that_cannot_be_end_the
         f'{{"part": "{shard}", "value": "***"}}\n' for shard in (0, 1)
     )
     assert [*cassettes.close()] == []
-    other = Cassettes(Any, CassetteSpec(tmp_path / "other"))
+    other = Cassettes(CONFIG, CassetteSpec(tmp_path / "other"))
     other.open((), halts.append)
     (tmp_path / "other").rmdir()
     other.received(lines)
