@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_osmosis.analysis.planned_rows import ran
-from pytest_osmosis.escaping import escape_control_chars
 from pytest_osmosis.features.comparison.baseline import compare_suites
 from pytest_osmosis.features.comparison.row_matching import match_rows
 from pytest_osmosis.features.html import report as html
@@ -72,17 +71,9 @@ def _scored_by(entry: ViewEntry) -> tuple[str | None, float | None]:
 
 def index_page(library: Library, place: Path, base: str, words: str = "") -> str:
     """Return the list of what there is and has these words; `base`: how every address begins."""
-    import jinja2
     from markupsafe import Markup
 
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["visible"] = escape_control_chars
+    environment = html.templates(Path(__file__).parent)
     environment.filters["figure"] = figure_text
     environment.filters["when"] = when_text
     every = library.entries()

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from ...escaping import dollars, escape_control_chars
 from ...reports.formats import Conversations, Sections, no_sections
@@ -25,6 +26,9 @@ from ...verdicts import EvalVerdict
 from .charts import Charts, charts_of
 from .page_assets import FOLDER, script, style
 from .page_data import Packed, columns_of, compressed, packed, places_json, suites_json, value_text
+
+if TYPE_CHECKING:
+    import jinja2
 
 PAGE_SIZE = 14_500_000
 """Characters that a page has at most, unless the runs alone need more."""
@@ -116,34 +120,44 @@ def _island(result: EvalResult, conversations: Conversations | None, sections: S
     return _Island(runs, packed(every, conversations, sections, room=max(0, room)))
 
 
-def _page(result: EvalResult, island: _Island, served: Served | None = None) -> str:
-    import jinja2  # not worth its import where no page is asked for
-    from markupsafe import Markup
+def templates(folder: Path) -> jinja2.Environment:
+    """Return the templates of a folder, which escape all that is put into them."""
+    import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER),
+        loader=jinja2.FileSystemLoader(folder),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters["visible"] = escape_control_chars
+    return environment
+
+
+def _page(result: EvalResult, island: _Island, served: Served | None = None) -> str:
+    from markupsafe import Markup  # not worth its import where no page is asked for
+
     view = view_of(result)
-    return environment.get_template("page.html").render(
-        view=view,
-        title=_title(view, served),
-        suites=[_part(*each) for each in zip(view.suites, result.suites, strict=True)],
-        served=served,
-        changes_shown=CHANGES_SHOWN,
-        changes_open=CHANGES_OPEN,
-        left_out=island.said.left_out,
-        style=Markup(style().text),
-        style_source=Markup(style().source),
-        script=Markup(script().text),
-        script_source=Markup(script().source),
-        runs=Markup(island.runs),
-        places=Markup(compressed(places_json(result, island.said.places))),
-        conversations=Markup("\n".join(island.said.parts)),
+    return (
+        templates(FOLDER)
+        .get_template("page.html")
+        .render(
+            view=view,
+            title=_title(view, served),
+            suites=[_part(*each) for each in zip(view.suites, result.suites, strict=True)],
+            served=served,
+            changes_shown=CHANGES_SHOWN,
+            changes_open=CHANGES_OPEN,
+            left_out=island.said.left_out,
+            style=Markup(style().text),
+            style_source=Markup(style().source),
+            script=Markup(script().text),
+            script_source=Markup(script().source),
+            runs=Markup(island.runs),
+            places=Markup(compressed(places_json(result, island.said.places))),
+            conversations=Markup("\n".join(island.said.parts)),
+        )
     )
 
 
