@@ -12,15 +12,12 @@ import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pytest
 
 from .messages import CACHED, COMING, HALT, WINDOW, send
 from .shares import shares
-
-if TYPE_CHECKING:
-    from .controller import ControllerEvaluation
 
 PREFETCH = 256
 """At most so many runs that need not be waited for are with a worker, besides those in flight."""
@@ -34,6 +31,25 @@ class CachedResult:
     """Its result as JSON."""
     decided: bool
     """Whether the result is final: no asserts of a test are still to come."""
+
+
+class Listener(Protocol):
+    """Who knows the runs of the items."""
+
+    def begin_items(self, nodeids: Sequence[str]) -> None:
+        """Open what is kept of their suites, before any item is given out."""
+
+    def followers(self, nodeids: Sequence[str]) -> Mapping[int, Sequence[int]]:
+        """Return, by the place of an item, those of the others that have the same rollout."""
+
+    def cached(self, nodeid: str) -> CachedResult | None:
+        """Return the run of an item that an earlier session kept."""
+
+    def is_reported(self, nodeid: str) -> bool:
+        """Return whether the item's report has come."""
+
+    def other_items(self, worker: str) -> None:
+        """Note that a worker has collected other items than the first."""
 
 
 class _Worker:
@@ -74,7 +90,7 @@ class WindowScheduling:
     def __init__(
         self,
         config: pytest.Config,
-        listener: ControllerEvaluation,
+        listener: Listener,
         *,
         batch_size: int,
         channels: Mapping[str, Any],

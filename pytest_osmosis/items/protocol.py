@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -34,7 +34,7 @@ from .collection import RunItem
 from .report_contents import FailureSections
 
 if TYPE_CHECKING:
-    from .runner import Rollouts
+    from ..rollouts.around import AroundRuns
 
 OBSERVED = "osmosis_observed"
 """The attribute of a report of a run that did not pass, where gates decide: its outcome."""
@@ -63,6 +63,39 @@ _INDIFFERENT = (
     "_hypothesis_pytestplugin",  # looks at test functions only
 )
 """Packages whose hooks do nothing for our items, or do as well with one report as with three."""
+
+
+class Rollouts(Protocol):
+    """Where the runs of items come from: this process, or others."""
+
+    warnings: deque[CodeWarning]
+    """What user code was found to do to the session, until it is taken."""
+    around: Sequence[AroundRuns]
+    """What features put around runs."""
+    last_words: str | None
+    """What is to be said once it is closed."""
+
+    @property
+    def halted(self) -> str | None:
+        """Why nothing more is started, once that is so."""
+
+    def coming(self, keys: Iterable[RunId]) -> None:
+        """Offer the next runs, in order."""
+
+    def result(self, key: RunId) -> RolloutRecord:
+        """Wait for a run and return its record; `EngineClosed` when it will not be run."""
+
+    def resize(self, window: int) -> None:
+        """Set how many rollouts may be in flight."""
+
+    def halt(self, reason: str) -> None:
+        """Start no further run."""
+
+    def cancel(self) -> None:
+        """Start nothing more and cancel what is in flight; from any thread."""
+
+    def close(self) -> object:
+        """Cancel what is in flight and release everything."""
 
 
 def needs_phases(config: pytest.Config) -> bool:

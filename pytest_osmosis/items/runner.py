@@ -4,58 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import pytest
 
 from osmosis_ai.models.litellm import filter_renewals
 
 from .. import compat
-from ..run_result import RolloutRecord, RunId, RunResult
+from ..run_result import RunId, RunResult
 from . import capture
 from .collection import RunItem
-from .protocol import needs_phases, run_item
+from .protocol import Rollouts, needs_phases, run_item
 from .report_contents import FailureSections
-
-if TYPE_CHECKING:
-    from osmosis_ai.running.code_warning import CodeWarning
-
-    from ..rollouts.around import AroundRuns
-
-
-class Rollouts(Protocol):
-    """Where the runs of items come from: this process, or others."""
-
-    warnings: deque[CodeWarning]
-    """What user code was found to do to the session, until it is taken."""
-    around: Sequence[AroundRuns]
-    """What features put around runs."""
-    last_words: str | None
-    """What is to be said once it is closed."""
-
-    @property
-    def halted(self) -> str | None:
-        """Why nothing more is started, once that is so."""
-
-    def coming(self, keys: Iterable[RunId]) -> None:
-        """Offer the next runs, in order."""
-
-    def result(self, key: RunId) -> RolloutRecord:
-        """Wait for a run and return its record; `EngineClosed` when it will not be run."""
-
-    def resize(self, window: int) -> None:
-        """Set how many rollouts may be in flight."""
-
-    def halt(self, reason: str) -> None:
-        """Start no further run."""
-
-    def cancel(self) -> None:
-        """Start nothing more and cancel what is in flight; from any thread."""
-
-    def close(self) -> object:
-        """Cancel what is in flight and release everything."""
 
 
 class ItemRunner:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..items.runner import ItemRunner, Rollouts, run_ids
+from ..items.protocol import Rollouts
+from ..items.runner import ItemRunner, run_ids
 from ..rollouts.cached import ResultCache
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
 from ..storage.run_store import RunStore

@@ -16,7 +16,7 @@ from osmosis_ai.secret_variables import SECRET_NAMES, secret_variables
 
 from ...dataset.sampling import place_in
 from ...escaping import counted
-from ...items.runner import Rollouts
+from ...items.protocol import Rollouts
 from ...options.reader import OptionReader
 from ...options.table import OPTIONS, SHARD_KINDS
 from ...rollouts.cached import ResultCache

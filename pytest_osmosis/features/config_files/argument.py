@@ -19,7 +19,6 @@ from ...options.reader import OptionReader
 from ...options.table import BY_NAME
 from ...spec import CONFIG_ENV
 from .config_run import FOLDER, ConfigRun, read_config_run
-from .options import SUFFIX
 
 TRAINING_FOLDER = "configs/training"
 
@@ -55,7 +54,7 @@ def apply(config: pytest.Config) -> None:
 
 def _is_config(config: pytest.Config, text: str, folder: str) -> bool:
     name = text.partition("::")[0]
-    if not name.endswith(SUFFIX):
+    if not name.endswith(".toml"):
         return False
     path = config.invocation_params.dir / name
     return path.is_file() and path.resolve().parent.as_posix().endswith(f"/{folder}")

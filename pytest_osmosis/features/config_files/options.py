@@ -9,11 +9,9 @@ from ...options.table import FeatureEntry
 if TYPE_CHECKING:
     import pytest
 
-SUFFIX = ".toml"
-
 
 def _change_arguments(config: pytest.Config) -> None:
-    if any(text.partition("::")[0].endswith(SUFFIX) for text in config.args):
+    if any(text.partition("::")[0].endswith(".toml") for text in config.args):
         from .argument import apply
 
         apply(config)
