@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import struct
 import tempfile
 from bisect import bisect_left
 from collections import Counter
@@ -184,13 +185,29 @@ def _holds_bytes(kind: pa.DataType) -> bool:
 
 def _float_values(found: list[float | None], kind: pa.DataType) -> list[float | None]:
     """Return floats as JSON can hold them: NaN is null, a narrow one the shortest of its kind."""
-    import numpy as np
     from pyarrow import types
 
-    narrow = np.float16 if types.is_float16(kind) else np.float32
-    if not types.is_float64(kind):
-        found = [value if value is None else float(str(narrow(value))) for value in found]
-    return [None if value is None or math.isnan(value) else value for value in found]
+    found = [None if value is None or math.isnan(value) else value for value in found]
+    if types.is_float64(kind):
+        return found
+    code = "e" if types.is_float16(kind) else "f"
+    return [value if value is None else _shortest(value, code) for value in found]
+
+
+def _shortest(value: float, code: str) -> float:
+    """Return the number of fewest digits that is `value` as a float of that many bytes."""
+    if math.isinf(value):
+        return value
+    texts = (f"{value:.{digits}g}" for digits in range(1, 9))
+    packed = struct.pack(code, value)
+    return next((float(text) for text in texts if _packed(code, text) == packed), value)
+
+
+def _packed(code: str, text: str) -> bytes | None:
+    try:
+        return struct.pack(code, float(text))
+    except OverflowError:  # rounded up beyond the largest
+        return None
 
 
 def values(column: pa.Array) -> list[Any]:
