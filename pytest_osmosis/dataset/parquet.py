@@ -198,7 +198,7 @@ def _shortest(value: float, code: str) -> float:
     """Return the number of fewest digits that is `value` as a float of that many bytes."""
     if math.isinf(value):
         return value
-    texts = (f"{value:.{digits}g}" for digits in range(1, 9))
+    texts = (f"{value:.{digits}g}" for digits in range(1, 10))
     packed = struct.pack(code, value)
     return next((float(text) for text in texts if _packed(code, text) == packed), value)
 
