@@ -179,8 +179,6 @@ class Deciding:
     """Conditions on the metrics, as text; with one, a run below the threshold fails nothing."""
     confidence: float | None = None
     """What the intervals have; given, it widens the bounds that gates are held at."""
-    stop_when_decided: bool = False
-    """Start no further run once no gate's result can change."""
 
 
 @dataclass(frozen=True, slots=True)

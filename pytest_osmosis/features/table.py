@@ -26,6 +26,7 @@ from .budgets.options import BUDGETS
 from .cassettes.options import CASSETTES
 from .comparison.options import COMPARISON
 from .config_files.options import CONFIG_FILES
+from .early_stopping.options import EARLY_STOPPING
 from .env_file.options import ENV_FILE
 from .html.options import HTML
 from .markdown.options import MARKDOWN
@@ -52,6 +53,7 @@ FEATURES = (
     TRACING,
     COMPARISON,
     BUDGETS,
+    EARLY_STOPPING,
     MARKDOWN,
     HTML,
     TABLES,

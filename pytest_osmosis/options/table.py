@@ -478,13 +478,6 @@ _GATES = (
         metavar="C|none",
         fills="deciding.confidence",
     ),
-    Option(
-        "stop-when-decided",
-        "stop early once every gate's verdict is certain",
-        flag=True,
-        fills="deciding.stop_when_decided",
-        needs=("gate",),
-    ),
 )
 
 _REPORTS = (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
 from ..options.build_spec import gate_mistake
-from ..run_result import RunResult, SuiteInfo
+from ..run_result import SuiteInfo
 from .outcome_letters import OutcomeLetters
 
 if TYPE_CHECKING:
@@ -141,18 +141,7 @@ class SessionGates:
         for gate, check in product(self._gates if known else (), CHECKS):
             check(gate, known, [each for each in known if gate in gated[each.name]])
 
-    def follow(self, halt: Callable[[str], None]) -> Callable[[RunResult], None] | None:
-        """Return a listener for runs that end, which calls `halt` once every gate is settled.
-
-        None where gates end no session, and where intervals decide: those are open to the end.
-        """
-        if not self._spec.deciding.stop_when_decided or self._spec.deciding.confidence:
-            return None
-        from ..analysis.gates.early_stopping import EarlyStopping
-
-        return EarlyStopping(self._open, halt=halt).ended
-
-    def _open(self) -> Iterator[tuple[SuiteInfo, Sequence[Gate], PlannedRows]]:
+    def deciding(self) -> Iterator[tuple[SuiteInfo, Sequence[Gate], PlannedRows]]:
         """Yield every suite with the gates that decide on it, and its rows."""
         for info in self._infos().values():
             if info.companion_of is None:

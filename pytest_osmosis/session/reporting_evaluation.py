@@ -81,7 +81,6 @@ class ReportingEvaluation(Evaluation):
         self._counter = ProgressCounter(
             self.recorder.selected, self._in_flight, refusals=self.supervisor.refusals
         )
-        self._follow = self.gates.follow(self.halt)
 
     def plugins(self) -> dict[str, object]:
         """Return what has hooks of pytest: those who record and show too."""
@@ -113,6 +112,7 @@ class ReportingEvaluation(Evaluation):
         with preflight.usage_errors(self.config):
             for feature in self.features:
                 feature.open(self.suites.values(), self.halt)
+                feature.follow(self.gates.deciding, self.halt)
         self._start_embedded()
         self._open(self.suites.values())
         if self.spec.output and self.spec.keeping.journal:
@@ -153,10 +153,8 @@ class ReportingEvaluation(Evaluation):
         return sum(info.rows for info, _ in found), sum(runs for _, runs in found)
 
     def _first_heard(self, run: RunResult) -> None:
-        """Count a run, and stop when no gate is open; from any thread."""
+        """Count a run; from any thread."""
         self._counter.ended(run)
-        if self._follow is not None:
-            self._follow(run)
         for feature in self.features:
             feature.run_ended(run)
 

@@ -8,7 +8,7 @@ reports is the only one that checks, opens, shows and writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from ..analysis.gates.parser import Gate
     from ..analysis.planned_rows import PlannedRows
     from ..analysis.score_table import ScoreTable
     from ..reports.formats import Sections
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from ..run_result import RunResult, SuiteInfo
     from ..spec import EvalSpec, SessionSpec
     from ..suite_results import EvalResult, SuiteResult
+
+
+DecidingGates: TypeAlias = "Callable[[], Iterable[tuple[SuiteInfo, Sequence[Gate], PlannedRows]]]"
 
 
 class Halt(Protocol):
@@ -85,6 +89,12 @@ class Feature:
         By its name in gates, with its runs a row as far as they are known.
         """
         return {}
+
+    def follow(self, gates: DecidingGates, halt: Halt) -> None:
+        """Take what decides, before the first run, in the process that reports.
+
+        `gates` gives every suite with the gates that decide on it and its rows, once runs end.
+        """
 
     def open(self, suites: Iterable[Suite], halt: Halt) -> None:
         """Open what is needed before the first run, in the process that reports.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from pytest_osmosis.analysis.gates.early_stopping import SuiteGates
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
+from pytest_osmosis.features.early_stopping.stopping import SuiteGates
 from tests.support.score_tables import empty_table, run_of
 
 FUNCTIONS = ("a:f", "b:g")

@@ -44,7 +44,7 @@ ELSEWHERE = {
         for name in (
             "user_code.command", "user_code.child_process", "features.comparison.baseline",
             "features.comparison.compare", "features.comparison.feature",
-            "analysis.gates.early_stopping", "analysis.gates.evaluate", "analysis.gates.parser",
+            "features.early_stopping.stopping", "analysis.gates.evaluate", "analysis.gates.parser",
             "dataset.parquet", "features.html.report", "features.markdown.report",
             "reports.json_writer",
             "features.rescore.feature",

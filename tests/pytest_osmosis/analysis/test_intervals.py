@@ -141,7 +141,8 @@ def test_of_endless_degrees_of_freedom_the_tail_is_that_of_the_normal_law():
 @pytest.mark.slow
 def test_numpy_is_not_loaded_with_what_is_read_before_anything_runs():
     code = (
-        "from pytest_osmosis.analysis.gates import early_stopping, parser;"
+        "from pytest_osmosis.analysis.gates import parser;"
+        "from pytest_osmosis.features.early_stopping import stopping;"
         "from pytest_osmosis.analysis import aggregate, metrics; import sys;"
         "from pytest_osmosis.reports import json_models, saved_report, summary;"
         "from pytest_osmosis.analysis.statistics import intervals, paired, student_t;"

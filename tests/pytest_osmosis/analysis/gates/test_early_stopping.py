@@ -11,10 +11,10 @@ from statistics import median
 
 import pytest
 
-from pytest_osmosis.analysis.gates.early_stopping import SuiteGates
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import Gate, parse_gate
 from pytest_osmosis.analysis.metrics import CASES, METRICS, Bounds, Definition, Metric
+from pytest_osmosis.features.early_stopping.stopping import SuiteGates
 from tests.support.random_suites import Suite, outcomes, random_gate, suites
 from tests.support.score_tables import empty_table, run_of
 

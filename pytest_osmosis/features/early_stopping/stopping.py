@@ -16,15 +16,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...analysis.gates.evaluate import outcome_between
+from ...analysis.gates.parser import Gate, resolved
+from ...analysis.metrics import CASES, row_values
 from ...run_result import DECIDED, RunResult, SuiteInfo
-from ..metrics import CASES, row_values
-from .evaluate import outcome_between
-from .parser import Gate, resolved
 
 if TYPE_CHECKING:
-    from ..planned_rows import PlannedRows
-    from ..score_table import ScoreTable
-    from ..statistics.estimators import Floats
+    from ...analysis.planned_rows import PlannedRows
+    from ...analysis.score_table import ScoreTable
+    from ...analysis.statistics.estimators import Floats
 
 CHECKS = 100
 """How often in a session, at most, the gates of a suite are looked at."""
@@ -158,7 +158,7 @@ class EarlyStopping:
         It must where its runs decide for themselves, where a difference decides, and where a gate
         is about a score that tests may record.
         """
-        from ..score_table import empty_score_table
+        from ...analysis.score_table import empty_score_table
 
         suites = {}
         for info, gates, rows in self._gated():
