@@ -52,6 +52,9 @@ class ReportFormat:
     needs_conversations: bool = False
     """Whether it shows what was said in every run; its writer takes that as a fourth argument."""
 
+    is_page: bool = False
+    """Whether people read all runs in it: what the terminal leaves out is said to be there."""
+
     @property
     def flag(self) -> str:
         """The option as people write it."""

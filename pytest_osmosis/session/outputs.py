@@ -127,9 +127,9 @@ class SessionOutputs:
         return f"osmosis eval runs show {Path(place.folder).name}"
 
     def _page(self) -> Path | None:
-        """Return the first report that shows every conversation, if one was asked for."""
+        """Return the page that shows every run, if one was asked for."""
         asked = asked_reports(self._session)
-        return next((path for report, path in asked if report.needs_conversations), None)
+        return next((path for report, path in asked if report.is_page), None)
 
     # ---- the terminal
 

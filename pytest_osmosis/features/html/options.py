@@ -12,6 +12,7 @@ _REPORT = ReportFormat(
     "HTML report",
     needs_rows=True,
     needs_conversations=True,
+    is_page=True,
 )
 
 HTML = FeatureEntry(

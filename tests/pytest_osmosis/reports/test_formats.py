@@ -21,6 +21,13 @@ def test_every_report_has_its_option_and_its_writer():
     assert all(callable(each.writer(None)) for each in REPORTS)
 
 
+def test_where_all_rows_are_is_said_of_the_page_alone(project: Project):
+    project.rows({"user_prompt": "one", "ground_truth": "other"})
+    gate = "--osmosis-gate=mean >= 0.5"
+    assert "osmosis eval runs show" in project.run(gate, metrics="metrics.json").out
+    assert "1 row did not pass every time: page.html" in project.run(gate, html="page.html").out
+
+
 @pytest.mark.fault("a report goes to `/dev/null` or into a FIFO")
 def test_what_is_no_regular_file_is_written_into_by_every_report(project: Project):
     readers = {name: Reader(project.path / name) for name in ("json", "md", "page", "table")}
