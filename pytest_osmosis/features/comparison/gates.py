@@ -62,10 +62,10 @@ def against(
         mean(best),
         both.current.unknown(name) + both.baseline.unknown(name),
     )
-    if metric.definition.unit_scores and not _are_bounded(both, name):
+    is_bounded = not metric.definition.unit_scores or _are_bounded(both, name)
+    if not is_bounded:
         found = replace(found, worst=-math.inf, best=math.inf)
-        return decide(gate, found, Intervals(confidence=confidence), rows=len(both))
-    if confidence == POINT_ESTIMATES:
+    if confidence == POINT_ESTIMATES or not is_bounded:
         return decide(gate, found, Intervals(confidence=confidence), rows=len(both))
     span = span_of(metric, both)
     figure, low, high = (

@@ -244,7 +244,7 @@ class BaselineReport(Section):
 
     def markdown(self) -> Iterator[str]:
         """Yield its lines in the Markdown report."""
-        from .text import markdown_of
+        from .markdown import markdown_of
 
         return markdown_of(self)
 

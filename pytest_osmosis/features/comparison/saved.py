@@ -77,14 +77,9 @@ def read(saved: Model, suite: SuiteResult) -> BaselineReport:
 
 
 def _comparison(name: str, saved: SavedFunction, index_of: Mapping[str, int]) -> Comparison:
-    return Comparison(
-        eval_fn=name,
-        rows=saved.rows,
-        differences=tuple(map(_difference, saved.differences)),
-        changes=tuple(_change(each, index_of) for each in saved.changes),
-        tested=saved.tested,
-        short=saved.short,
-    )
+    changes = tuple(_change(each, index_of) for each in saved.changes)
+    differences = tuple(map(_difference, saved.differences))
+    return Comparison(name, saved.rows, differences, changes, saved.tested, saved.short)
 
 
 def _difference(saved: SavedDifference) -> Difference:
@@ -92,22 +87,21 @@ def _difference(saved: SavedDifference) -> Difference:
     return Difference(saved.metric, saved.current, saved.baseline, paired)
 
 
+_OF_A_CHANGE = "name", "mean", "baseline_mean", "p", "verdict", "answer", "baseline_answer"
+"""Fields of a row that changed which are saved as they are."""
+
+
 def _change(saved: SavedRow, index_of: Mapping[str, int]) -> Change:
     index, index_there = saved.row_index, saved.baseline_row_index
     if index is None or index_there is None:  # an earlier version had its name alone
         index = index_there = index_of.get(saved.name, 0)
+    own = {name: getattr(saved, name) for name in _OF_A_CHANGE}
     return Change(
-        name=saved.name,
+        **own,
         row_index=index,
         baseline_row_index=index_there,
         current=_count(saved.passes, saved.runs, saved.scored),
         baseline=_count(saved.baseline_passes, saved.baseline_runs, saved.baseline_scored),
-        mean=saved.mean,
-        baseline_mean=saved.baseline_mean,
-        p=saved.p,
-        verdict=saved.verdict,
-        answer=saved.answer,
-        baseline_answer=saved.baseline_answer,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a comparison says in the terminal and in Markdown."""
+"""What a comparison says in the terminal."""
 
 from __future__ import annotations
 
@@ -55,44 +55,3 @@ def _short(text: str, width: int) -> str:
     room = width - len("      baseline  ")
     flat = " ".join(escape_control_chars(text).split())
     return flat if len(flat) <= room else flat[: room - len(" ...")].rstrip() + " …"
-
-
-def markdown_of(report: BaselineReport) -> Iterator[str]:
-    """Yield the lines of a comparison in the Markdown report."""
-    from ..markdown.report import code, escaped
-
-    yield from ["", f"#### Against the baseline {code(report.title)}"]
-    if report.notes:
-        yield ""
-        yield from (f"- {escaped(note)}" for note in report.notes)
-    for each in report.comparisons:
-        yield from _in_markdown(each)
-
-
-def _in_markdown(each: Comparison) -> Iterator[str]:
-    from ..markdown.report import NAMES_SHOWN, code, escaped, table
-
-    yield ""
-    if each.is_unchanged:
-        yield f"{code(each.eval_fn)} over {counted(each.rows, 'row')}: no difference"
-    else:
-        yield from [f"{code(each.eval_fn)} over {counted(each.rows, 'row')}", ""]
-        yield from table(each.table)
-    if rows := each.changes:
-        yield from ["", f"Rows: {escaped(each.counts)}", ""]
-        yield from (_item(row) for row in rows[:NAMES_SHOWN])
-        if len(rows) > NAMES_SHOWN:
-            yield f"- and {len(rows) - NAMES_SHOWN} more"
-        yield from ["", escaped(each.rule)]
-
-
-def _item(row: Change) -> str:
-    from ..markdown.report import ANSWER_SHOWN, code, escaped
-
-    said = [
-        f"{label} {code(answer if len(answer) <= ANSWER_SHOWN else answer[:ANSWER_SHOWN] + ' …')}"
-        for label, answer in (("baseline", row.baseline_answer), ("current", row.answer))
-        if answer
-    ]
-    found = f"- {row.verdict}: {code(row.name)} {escaped(row.figures)}"
-    return found + (f": {', '.join(said)}" if said else "")
