@@ -8,8 +8,8 @@ that it could have given.
 A further metric is one entry in `METRICS`, and what it computes a function here or in
 `statistics/estimators.py`. These read the table, and have the metric by themselves:
 
-- `aggregate.py` (summaries, intervals), `comparison.py` and `gates/` (grammar, results, early
-  stopping), here in `analysis`;
+- `aggregate.py` (summaries, intervals) and `gates/` (grammar, results, early stopping), here in
+  `analysis`; comparisons, which are a feature;
 - in `reports`: `tables.py` (columns), `summary.py` (which of them a narrow terminal leaves out),
   `json_models.py` and `json_writer.py` (fields of the JSON report).
 
