@@ -157,11 +157,7 @@ class Dialect(NamedTuple):
     """The system message and the parameters of the tool."""
 
 
-CHAT = Dialect(
-    CHAT_REPLY,
-    CHAT_CALL,
-    lambda body: (body["messages"][0], body["tools"][0]["function"]["parameters"]),
-)
+CHAT = Dialect(CHAT_REPLY, CHAT_CALL, chat_parts)
 CLAUDE = Dialect(
     CLAUDE_REPLY,
     CLAUDE_CALL,

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,17 +15,9 @@ from osmosis_ai.rollout_server.trainer import registration
 from osmosis_ai.secret import Secret
 from tests.osmosis_ai.rollout_server.agents import Asking
 from tests.osmosis_ai.rollout_server.trainer import KEY, PATIENCE_S, _Running
+from tests.support.fake_platform import TOKEN, FakePlatform, fake_platform
 
-TOKEN = "token-of-the-login-77"
-
-
-@dataclass
-class Platform:
-    """Answers registrations in turn, the last answer for ever."""
-
-    url: str = ""
-    answers: list[tuple[int, bytes]] = field(default_factory=list)
-    asked: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+REGISTER = "/api/cli/rollout-server/register"
 
 
 @dataclass(frozen=True)
@@ -39,35 +29,13 @@ class Login:
 
 
 @pytest.fixture
-def platform() -> Iterator[Platform]:
-    found = Platform()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            found.asked.append((self.path, self.headers["Authorization"], body))
-            answers = found.answers
-            status, content = answers.pop(0) if len(answers) > 1 else answers[0]
-            self.send_response(status)
-            self.send_header("Location", f"{found.url}/elsewhere")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield found
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def platform() -> Iterator[FakePlatform]:
+    with fake_platform() as platform:
+        platform.headers["Location"] = f"{platform.url}/elsewhere"
+        yield platform
 
 
-def register(platform: Platform, caplog: pytest.LogCaptureFixture) -> str:
+def register(platform: FakePlatform, caplog: pytest.LogCaptureFixture) -> str:
     """Start a server with a login, wait until it has told what became of it."""
     caplog.set_level(logging.INFO, logger="osmosis")
     told = threading.Event()
@@ -97,7 +65,7 @@ def register(platform: Platform, caplog: pytest.LogCaptureFixture) -> str:
 
 
 def test_the_server_registers_at_a_platform_that_is_busy_for_a_moment(
-    platform: Platform, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    platform: FakePlatform, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     in_loops: list[bool] = []
     advertised = registration._advertised
@@ -107,41 +75,43 @@ def test_the_server_registers_at_a_platform_that_is_busy_for_a_moment(
         return advertised(host, platform_url)
 
     monkeypatch.setattr(registration, "_advertised", noted)
-    done = b'{"id": "srv-1", "status": "ok", "health_check_result": "ok"}'
-    platform.answers = [(503, b"{}"), (502, b"<html>"), (201, done)]
+    done = {"id": "srv-1", "status": "ok", "health_check_result": "ok"}
+    answers = iter([(503, {}), (502, b"<html>"), (201, done)])
+    platform.answers["POST", REGISTER] = lambda request: next(answers)
     assert "registered" in register(platform, caplog)
-    assert len(platform.asked) == 3
-    for path, authorization, body in platform.asked:
-        assert (path, authorization) == ("/api/cli/rollout-server/register", f"Bearer {TOKEN}")
-        message = (body["host"], body["agent_loop_name"], body["api_key"])
-        assert message == ("127.0.0.1", "asking", KEY)
+    assert len(platform.requests) == 3
+    for request in platform.requests:
+        assert request.path == REGISTER
+        assert request.headers["authorization"] == f"Bearer {TOKEN}"
+        sent = [request.body[name] for name in ("host", "agent_loop_name", "api_key")]
+        assert sent == ["127.0.0.1", "asking", KEY]
     assert in_loops == [False]  # a name is not looked up in the server's event loop
 
 
 @pytest.mark.parametrize(
     ("status", "content", "sentence"),
     [
-        (401, b'{"error": "expired"}', "set OSMOSIS_TOKEN to a valid token"),
-        (403, b"{}", "does not allow this"),
-        (422, b'{"message": "host cannot be reached"}', "host cannot be reached"),
+        (401, {"error": "expired"}, "set OSMOSIS_TOKEN to a valid token"),
+        (403, {}, "does not allow this"),
+        (422, {"message": "host cannot be reached"}, "host cannot be reached"),
         (302, b"", "redirects to another address, which is not followed"),
         (200, b"<html>", "not JSON"),
-        (200, b"[]", "is no JSON object"),
-        (500, json.dumps({"error": f"boom {TOKEN} {KEY}"}).encode(), "boom *** ***"),
+        (200, [], "is no JSON object"),
+        (500, {"error": f"boom {TOKEN} {KEY}"}, "boom *** ***"),
     ],
 )
 def test_a_registration_that_fails_is_a_warning(
-    platform: Platform,
+    platform: FakePlatform,
     caplog: pytest.LogCaptureFixture,
     status: int,
-    content: bytes,
+    content: Any,
     sentence: str,
 ):
-    platform.answers = [(status, content)]
+    platform.answers["POST", REGISTER] = lambda request: (status, content)
     text = register(platform, caplog)
     assert "registration_failed" in text
     assert sentence in text
-    assert len(platform.asked) == 1
+    assert len(platform.requests) == 1
 
 
 def test_every_address_is_reported_as_the_one_that_the_platform_sees():

@@ -42,7 +42,6 @@ class Trial:
         self.data = data
         self.tokens: list[str] = []
         self.problem = ""
-        self._is_logged_in = threading.Event()
 
     def log_in(self, url: str, token: str) -> str:
         self.tokens.append(token)
