@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from osmosis_cli.errors import run
-from osmosis_cli.main import cli
+from tests.support.command import Osmosis
 
 RUBRICS = """
 version: 1
@@ -23,99 +23,93 @@ rubrics:
 """
 
 
-def preview(path: Path, *args: str) -> int:
-    return run(cli, ["preview", "-p", str(path), *args])
+class Preview(Osmosis):
+    """`osmosis preview` of a file in a folder."""
+
+    folder: Path
+
+    def __call__(self, name: str, *words: str, **given: Any) -> tuple[int, str, str]:
+        return super().__call__("-p", str(self.folder / name), *words, **given)
+
+    def write(self, name: str, text: str) -> str:
+        """Write the file, and return its name."""
+        (self.folder / name).write_text(text)
+        return name
 
 
-def test_a_rubric_file_is_counted_and_shown_without_its_key(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    path = tmp_path / "rubrics.yaml"
-    path.write_text(RUBRICS)
-    assert preview(path) == 0
-    printed = capsys.readouterr().out
-    assert printed.startswith(f"Loaded 1 rubric from {path}\n")
+@pytest.fixture
+def preview(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Preview:
+    preview = Preview(monkeypatch, capsys, "preview")
+    preview.folder, preview.hidden = tmp_path, ("sk-preview",)
+    return preview
+
+
+def test_a_rubric_file_is_counted_and_shown_without_its_key(preview: Preview):
+    printed = preview.out(preview.write("rubrics.yaml", RUBRICS))
+    assert printed.startswith(f"Loaded 1 rubric from {preview.folder / 'rubrics.yaml'}\n")
     assert "  id: brief\n" in printed and "  rubric: Short answers only. No lists.\n" in printed
     assert "    score_max: 10\n" in printed and "    api_key: ***\n" in printed
-    assert "sk-preview" not in printed
 
 
-def test_no_key_is_shown_wherever_it_was_put(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    rubrics, records = tmp_path / "rubrics.yaml", tmp_path / "records.jsonl"
+def test_no_key_is_shown_wherever_it_was_put(preview: Preview):
     info = (
         "{provider: openai, model: m, api_key_env: sk-preview-0123456789, "
         "api_base: 'http://me:sk-preview-1@host/v1?key=sk-preview-2', "
         "extra_headers: {Authorization: Bearer sk-preview-3}}"
     )
-    rubrics.write_text(f"rubrics: [{{id: a, rubric: b, model_info: {info}}}]\n")
+    rubrics = preview.write("a.yaml", f"rubrics: [{{id: a, rubric: b, model_info: {info}}}]\n")
     extra = {"api_key": "sk-preview-4", "more": [{"api_key": "sk-preview-5", "left": 7}]}
     extra["api_key_env"] = "JUDGE_API_KEY"
-    records.write_text(json.dumps({"solution_str": "a", "extra_info": extra}) + "\n")
-    assert preview(rubrics) == preview(rubrics, "--json") == 0
-    assert preview(records) == preview(records, "--json") == 0
-    printed = capsys.readouterr().out
-    assert "sk-preview" not in printed
-    assert "    api_base: http://***@host/v1?***\n" in printed
-    assert "    api_key_env: JUDGE_API_KEY\n" in printed and '"left": 7' in printed
+    record = json.dumps({"solution_str": "a", "extra_info": extra})
+    records = preview.write("records.jsonl", f"{record}\n")
+    assert "    api_base: http://***@host/v1?***\n" in preview.out(rubrics)
+    assert "    api_key_env: JUDGE_API_KEY\n" in preview.out(records)
+    assert preview.document(rubrics)["total"] == 1
+    assert '"left": 7' in preview.out(records, "--json")
 
 
-def test_records_and_rows_are_distinguished(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    records, rows = tmp_path / "records.jsonl", tmp_path / "rows.jsonl"
-    records.write_text('{"solution_str": "a", "metadata": {"k": "v"}}\n{"solution_str": "b"}\n')
-    rows.write_text('{"system_prompt": "s", "user_prompt": "u", "level": 3}\n')
-    assert preview(records) == 0
-    assert "Loaded 2 records" in (told := capsys.readouterr().out)
-    assert "  metadata:\n    k: v\n" in told
-    assert preview(rows) == 0
-    assert "Loaded 1 row " in (told := capsys.readouterr().out)
-    assert "\nrow 0\n" in told and "  user_prompt: u\n" in told and "    level: 3\n" in told
+def test_records_and_rows_are_distinguished(preview: Preview):
+    text = '{"solution_str": "a", "metadata": {"k": "v"}}\n{"solution_str": "b"}\n'
+    printed = preview.out(preview.write("records.jsonl", text))
+    assert "Loaded 2 records" in printed and "  metadata:\n    k: v\n" in printed
+    text = '{"system_prompt": "s", "user_prompt": "u", "level": 3}\n'
+    printed = preview.out(preview.write("rows.jsonl", text))
+    assert "Loaded 1 row " in printed and "\nrow 0\n" in printed
+    assert "  user_prompt: u\n" in printed and "    level: 3\n" in printed
 
 
-def test_nested_rubrics_without_a_judge_are_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    path = tmp_path / "rubrics.yaml"
-    path.write_text("drafts:\n  - later: {id: a, rubric: deep}\n")
-    assert preview(path) == 0
-    assert "\nrubric 1\n  id: a\n  rubric: deep\n" in capsys.readouterr().out
+def test_nested_rubrics_without_a_judge_are_shown(preview: Preview):
+    text = "drafts:\n  - later: {id: a, rubric: deep}\n"
+    printed = preview.out(preview.write("rubrics.yaml", text))
+    assert "\nrubric 1\n  id: a\n  rubric: deep\n" in printed
 
 
-def test_csv_holds_rows_and_never_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path = tmp_path / "rows.csv"
-    path.write_text('system_prompt,Asked,"""solution_str"""\n,u,x\n')
-    assert preview(path) == 1
-    assert "'user_prompt' is missing (columns: system_prompt, Asked" in capsys.readouterr().err
-    assert preview(path, "--map", "Asked=prompt") == 2
-    assert preview(path, "--map", "Asked=user_prompt") == 0
-    assert "Loaded 1 row " in (told := capsys.readouterr().out)
-    assert "  user_prompt: u\n" in told
+def test_csv_holds_rows_and_never_records(preview: Preview):
+    name = preview.write("rows.csv", 'system_prompt,Asked,"""solution_str"""\n,u,x\n')
+    assert "'user_prompt' is missing (columns: system_prompt, Asked" in preview.error(name)
+    assert preview(name, "--map", "Asked=prompt")[0] == 2
+    printed = preview.out(name, "--map", "Asked=user_prompt")
+    assert "Loaded 1 row " in printed and "  user_prompt: u\n" in printed
 
 
-def test_a_limit_shows_fewer_but_counts_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path = tmp_path / "records.jsonl"
-    path.write_text('{"solution_str": "a"}\n' * 5)
-    assert preview(path, "--limit", "2") == 0
-    printed = capsys.readouterr().out
+def test_a_limit_shows_fewer_but_counts_all(preview: Preview):
+    name = preview.write("records.jsonl", '{"solution_str": "a"}\n' * 5)
+    printed = preview.out(name, "--limit", "2")
     assert "Loaded 5 records" in printed and "record 2" in printed and "record 3" not in printed
     assert printed.endswith("and 3 more\n")
 
 
-def test_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path = tmp_path / "records.jsonl"
-    path.write_text('{"solution_str": "a"}\n')
-    assert preview(path, "--json") == 0
-    document = json.loads(capsys.readouterr().out)
+def test_json_is_one_document(preview: Preview):
+    document = preview.document(preview.write("records.jsonl", '{"solution_str": "a"}\n'))
     assert (document["kind"], document["total"]) == ("records", 1)
     assert document["records"][0]["solution_str"] == "a"
 
 
-def test_control_characters_and_length_do_not_reach_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    path = tmp_path / "records.jsonl"
-    path.write_text(json.dumps({"solution_str": "\x1b[2J" + "x" * 5_000}) + "\n")
-    assert preview(path) == 0
-    printed = capsys.readouterr().out
+def test_control_characters_and_length_do_not_reach_the_terminal(preview: Preview):
+    record = json.dumps({"solution_str": "\x1b[2J" + "x" * 5_000})
+    printed = preview.out(preview.write("records.jsonl", f"{record}\n"))
     assert "\x1b" not in printed and "\\x1b[2J" in printed and "(5004 characters)" in printed
 
 
@@ -133,26 +127,19 @@ def test_control_characters_and_length_do_not_reach_the_terminal(
     ],
 )
 def test_a_wrong_file_is_a_clear_error_and_exit_1(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, said: str
+    preview: Preview, name: str, text: str, said: str
 ):
-    path = tmp_path / name
-    path.write_text(text)
-    assert preview(path) == 1
-    assert said in capsys.readouterr().err
-    assert preview(path, "--json") == 1
-    printed = capsys.readouterr()
-    assert printed.out == "" and said in json.loads(printed.err)["error"]["message"]
+    preview.write(name, text)
+    assert said in preview.error(name)
+    assert said in preview.failure(name)["message"]
 
 
-def test_the_file_stands_alone_or_behind_an_option(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_the_file_stands_alone_or_behind_an_option(osmosis: Osmosis, tmp_path: Path):
     path = tmp_path / "rubrics.yaml"
     path.write_text(RUBRICS)
     for words in ([], ["-d"], ["--data"], ["--path"]):
-        assert run(cli, ["preview", *words, str(path)]) == 0
-        assert capsys.readouterr().out.startswith(f"Loaded 1 rubric from {path}\n")
-    assert run(cli, ["preview"]) == 2
-    assert "which file? osmosis preview FILE" in capsys.readouterr().err
-    assert run(cli, ["preview", str(path), "-d", "other.jsonl"]) == 2
-    assert "both name a file" in capsys.readouterr().err
+        printed = osmosis.out("preview", *words, str(path))
+        assert printed.startswith(f"Loaded 1 rubric from {path}\n")
+    assert "which file? osmosis preview FILE" in osmosis.error("preview", status=2)
+    message = osmosis.error("preview", str(path), "-d", "other.jsonl", status=2)
+    assert "both name a file" in message
