@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import TYPE_CHECKING
 
-from osmosis_ai.models.client_exceptions import chain, is_of_network, provider_error_of
 from osmosis_ai.models.errors import ProviderError
 from osmosis_ai.running.guards import CodeEnded
 
@@ -61,6 +60,8 @@ def _refusal_behind(error: BaseException, run: AgentRun) -> ProviderError | None
     What was being handled when it was raised counts unless a later call was answered. What `record`
     or the bridge saw tells more of a call than its client does.
     """
+    from osmosis_ai.models.client_exceptions import chain, is_of_network, provider_error_of
+
     llm = run.llm
     last = None if llm is None else llm.last_error
     if last is not None and last.is_silent:

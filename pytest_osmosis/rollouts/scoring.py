@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.messages import last_assistant_text, text_of
-from osmosis_ai.models.client_exceptions import provider_error_of
 from osmosis_ai.reasoning import without_reasoning
 from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import collect_reasons
@@ -172,6 +171,8 @@ def _judge_error_kind(error: BaseException) -> str | None:
     if isinstance(error, MissingAPIKeyError):
         return NO_JUDGE
     if not isinstance(error, ProviderRequestError):  # perhaps of a client of the function's own
+        from osmosis_ai.models.client_exceptions import provider_error_of
+
         found = provider_error_of(error)
         return None if found is None or found.kind == "bad_request" else JUDGE_FAILED
     return NO_JUDGE if error.fatal else JUDGE_FAILED

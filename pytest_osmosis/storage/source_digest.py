@@ -17,7 +17,7 @@ from pathlib import Path
 from osmosis_ai.loaded_modules import loaded_module
 
 from ..errors import ConfigurationError
-from ..user_code.mcp_server import MCP, sources
+from ..user_code.agent import MCP
 
 
 def input_digests(patterns: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:
@@ -62,6 +62,8 @@ def source_files(spec: str, roots: Sequence[Path]) -> list[Path]:
     Of a command, the files that its words name; of an MCP server, those of its folder.
     """
     if spec.startswith(MCP):
+        from ..user_code.mcp_server import sources
+
         return sources(spec.removeprefix(MCP), roots)
     source = spec.rpartition(":")[0].strip()
     module = None if source == "cmd" else loaded_module(source)

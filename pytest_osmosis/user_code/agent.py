@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 PROGRAM = "cmd:"
 """What is written before an agent that is a program."""
+MCP = "mcp:"
+"""What is written before the folder of an MCP server that is the agent."""
 
 
 class AgentFailed(Exception):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.loaded_modules import loaded_module
 
-from .agent import PROGRAM, Agent
+from .agent import MCP, PROGRAM, Agent
 from .agent_loop import LoopAgent
 from .classify_agent import as_agent_loop, classify_agent, instantiated
 from .import_object import (
@@ -27,11 +27,11 @@ from .import_object import (
     names_file_alone,
     user_traceback,
 )
-from .mcp_server import MCP, load_mcp_agent
-from .workflow import Grading, WorkflowAgent
 
 if TYPE_CHECKING:
     from osmosis_ai.rollout import RolloutAgentLoop
+
+    from .workflow import Grading
 
 AGENT = "--osmosis-agent"
 GRADER = "--osmosis-grader"
@@ -69,6 +69,8 @@ def load_agent(
         argv = parse_command(spec, option=AGENT, cwd=roots[0])
         return LoadedAgent(CommandAgent(argv, cwd=roots[0], withheld=withheld))
     if spec.startswith(MCP):
+        from .mcp_server import load_mcp_agent
+
         return LoadedAgent(LoopAgent(load_mcp_agent(spec, option=AGENT, roots=roots)))
     if names_file_alone(spec):
         spec = f"{spec.strip()}:{_only_agent(spec, roots)}"
@@ -100,6 +102,8 @@ def _loaded(
         return LoadedAgent(LoopAgent(as_agent_loop(named, spec=spec, option=AGENT)))
     module = module or load_module(spec, option=AGENT, roots=roots)
     made = _made(named, module, spec=spec, option=AGENT, config_base="AgentWorkflowConfig")
+    from .workflow import WorkflowAgent
+
     return LoadedAgent(WorkflowAgent(*made), module, needs_scores=True)
 
 
@@ -112,6 +116,8 @@ def _backend(named: Any) -> Any:
 
 def _of_backend(backend: Any, spec: str) -> LoadedAgent:
     """The workflow and the grader that a backend runs."""
+    from .workflow import Grading, WorkflowAgent
+
     try:
         workflow, grader = backend.new_workflow(), backend.new_grader()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's constructors: what they raise
@@ -128,6 +134,8 @@ def _of_backend(backend: Any, spec: str) -> LoadedAgent:
 def load_agent_loop(spec: str, *, option: str, roots: Sequence[Path]) -> RolloutAgentLoop:
     """Return the agent loop that an option names; ImportingError says why there is none."""
     if spec.startswith(MCP):
+        from .mcp_server import load_mcp_agent
+
         return load_mcp_agent(spec, option=option, roots=roots)
     return as_agent_loop(load_object(spec, option=option, roots=roots), spec=spec, option=option)
 
@@ -193,12 +201,16 @@ def load_grading(
         if not _is_a(found, "Grader"):
             raise ImportingError(f"{GRADER} {named!r}: is {kind_of(found)}; expected a Grader")
         module = load_module(named, option=GRADER, roots=roots)
+        from .workflow import Grading
+
         return Grading(*_made(found, module, spec=named, option=GRADER, config_base="GraderConfig"))
     if loaded.grading is not None or loaded.module is None:
         return loaded.grading
     found = _only(_graders(loaded.module), loaded.module, agent)
     if found is None:
         return None
+    from .workflow import Grading
+
     return Grading(
         *_made(found, loaded.module, spec=agent, option=AGENT, config_base="GraderConfig")
     )

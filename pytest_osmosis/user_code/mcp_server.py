@@ -14,13 +14,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from .agent import MCP
 from .import_object import ImportingError, load_module, user_traceback
 
 if TYPE_CHECKING:
     from osmosis_ai.rollout import RolloutAgentLoop
 
-MCP = "mcp:"
-"""What is written before the folder of an MCP server that is the agent."""
 ENTRY = "main.py"
 _SERVERS = frozenset({"FastMCP", "MCPServer"})
 _SDKS = frozenset({"mcp", "fastmcp"})
