@@ -53,6 +53,10 @@ class OsmosisValidationError(OsmosisRolloutError):
         self.status_code = status_code
 
 
+class UnusableReturn(OsmosisValidationError):
+    """A value of a type that no agent can return: every run of the agent would."""
+
+
 class OsmosisTimeoutError(OsmosisRolloutError):
     """The other side did not answer in time."""
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..messages import last_assistant_text, text_of
 from .base import RolloutAgentLoop
 from .results import RolloutResult
-from .returned import json_text, messages_of
 
 if TYPE_CHECKING:
     from .context import RolloutContext
@@ -271,6 +270,8 @@ class CallableAgent(RolloutAgentLoop):
         What the callable's recorded clients said stands before what it returned; an answer that
         is the last of them stands once.
         """
+        from .returned import json_text, messages_of
+
         messages = messages_of(returned)
         recorded = ctx.conversation()
         if messages is None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from .errors import OsmosisValidationError
+from .errors import OsmosisValidationError, UnusableReturn
 
 Message = dict[str, Any]
 
@@ -33,10 +33,6 @@ _ROLES_BY_TYPE = {
 """Roles by what LangChain calls the type of a message."""
 _ROLES_BY_PART = {"system-prompt": "system", "user-prompt": "user"}
 """Roles by what pydantic-ai calls the kind of a request's part."""
-
-
-class UnusableReturn(OsmosisValidationError):
-    """A value of a type that no agent can return: every run of the agent would."""
 
 
 def messages_of(value: Any) -> list[Message] | None:

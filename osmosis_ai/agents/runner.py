@@ -16,9 +16,8 @@ from ..error_text import error_text
 from ..secret import redact
 from .base import AgentFunction, as_agent, owner_of_run
 from .context import RolloutContext
-from .errors import OsmosisValidationError
+from .errors import OsmosisValidationError, UnusableReturn
 from .results import RolloutResult, finite_number
-from .returned import UnusableReturn
 
 if TYPE_CHECKING:
     from .base import RolloutAgentLoop

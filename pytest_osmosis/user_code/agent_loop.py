@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.agents.client import ModelLLM
 from osmosis_ai.agents.context import RolloutContext
-from osmosis_ai.agents.errors import OsmosisValidationError
+from osmosis_ai.agents.errors import OsmosisValidationError, UnusableReturn
 from osmosis_ai.agents.eval_request import EvalRequest
-from osmosis_ai.agents.returned import UnusableReturn
 from osmosis_ai.agents.runner import begin, checked
-from osmosis_ai.agents.tools import dump_tools
 
 from .agent import EVERYTHING, AgentResult, AgentRun, Reach, Takes, WrongReturn, WrongTools
 
@@ -49,7 +47,7 @@ class LoopAgent:
         tools = self.loop.get_tools(request)
         try:
             is_none = type(tools) is list and not tools
-            dumped = [] if is_none else dump_tools(tools, owner=self._tools_of)
+            dumped = [] if is_none else _dumped(tools, self._tools_of)
         except OsmosisValidationError as error:
             raise WrongTools(str(error)) from None
         ctx = self._context(run, request, tools, dumped)
@@ -91,6 +89,12 @@ class LoopAgent:
             ctx.rate_limit, ctx.price_per_mtok = run.rate_limit, run.price_per_mtok
         ctx.model_name = run.model_name
         return ctx
+
+
+def _dumped(tools: Any, owner: str) -> list[dict[str, Any]]:
+    from osmosis_ai.agents.tools import dump_tools  # for agents with tools alone
+
+    return dump_tools(tools, owner=owner)
 
 
 def _is_callable(loop: RolloutAgentLoop) -> bool:

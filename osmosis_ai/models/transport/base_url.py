@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote, unquote_plus, urlsplit
 
-from ...providers import address_from_environment, host_of
 from ...secret import Secret
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -135,6 +134,8 @@ def check_usual_key(provider: str, variable: str, *, naming: str) -> None:
     LiteLLM takes such an address, with the key, as it is; `naming` is what the user does to send
     it.
     """
+    from ...providers import address_from_environment, host_of  # for providers alone
+
     address = address_from_environment(provider).strip()
     if address.lower().startswith("http://") and is_read_along(address):
         raise ValueError(

@@ -12,7 +12,8 @@ from unittest.mock import MagicMock
 import pytest
 from pydantic import BaseModel
 
-from osmosis_ai.agents.returned import UnusableReturn, json_text, messages_of
+from osmosis_ai.agents.errors import UnusableReturn
+from osmosis_ai.agents.returned import json_text, messages_of
 from osmosis_ai.rollout import OsmosisValidationError
 
 USER = {"role": "user", "content": "6 x 7?"}
