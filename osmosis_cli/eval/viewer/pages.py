@@ -145,4 +145,5 @@ def _against(now: SuiteResult, then: SuiteResult, source: str) -> SuiteResult:
         for here, there in match_rows(ran(now), ran(then)).pairs
     )
     report = compare_suites(now, then, source)
-    return replace(now, sections={"baseline": report}, companion=replace(then, rows=paired))
+    sections = {**now.sections, "baseline": report}
+    return replace(now, sections=sections, companion=replace(then, rows=paired))

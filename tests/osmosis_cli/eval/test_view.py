@@ -23,6 +23,7 @@ from osmosis_cli.eval.viewer.pages import beside, families
 from osmosis_cli.eval.viewer.server import HOST, Viewer
 from osmosis_cli.main import cli
 from pytest_osmosis.analysis.aggregate import aggregate
+from pytest_osmosis.features.breakdown.results import Breakdowns, breakdown_of
 from pytest_osmosis.reports import json_writer
 from pytest_osmosis.reports.tables import overviews
 from pytest_osmosis.run_result import RolloutRecord, RunResult
@@ -92,6 +93,8 @@ def run(tmp_path: Path) -> Path:
 @pytest.fixture
 def visitor(tmp_path: Path, run: Path) -> Iterator[Visitor]:
     before, after = suite_of([[0.0], [1.0]]), suite_of([[1.0], [0.0]])
+    by_level = Breakdowns((breakdown_of(after, "level", {"low": [0], "high": [1]}),))
+    after = replace(after, sections={"by": by_level})
     json_writer.write(result_of(before), tmp_path / "before.json")
     json_writer.write(result_of(after), tmp_path / "after.json")
     json_writer.write(result_of(replace(after, info=after.info)), tmp_path / "again.json")
@@ -159,6 +162,7 @@ def test_an_evaluation_that_is_kept_is_shown_as_far_as_it_has_come(visitor: Visi
 def test_two_stand_beside_each_other_with_what_changed(visitor: Visitor, tmp_path: Path):
     before, after = (key_of(tmp_path / name) for name in ("before.json", "after.json"))
     page = ReportPage(visitor.get(f"compare?a={before}&b={after}"))
+    assert "by level" in page.text
     [suite] = page.suites
     assert (suite["regressed"], suite["improved"]) == ([], [])
     assert (suite["changed"], suite["baseline"]) == ([0, 1], "before.json")
