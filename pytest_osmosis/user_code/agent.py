@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-MCP = "mcp:"
-"""What is written before the folder of an MCP server that is the agent."""
 PROGRAM = "cmd:"
 """What is written before an agent that is a program."""
 MCP = "mcp:"

@@ -100,8 +100,6 @@ def _loaded(
         return _of_backend(backend, spec)
     if classify_agent(named) != "workflow":
         return LoadedAgent(LoopAgent(as_agent_loop(named, spec=spec, option=AGENT)))
-    from .workflow import WorkflowAgent
-
     module = module or load_module(spec, option=AGENT, roots=roots)
     made = _made(named, module, spec=spec, option=AGENT, config_base="AgentWorkflowConfig")
     from .workflow import WorkflowAgent
@@ -199,8 +197,6 @@ def load_grading(
 ) -> Grading | None:
     """The named grader, else the one in the agent's module; None when there is none."""
     if named is not None:
-        from .workflow import Grading
-
         found = load_object(named, option=GRADER, roots=roots)
         if not _is_a(found, "Grader"):
             raise ImportingError(f"{GRADER} {named!r}: is {kind_of(found)}; expected a Grader")
