@@ -1,4 +1,4 @@
-"""The evaluation of a pytest session, for what has the session's config. Imports none of it."""
+"""The evaluation of a pytest session, found by the session's config. Imports none of it."""
 
 from __future__ import annotations
 

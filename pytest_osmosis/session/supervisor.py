@@ -44,7 +44,7 @@ class Supervisor:
         self._selected = selected
         self._halt = halt
         self.is_halted = False
-        """Whether the session starts no further run, whoever has halted it."""
+        """Whether the session starts no further run, for any reason."""
         self._scored = False
         self._place_of = place_of
         self._planned = planned or (lambda place: (selected(), selected()))
