@@ -34,26 +34,21 @@ class Matched:
 
     current: ScoreTable
     baseline: ScoreTable
-    here: Places
-    """Where each row stands in this session."""
-    there: Places
-    """Where in the baseline."""
 
     @classmethod
     def of(cls, current: ScoreTable, baseline: ScoreTable, matching: Matching) -> Matched:
         """Return these rows of two sessions."""
         here, there = np.array(matching.pairs, dtype=np.intp).reshape(-1, 2).T
-        held = at_thresholds(baseline, current)
-        return cls(current.take(here), held.take(there), here, there)
+        return cls(current.take(here), at_thresholds(baseline, current).take(there))
 
     def __len__(self) -> int:
         """How many there are."""
-        return self.here.size
+        return len(self.current.rows)
 
     def where(self, rows: Flags) -> Matched:
         """Return these rows alone."""
         at = np.flatnonzero(rows)
-        return Matched(self.current.take(at), self.baseline.take(at), self.here[at], self.there[at])
+        return Matched(self.current.take(at), self.baseline.take(at))
 
     def with_values(self, eval_fn: str) -> Matched:
         """Return the rows that a function has values of on both sides."""
