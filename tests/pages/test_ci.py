@@ -19,7 +19,6 @@ from .shell import Shell
 PAGE = ROOT / "docs" / "guides" / "ci.md"
 FILES = {block.file: block.text for block in blocks(PAGE) if block.file}
 LINES_OF_JENKINS = re.findall(r"sh '''\n(.*?)'''", FILES["Jenkinsfile"], re.S)
-JOINED = "osmosis eval merge shard-*.json -o results.json"
 
 
 @pytest.fixture

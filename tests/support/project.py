@@ -129,6 +129,13 @@ class Session:
         """The JUnit file."""
         return ElementTree.parse(self._folder / "out.xml").getroot()
 
+    def leaks(self, *texts: str) -> list[str]:
+        """Those of some texts that were printed, or are in a file of the project."""
+        files = [path for path in self._folder.rglob("*") if path.is_file()]
+        kept = [path.read_bytes() for path in files if path.suffix != ".pyc"]
+        everything = [self.out.encode(), self.err.encode(), *kept]
+        return [text for text in texts if any(text.encode() in one for one in everything)]
+
     def section(self, title: str) -> list[str]:
         """The lines below a title of pytest's, up to the next one."""
         lines = self.lines

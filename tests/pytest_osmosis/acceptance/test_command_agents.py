@@ -203,10 +203,8 @@ def test_the_providers_key_is_not_in_its_environment(
     assert session.outcomes["failed"] == 1
     assert "THE_SAME_KEY" not in session.out and "TOOL_API_KEY" in session.out
     assert "'BASELINE_KEY'" not in session.out and "OSMOSIS_TOKEN" not in session.out
-    files = [path for path in project.path.rglob("*") if path.is_file()]
-    assert {"out.json", "out.xml"} <= {path.name for path in files}
-    texts = [session.out.encode(), session.err.encode(), *(path.read_bytes() for path in files)]
-    assert not any(form in text for text in texts for form in (b"0123456789+abc", b"sk-osmosis-"))
+    assert (project.path / "out.json").exists() and (project.path / "out.xml").exists()
+    assert session.leaks("0123456789+abc", "sk-osmosis-") == []
     assert "'OPENAI_API_KEY': '***'" in session.out
 
 
