@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from statistics import mean, pvariance
 from typing import Any
@@ -76,12 +76,9 @@ def result_path(output: str | None, rubric_id: str, now: float) -> Path:
         is_folder = output.endswith(_SEPARATORS) or folder.is_dir() or not folder.suffix
         if is_special(folder) or not is_folder:
             return folder
-    path = folder / f"rubric_eval_result_{int(now)}.json"
-    for number in count(2):
-        if not path.exists():
-            break
-        path = folder / f"rubric_eval_result_{int(now)}-{number}.json"
-    return path
+    endings = chain([""], (f"-{number}" for number in count(2)))
+    paths = (folder / f"rubric_eval_result_{int(now)}{ending}.json" for ending in endings)
+    return next(path for path in paths if not path.exists())
 
 
 def document_of(

@@ -159,7 +159,7 @@ class Viewer:
             return _json(library.labels(self._entry(key)).to_json()["runs"])
         if kind == "conversations":
             return _json(self._conversation(self._entry(key), query))
-        raise _no_page()
+        raise PageRefused(404, "there is no such page")
 
     def _change(self, kind: str, key: str, sent: bytes) -> Response:
         """Keep what is said of an evaluation or a run, or delete an evaluation."""
@@ -172,7 +172,7 @@ class Viewer:
         elif kind == "delete":
             _delete(entry)
         else:
-            raise _no_page()
+            raise PageRefused(404, "there is no such page")
         return _response(303, "", "text/plain", Location=f"{self.base}/")
 
     def _entry(self, key: str) -> ViewEntry:
@@ -230,10 +230,6 @@ def _json(document: Any) -> Response:
 
 def _plain(status: int, sentence: str) -> Response:
     return _response(status, f"{sentence}\n", "text/plain")
-
-
-def _no_page() -> PageRefused:
-    return PageRefused(404, "there is no such page")
 
 
 def _keep_label(entry: ViewEntry, body: str) -> None:
