@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import re
 from urllib.parse import unquote
 
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from osmosis_ai.agents.eval_request import EvalRequest
 from osmosis_ai.agents.event_log import name_for_file
 from osmosis_ai.rollout.core.schemas import (
     EVAL_SERVER_URL,
@@ -155,6 +158,14 @@ def test_a_local_evaluations_request_is_the_one_that_the_wire_would_have_given()
     assert local.model_dump() == RolloutRequest(server_url=EVAL_SERVER_URL, **fields).model_dump()
     with pytest.raises(ValueError, match="a rollout_id has"):
         RolloutRequest.for_eval(rollout_id="", messages=[])
+    own = EvalRequest(**fields)
+    assert own.model_dump() == local.model_dump()
+    assert own.model_copy(update={"max_turns": 4}).max_turns == 4
+    own.messages.append({"role": "assistant", "content": "4"})
+    assert own.model_dump()["messages"] == own.messages
+    assert copy.deepcopy(own) == own == pickle.loads(pickle.dumps(own))
+    with pytest.raises(AttributeError):
+        own.no_such_name  # noqa: B018
 
 
 def test_a_tool_schema_dumps_to_what_openai_takes():
