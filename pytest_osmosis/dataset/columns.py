@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from osmosis_ai.messages import text_of
 
@@ -70,32 +70,42 @@ class _Path:
         return value
 
 
-Source = str | _Path
-"""A column, or a place within one."""
-
-
-def _value(record: Mapping[str, Any], source: Source) -> Any:
-    return record[source] if isinstance(source, str) else source.value(record)
+def _with_places(record: Mapping[str, Any], paths: Iterable[_Path]) -> dict[str, Any]:
+    """Return a row with what stands at these places, under their own texts."""
+    return {**record, **{path.text: path.value(record) for path in paths}}
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """Where the named columns are among one set of keys."""
 
-    system: Source | None
+    system: str | None
     """None: no system message is sent."""
-    user: Source | None
+    user: str | None
     """None: the row has messages, or a task alone."""
-    messages: Source | None
-    truth: Source | None
-    label: Source | None
+    messages: str | None
+    truth: str | None
+    label: str | None
     """The column that stands for the ground truth, where there is no such column."""
-    id: Source | None
+    id: str | None
     metadata: str | None
     extra: tuple[str, ...]
+    paths: tuple[_Path, ...]
+    """The places within a row that play a role."""
     own_names: tuple[str, ...]
     """The columns that play a role under another name than its own."""
     problem: str | None
+
+
+class CheckedRow(NamedTuple):
+    """What a row has."""
+
+    row_id: str | None
+    """Its id, if it has a usable one."""
+    has_task: bool
+    """An object in the column `metadata`."""
+    has_question: bool
+    """A prompt, or messages."""
 
 
 class Columns:
@@ -121,26 +131,34 @@ class Columns:
         self._has_only_text = has_only_text
         self._plans: dict[tuple[str, ...], _Plan] = {}
 
-    def check(self, record: dict[str, Any]) -> str | None:
-        """The row's id, if it has a usable one; RecordError when a column is missing or wrong."""
+    def check(self, record: dict[str, Any]) -> CheckedRow:
+        """Return what a row has; RecordError when a column is missing or wrong."""
         plan = self._plan(record)
         if plan.problem is not None:
             raise WrongColumns(plan.problem)
-        truth = None if plan.truth is None else _value(record, plan.truth)
+        if plan.paths:
+            record = _with_places(record, plan.paths)
+        truth = None if plan.truth is None else record[plan.truth]
+        has_task = plan.metadata is not None and _task(record[plan.metadata]) is not None
+        has_question = True
         if plan.messages is not None:
-            _check_messages(_value(record, plan.messages), truth)
+            _check_messages(record[plan.messages], truth)
         else:
-            user = None if plan.user is None else _value(record, plan.user)
-            has_task = not user and self.task(record) is not None
+            user = None if plan.user is None else record[plan.user]
+            has_question = bool(user)
             if plan.user is None and not has_task:
                 raise RecordError(_no_task(plan.metadata, record))
-            prompts = {"system_prompt": self._system(plan, record), "user_prompt": user}
-            if has_task:
+            system = None if plan.system is None else record[plan.system]
+            if system is None:
+                system = self._system_prompt or ""
+            prompts = {"system_prompt": system, "user_prompt": user}
+            if has_task and not user:
                 del prompts["user_prompt"]
             _check_prompts(prompts, truth)
         if self._compared_by:
             self._check_truth(plan, record)
-        return None if plan.id is None else _usable_id(_value(record, plan.id))
+        row_id = None if plan.id is None else _usable_id(record[plan.id])
+        return CheckedRow(row_id, has_task, has_question)
 
     def _check_truth(self, plan: _Plan, record: dict[str, Any]) -> None:
         truth = self._truth(plan, record, lambda: record)
@@ -152,32 +170,12 @@ class Columns:
             error = WrongColumns if plan.truth is None is plan.label else RecordError
             raise error(f"'{TRUTH}' {fault[0]}, and {name} compares with it{hint}")
 
-    def task(self, record: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the object in the column `metadata`, also where it is written as text."""
-        plan = self._plan(record)
-        value = None if plan.metadata is None else record[plan.metadata]
-        if isinstance(value, str):
-            try:
-                value = decode(value.encode())
-            except RecordError:
-                return None
-        return value if isinstance(value, dict) and value else None
-
-    def has_question(self, record: Mapping[str, Any]) -> bool:
-        """Return whether a record that `check` has accepted has a prompt or messages."""
-        plan = self._plan(record)
-        if plan.messages is not None:
-            return True
-        return plan.user is not None and bool(_value(record, plan.user))
-
-    def _system(self, plan: _Plan, record: Mapping[str, Any]) -> Any:
-        system = None if plan.system is None else _value(record, plan.system)
-        return (self._system_prompt or "") if system is None else system
-
     def row_id(self, record: Mapping[str, Any]) -> str | None:
         """The row's id, if it has a usable one; checks nothing else."""
         plan = self._plan(record)
-        return None if plan.id is None else _usable_id(_value(record, plan.id))
+        if plan.id is None:
+            return None
+        return _usable_id(_with_places(record, plan.paths)[plan.id])
 
     def likely_truth(self) -> str | None:
         """The column that is probably meant as ground truth, where no record has one."""
@@ -199,12 +197,15 @@ class Columns:
         plan = self._plan(record)
         if plan.problem is not None:
             raise WrongColumns(plan.problem)
-        messages = None if plan.messages is None else _value(record, plan.messages)
+        if plan.paths:
+            record = _with_places(record, plan.paths)
+        messages = None if plan.messages is None else record[plan.messages]
         if messages is not None:
             system, user = _system_text(messages), _last_user_text(messages)
         else:
-            system = self._system(plan, record)
-            user = "" if plan.user is None else _value(record, plan.user) or ""
+            given = None if plan.system is None else record[plan.system]
+            system = (self._system_prompt or "") if given is None else given
+            user = "" if plan.user is None else record[plan.user] or ""
         return Row(
             row_index=row_index,
             row_id=row_id,
@@ -214,7 +215,7 @@ class Columns:
             extra={name: record[name] for name in plan.extra},
             own_names={name: record[name] for name in plan.own_names},
             messages=messages,
-            task=self.task(record),
+            task=None if plan.metadata is None else _task(record[plan.metadata]),
         )
 
     def _truth(
@@ -224,11 +225,13 @@ class Columns:
         written: Callable[[], Mapping[str, Any]],
     ) -> str | None:
         if plan.truth is not None:
-            found = _value(record, plan.truth)
+            found = record[plan.truth]
             is_number = isinstance(found, int | float)
-            truth: str | None = str(_value(written(), plan.truth)) if is_number else found
+            truth: str | None = (
+                str(_with_places(written(), plan.paths)[plan.truth]) if is_number else found
+            )
         else:
-            label = None if plan.label is None else _value(record, plan.label)
+            label = None if plan.label is None else record[plan.label]
             truth = label if type(label) is str else None
         return None if self._has_only_text and not truth else truth
 
@@ -315,13 +318,15 @@ def _planned(keys: tuple[str, ...], mapping: Mapping[str, str]) -> _Plan:
                 f"the columns {brief(by_name[name])} and {brief(key)} collide: case is ignored"
             )
         by_name[name] = key
-    found: dict[str, Source] = {name: by_name[name] for name in (*NAMED, LABEL) if name in by_name}
+    found = {name: by_name[name] for name in (*NAMED, LABEL) if name in by_name}
+    paths: list[_Path] = []
     for name, column in mapping.items():
         found.pop(name, None)
         if _plain_name(column) in by_name:
             found[name] = by_name[_plain_name(column)]
         elif (path := _path(column, keys)) is not None:
-            found[name] = path
+            found[name] = path.text
+            paths.append(path)
         elif column != NONE:
             problems.append(_not_there(column, name, keys))
     if "user_prompt" in mapping and MESSAGES not in mapping:
@@ -337,10 +342,11 @@ def _planned(keys: tuple[str, ...], mapping: Mapping[str, str]) -> _Plan:
         id=found.get("id"),
         metadata=METADATA if METADATA in keys and METADATA not in named else None,
         extra=tuple(key for key in keys if key not in named),
+        paths=tuple(paths),
         own_names=tuple(
-            source
-            for name, source in found.items()
-            if isinstance(source, str) and source in named and _plain_name(source) != name
+            key
+            for name, key in found.items()
+            if key in named and key in keys and _plain_name(key) != name
         ),
         problem="; ".join(problems) or None,
     )
@@ -371,14 +377,14 @@ def _not_there(column: str, name: str, keys: tuple[str, ...]) -> str:
 
 
 def _missing(
-    found: Mapping[str, Source], keys: tuple[str, ...], mapping: Mapping[str, str]
+    found: Mapping[str, str], keys: tuple[str, ...], mapping: Mapping[str, str]
 ) -> list[str]:
     if MESSAGES in found:
-        beside = [_shown(found[name]) for name in PROMPTS if name in found]
+        beside = [found[name] for name in PROMPTS if name in found]
         if not beside:
             return []
         names = " and ".join(f"'{name}'" for name in beside)
-        return [f"'{_shown(found[MESSAGES])}' stands for both prompts: leave out {names}, or it"]
+        return [f"'{found[MESSAGES]}' stands for both prompts: leave out {names}, or it"]
     free = [key for key in keys if key not in set(found.values())]
     missing = [name for name in PROMPTS if name not in found and name not in mapping]
     if METADATA in free or ("user_prompt" not in missing and not _is_mistyped(missing, free)):
@@ -392,13 +398,19 @@ def _missing(
     return [f"{names} {verb} missing ({where}){_way_out(missing, free, truth)}"]
 
 
-def _shown(source: Source) -> str:
-    return source if isinstance(source, str) else source.text
-
-
 def _is_mistyped(missing: Collection[str], free: Collection[str]) -> bool:
     """Return whether a column is probably meant as the system prompt, which may be missing."""
     return "system_prompt" in missing and any(_plain_name(key).startswith("sys") for key in free)
+
+
+def _task(value: Any) -> dict[str, Any] | None:
+    """Return the object in the column `metadata`, also where it is written as text."""
+    if isinstance(value, str):
+        try:
+            value = decode(value.encode())
+        except RecordError:
+            return None
+    return value if isinstance(value, dict) and value else None
 
 
 def _no_task(column: str | None, record: Mapping[str, Any]) -> str:

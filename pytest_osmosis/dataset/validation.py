@@ -36,11 +36,10 @@ class Reading:
 
     def check(self, place: int, offset: int, raw: bytes) -> None:
         """Take a row if it is right; RecordError if it is wrong."""
-        record = decode(raw)
-        row_id = self.columns.check(record)
-        if self.columns.task(record) is None:
+        row_id, has_task, has_question = self.columns.check(decode(raw))
+        if not has_task:
             self.without_task.add(place)
-        if not self.columns.has_question(record):
+        if not has_question:
             self.without_question.add(place)
         if self._places is not None:
             self._named(place, row_id)
