@@ -9,13 +9,21 @@ import openai
 import pytest
 from pydantic import BaseModel
 
-from tests.support.client_calls import Row, compare, done, each, entered, events, zipped
+from tests.support.client_calls import (
+    LATE,
+    Row,
+    compare,
+    done,
+    each,
+    entered,
+    events,
+    models,
+    zipped,
+)
 from tests.support.endpoints import completion, error_reply, reply, tool_call
 
 ASKED: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "6 x 7?"}]}
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-LATE: list[Any] = [0.02, b"0\r\n\r\n"]
-"""The end of a stream that comes after its last event: the connection is open until then."""
 
 
 class Product(BaseModel):
@@ -172,10 +180,6 @@ async def respond_helper(client: Any) -> Any:
 
 async def embed(client: Any) -> Any:
     return await done(client.embeddings.create(model="m", input="a", encoding_format="float"))
-
-
-async def models(client: Any) -> Any:
-    return [one async for one in each(await done(client.models.list()))]
 
 
 async def with_options(client: Any) -> Any:

@@ -21,7 +21,8 @@ from osmosis_ai.rollout.testing import ScriptedModel, context
 
 from .endpoints import Ask, Endpoint, Step, reply
 
-Events = list[dict[str, Any]]
+LATE: list[Any] = [0.02, b"0\r\n\r\n"]
+"""The end of a stream that comes after its last event: the connection is open until then."""
 
 
 async def done(value: Any) -> Any:
@@ -48,6 +49,10 @@ async def entered(manager: Any) -> AsyncIterator[Any]:
     else:
         with manager as value:
             yield value
+
+
+async def models(client: Any) -> Any:
+    return [one async for one in each(await done(client.models.list()))]
 
 
 def plain(value: Any) -> Any:

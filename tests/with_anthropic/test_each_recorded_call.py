@@ -8,7 +8,17 @@ from typing import Any
 import anthropic
 import pytest
 
-from tests.support.client_calls import Row, compare, done, each, entered, events, zipped
+from tests.support.client_calls import (
+    LATE,
+    Row,
+    compare,
+    done,
+    each,
+    entered,
+    events,
+    models,
+    zipped,
+)
 from tests.support.endpoints import reply
 
 ASKED: dict[str, Any] = {
@@ -16,8 +26,6 @@ ASKED: dict[str, Any] = {
     "max_tokens": 50,
     "messages": [{"role": "user", "content": "6 x 7?"}],
 }
-LATE: list[Any] = [0.02, b"0\r\n\r\n"]
-"""The end of a stream that comes after its last event: the connection is open until then."""
 USED = {"type": "tool_use", "id": "t1", "name": "look", "input": {"a": 1}}
 
 
@@ -106,10 +114,6 @@ async def streamed_whole(client: Any) -> Any:
 async def count(client: Any) -> Any:
     asked = {name: ASKED[name] for name in ("model", "messages")}
     return await done(client.messages.count_tokens(**asked))
-
-
-async def models(client: Any) -> Any:
-    return [one async for one in each(await done(client.models.list()))]
 
 
 async def with_options(client: Any) -> Any:

@@ -50,7 +50,7 @@ class Right(Grader):
 SECRET = "postgres://not-to-be-seen:5432/anywhere"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for folder in ("rollouts/one", "configs/eval", "datasets", ".git"):
         (tmp_path / folder).mkdir(parents=True)
@@ -78,11 +78,6 @@ def became(monkeypatch: pytest.MonkeyPatch) -> Became:
     became = Became()
     monkeypatch.setattr(evaluate, "_become", became)
     return became
-
-
-@pytest.fixture
-def osmosis(osmosis: Osmosis, workspace: Path) -> Osmosis:
-    return osmosis
 
 
 FROM_CONFIG = {

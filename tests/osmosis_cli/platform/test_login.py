@@ -309,8 +309,7 @@ def test_the_variable_that_beats_a_login_is_said(
         monkeypatch.setenv(name, value)
     status, _, err = osmosis("login", "--token", "-", stdin=b"token-of-another-login")
     assert (status, "OSMOSIS_TOKEN is set" in err) == (0, True)
-    status, out, _ = osmosis("whoami", "--json")
-    assert (status, json.loads(out)["source"]) == (0, "environment")
+    assert osmosis.document("whoami")["source"] == "environment"
     assert platform.requests[-1].headers["authorization"] == f"Bearer {TOKEN}"
 
 

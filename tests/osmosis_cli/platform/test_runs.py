@@ -396,8 +396,7 @@ def test_stopping_sends_one_empty_request(osmosis: Osmosis, platform: FakePlatfo
     (request,) = platform.requests
     assert request.body == {}
     assert len(request.headers["idempotency-key"]) == 32
-    status, out, _ = osmosis("eval", "stop", "x", "--yes", "--json")
-    assert (status, json.loads(out)["status"]) == (0, "stopped")
+    assert osmosis.document("eval", "stop", "x", "--yes")["status"] == "stopped"
 
 
 @pytest.mark.parametrize(("typed", "status"), [(b"y\n", 0), (b"\n", 1)])

@@ -179,8 +179,8 @@ def test_a_training_run_is_sent_field_by_field(osmosis: Osmosis, platform: FakeP
     (own / "configs/training/one.toml").write_text(FULL_TRAINING)
     platform.answers["GET", SECRETS] = secrets(("HF_TOKEN", "user"))
     platform.answers["POST", "/api/cli/training-runs"] = MADE
-    status, out, _ = osmosis("train", "submit", "configs/training/one.toml", "--yes", "--json")
-    assert (status, json.loads(out)["training_run"]) == (0, MADE)
+    document = osmosis.document("train", "submit", "configs/training/one.toml", "--yes")
+    assert document["training_run"] == MADE
     assert bodies(platform) == [
         {
             "experiment_config": {

@@ -309,16 +309,23 @@ def test_an_agent_that_fails_its_checks_is_not_served(osmosis: Osmosis):
         (["--skip-register", "--log-level", "loud"], 2, "loud"),
         (["--skip-register", "--drain", "inf"], 2, "--drain"),
         (["--skip-register", "--drain", "nan"], 2, "drain_s must be more than 0, not nan"),
-        (["--local", "-H", "0.0.0.0"], 2, "--host 0.0.0.0 can be reached from outside"),
-        (["--local", "-H", "0.0.0.0"], 2, "write --skip-register instead of --local"),
-        (["--skip-register", "-H", "192.0.2.1"], 1, "cannot listen on 192.0.2.1:9000"),
-        (["--skip-register", "-H", "192.0.2.1"], 1, "choose another with -H/--host"),
+        (
+            ["--local", "-H", "0.0.0.0"],
+            2,
+            "--host 0.0.0.0 can be reached from outside|write --skip-register instead of --local",
+        ),
+        (
+            ["--skip-register", "-H", "192.0.2.1"],
+            1,
+            "cannot listen on 192.0.2.1:9000|choose another with -H/--host",
+        ),
     ],
 )
 def test_wrong_use_serves_nothing_and_says_which_option(
     osmosis: Osmosis, words: list[str], status: int, sentence: str
 ):
-    assert sentence in osmosis.error(*words, status=status)
+    message = osmosis.error(*words, status=status)
+    assert [part for part in sentence.split("|") if part not in message] == []
 
 
 def test_a_wrong_origin_in_the_environment_is_said_to_be_there(

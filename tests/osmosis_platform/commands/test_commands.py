@@ -74,14 +74,12 @@ def test_a_password_comes_by_a_file_standard_input_or_a_terminal_and_its_lack_is
 
 
 def test_every_command_prints_json_and_its_errors_too(platform: Osmosis, tmp_path: Path):
-    status, out, _ = platform("user", "add", "--no-password", "ann", "--json")
-    assert (status, json.loads(out)["has_password"]) == (0, False)
-    status, out, _ = platform("workspace", "add", "agents", "--git", "acme/agents", "--json")
-    assert (status, json.loads(out)["clone_url"]) == (0, None)
-    status, out, _ = platform("member", "add", "agents", "ann", "--json")
-    assert json.loads(out) == {"workspace": "agents", "user": "ann", "role": "member"}
-    status, out, err = platform("token", "create", "ann", "--json")
-    assert (json.loads(out)["workspace"], err) == ("agents", "")
+    assert platform.document("user", "add", "--no-password", "ann")["has_password"] is False
+    added = platform.document("workspace", "add", "agents", "--git", "acme/agents")
+    assert added["clone_url"] is None
+    added = platform.document("member", "add", "agents", "ann")
+    assert added == {"workspace": "agents", "user": "ann", "role": "member"}
+    assert platform.document("token", "create", "ann")["workspace"] == "agents"
     assert (
         "there is a user 'ann' already"
         in platform.failure("user", "add", "--no-password", "ann")["message"]
