@@ -68,7 +68,7 @@ IMPORT_LITELLM = (
 )
 """Files whose tests import LiteLLM or its OpenAI SDK in this process, which takes seconds."""
 
-AUTHORITY = Path(__file__).parent / "support" / "certificates" / "nobody.pem"
+AUTHORITY = Path(__file__).parent / "support/certificates/nobody.pem"
 """The certificate of an authority that has signed nothing."""
 
 HANGING_S = 600

@@ -325,7 +325,7 @@ def test_wrong_use_serves_nothing_and_says_which_option(
     osmosis: Osmosis, words: list[str], status: int, sentence: str
 ):
     message = osmosis.error(*words, status=status)
-    assert [part for part in sentence.split("|") if part not in message] == []
+    assert all(part in message for part in sentence.split("|"))
 
 
 def test_a_wrong_origin_in_the_environment_is_said_to_be_there(
