@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -42,11 +42,16 @@ class BudgetsFeature(Feature):
         self._defaults = spec.defaults
         return spec
 
-    def check_rows(self, suites: Mapping[str, Suite]) -> None:
-        """Check that prices are known where a budget is in dollars: else it is never spent."""
+    def open(self, suites: Iterable[Suite], halt: Halt) -> None:
+        """Take what ends the session.
+
+        Raise ConfigurationError where a budget is in dollars and a price is not known: it would
+        never be spent. A session that lists items spends nothing, and needs no price.
+        """
+        self._halt = halt
         if self._budget.cost_usd is None:
             return
-        models = [suite.spec.model for suite in suites.values()]
+        models = [suite.spec.model for suite in suites]
         if not models and self._defaults is not None:
             models = [self._defaults.model]
         for model in models:
@@ -57,10 +62,6 @@ class BudgetsFeature(Feature):
                     "IN,OUT (dollars per million tokens of prompts and of completions), or "
                     "--osmosis-max-total-tokens instead"
                 )
-
-    def open(self, suites: Iterable[Suite], halt: Halt) -> None:
-        """Take what ends the session."""
-        self._halt = halt
 
     def first_run(self) -> None:
         """Start the clock of the time budget."""

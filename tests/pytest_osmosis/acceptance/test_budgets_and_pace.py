@@ -200,3 +200,12 @@ def test_what_is_huge_is_cut_and_the_session_goes_on(
     assert all(len(case.attrib["name"]) <= 200 for case in cases)
     lines = (project.path / "out.trajectories.jsonl").read_text().splitlines()
     assert [type(json.loads(line)) for line in lines] == [dict, dict]
+
+
+@pytest.mark.fault("a budget of money where the price is not known")
+def test_items_are_listed_where_a_budget_of_money_could_not_be_kept(project: Project):
+    project.rows("a")
+    listed = project.run("--collect-only", "-q", "--osmosis-max-cost=1")
+    assert (listed.ret, "row-0" in listed.out) == (0, True), listed.out
+    refused = project.run("--osmosis-max-cost=1")
+    assert refused.ret == 4 and "the price of" in refused.out + refused.err
