@@ -151,10 +151,7 @@ class Columns:
             system = None if plan.system is None else record[plan.system]
             if system is None:
                 system = self._system_prompt or ""
-            prompts = {"system_prompt": system, "user_prompt": user}
-            if has_task and not user:
-                del prompts["user_prompt"]
-            _check_prompts(prompts, truth)
+            _check_prompts(system, user, truth, needs_question=not has_task)
         if self._compared_by:
             self._check_truth(plan, record)
         row_id = None if plan.id is None else _usable_id(record[plan.id])
@@ -462,7 +459,19 @@ def _plain(key: str) -> str:
     return brief(key, quoted=not key or key != key.strip() or "," in key)
 
 
-def _check_prompts(prompts: Mapping[str, object], truth: object) -> None:
+def _check_prompts(system: object, user: object, truth: object, *, needs_question: bool) -> None:
+    if (
+        type(system) is str
+        and type(user) is str
+        and (truth is None or type(truth) is str)
+        and user
+        and not system.isspace()
+        and not user.isspace()
+    ):
+        return
+    prompts = {"system_prompt": system}
+    if user or needs_question:
+        prompts["user_prompt"] = user
     problems = [
         problem
         for name, value in prompts.items()

@@ -82,14 +82,14 @@ class Dataset:
             DatasetError: with the first of these rows.
         """
         lacking, unit = self._reading.without_task, self._unit
-        if needs_task and 0 < lacking.count < len(self._reading.store):
+        if needs_task and lacking and self._reading.tasks:
             raise DatasetError(
                 f"{quote(self.path)}: 'metadata' is no object with something in it in "
                 f"{lacking.named(unit)}, but is one elsewhere; {agent} would read None there: "
                 "give every row one, or none"
             )
         lacking = self._reading.without_question
-        if needs_question and lacking.count:
+        if needs_question and lacking:
             raise DatasetError(
                 f"{quote(self.path)}: no question in {lacking.named(unit)}, and {agent} needs one: "
                 "give every row a user_prompt, or use a workflow, which is given `ctx.metadata`"

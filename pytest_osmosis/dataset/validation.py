@@ -30,16 +30,20 @@ class Reading:
         self._double: list[tuple[int, str, int]] = []
         self.notices: list[str] = []
         """What users should know of how the rows were read."""
+        self.tasks = 0
+        """How many rows have an object in the column `metadata`."""
         self.without_task = Lacking()
-        """The rows that have no object in the column `metadata`."""
+        """The first of the others."""
         self.without_question = Lacking()
 
     def check(self, place: int, offset: int, raw: bytes) -> None:
         """Take a row if it is right; RecordError if it is wrong."""
         row_id, has_task, has_question = self.columns.check(decode(raw))
-        if not has_task:
+        if has_task:
+            self.tasks += 1
+        elif self.without_task.is_short:
             self.without_task.add(place)
-        if not has_question:
+        if not has_question and self.without_question.is_short:
             self.without_question.add(place)
         if self._places is not None:
             self._named(place, row_id)
@@ -101,22 +105,25 @@ class Reading:
 
 
 class Lacking:
-    """Rows that lack something: how many, and where the first of them are."""
+    """Rows that lack something: where the first of them are."""
 
     def __init__(self) -> None:
-        self.count = 0
         self._places: list[int] = []
+        self.is_short = True
+        """Whether further ones are noted."""
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
 
     def add(self, place: int) -> None:
         """Note a row by its place: the number of a line from 1, or of a row from 0."""
-        self.count += 1
-        if len(self._places) < LISTED:
-            self._places.append(place)
+        self._places.append(place)
+        self.is_short = len(self._places) < LISTED
 
     def named(self, unit: str) -> str:
-        """Return "line 3" or "lines 3, 4 and 17 more"."""
-        more = f" and {self.count - len(self._places):,} more" * (self.count > len(self._places))
-        return f"{unit}{'s' * (self.count > 1)} {', '.join(map(str, self._places))}{more}"
+        """Return "line 3", or "lines 3, 4 and others"."""
+        more = "" if self.is_short else " and others"
+        return f"{unit}{'s' * (len(self._places) > 1)} {', '.join(map(str, self._places))}{more}"
 
 
 class ChangedError(Exception):

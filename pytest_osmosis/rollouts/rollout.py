@@ -102,7 +102,7 @@ class Rollout:
                 "execution_mode": "eval",
             },
             ground_truth=row.ground_truth,
-            task=json_copy(row.task),
+            task=None if row.task is None else json_copy(row.task),
             params=params,
             sent=sent,
             max_turns=self.suite.spec.max_turns,
