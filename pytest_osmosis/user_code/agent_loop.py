@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.agents.client import ModelLLM
@@ -23,27 +23,24 @@ class LoopAgent:
 
     max_concurrent: int | None = None
     reward_hint = "return ctx.complete(messages, reward=...)"
-    imports: Sequence[str] = ()
-    later_imports: Sequence[str] = ("osmosis_ai.agents.request",)
+    imports: Sequence[str] = ("osmosis_ai.agents.request",)
+    later_imports: Sequence[str] = ()
 
     def __init__(self, loop: RolloutAgentLoop) -> None:
         self.loop = loop
         self.reach, self.needs_model = _reach(loop)
         self.takes: Takes = "row" if getattr(loop, "takes_row", False) else "question"
         self._has_bridge = False
-        if _is_callable(loop) and "endpoint" in self.reach:
+        self._is_callable = _is_callable(loop)
+        if self._is_callable:
+            self.imports, self.later_imports = (), self.imports
+        if self._is_callable and "endpoint" in self.reach:
             self._has_bridge, self.imports = True, ("osmosis_ai.bridge",)
         self._tools_of = f"{type(loop).__name__}.get_tools"
 
     async def run(self, run: AgentRun) -> AgentResult:
         """One rollout of the loop."""
-        request: Any = EvalRequest(
-            rollout_id=run.rollout_id,
-            messages=run.messages,
-            completion_params=dict(run.params),
-            metadata={**run.metadata, "ground_truth": run.ground_truth},
-            max_turns=run.max_turns,
-        )
+        request = self._request(run)
         tools = self.loop.get_tools(request)
         try:
             is_none = type(tools) is list and not tools
@@ -89,6 +86,22 @@ class LoopAgent:
             ctx.rate_limit, ctx.price_per_mtok = run.rate_limit, run.price_per_mtok
         ctx.model_name = run.model_name
         return ctx
+
+    def _request(self, run: AgentRun) -> Any:
+        """Return what `ctx.request` is; that of a plain callable, which never sees it, is light."""
+        if self._is_callable:
+            kind: Callable[..., Any] = EvalRequest
+        else:
+            from osmosis_ai.agents.request import RolloutRequest  # pydantic
+
+            kind = RolloutRequest.for_eval
+        return kind(
+            rollout_id=run.rollout_id,
+            messages=run.messages,
+            completion_params=dict(run.params),
+            metadata={**run.metadata, "ground_truth": run.ground_truth},
+            max_turns=run.max_turns,
+        )
 
 
 def _dumped(tools: Any, owner: str) -> list[dict[str, Any]]:
