@@ -116,13 +116,14 @@ def _tool_calls(calls: Any) -> Iterator[dict[str, Any]]:
 
 def _arguments(given: Any) -> dict[str, Any]:
     """Return the arguments of a call as an object; what is none stands in it as it came."""
-    if isinstance(given, str) and given:
-        try:
-            parsed = json.loads(given)
-        except ValueError:
-            parsed = None
-        return parsed if isinstance(parsed, dict) else {"_raw": given}
-    return dict(given) if isinstance(given, Mapping) else {}
+    if not given:
+        return {}
+    try:
+        parsed = json.loads(given) if isinstance(given, str) else given
+        json.dumps(parsed, allow_nan=False)  # NaN and 1e999 are not JSON
+    except (ValueError, TypeError, RecursionError):
+        parsed = None
+    return dict(parsed) if isinstance(parsed, Mapping) else {"_raw": str(given)}
 
 
 def _text(content: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,8 @@ ODD: list[list[dict[str, Any]]] = [
     ],
     [{"role": "assistant", "content": "x", "tool_calls": None, "reasoning_content": "because"}],
     [{"role": "assistant", "content": "x", "tool_calls": [call("f", "[1]"), call("g", {"a": 1})]}],
+    [{"role": "assistant", "tool_calls": [call("f", '{"x": NaN}'), call("g", '{"x": 1e999}')]}],
+    [{"role": "assistant", "tool_calls": [call("f", "[" * 99_999), call("g", {"x": math.inf})]}],
 ]
 
 
@@ -120,7 +123,7 @@ def test_every_conversation_is_a_document(messages: list[dict[str, Any]]):
     record = RolloutRecord(run(), messages=messages, calls=calls)
     document = trajectory(run(), record, reward=None)
     check(document)
-    texts = json.dumps(document)
+    texts = json.dumps(document, allow_nan=False)
     for word in ("once", "nobody called", "{not json", "because", "lost"):
         assert (word in json.dumps(messages)) == (word in texts)
     counted = [step for step in document["steps"] if "metrics" in step]
