@@ -83,6 +83,7 @@ class JsonArraySource:
             if text[_skip(text, end) :].startswith("{"):
                 yield from self._lines(text, at)
                 return
+            self._refuse_rest(text, _skip(text, end))
             at = self._wrapped(text, at)
             yield from self._array(text, at, is_whole=False)
             return
@@ -102,9 +103,13 @@ class JsonArraySource:
     def _wrapped(self, text: str, at: int) -> int:
         """Return where the one list of objects begins among the members of an object."""
         lists: dict[str, int] = {}
+        names: set[str] = set()
         member = _skip(text, at + 1)
         while text[member : member + 1] == '"':
             name, end = _raw_decode(text, member)
+            if name in names:
+                raise DatasetError(f"{self._path}: the key {brief(name)} is there twice")
+            names.add(name)
             begin = _skip(text, _skip(text, end) + 1)  # behind the colon
             value, end = _raw_decode(text, begin)
             if isinstance(value, list) and value and all(isinstance(x, dict) for x in value):
@@ -113,8 +118,8 @@ class JsonArraySource:
             if text[member : member + 1] == ",":
                 member = _skip(text, member + 1)
         if len(lists) != 1:
-            names = ", ".join(map(brief, lists))
-            hint = f"; it has several lists of objects: {names}" if lists else ""
+            shown = ", ".join(map(brief, lists))
+            hint = f"; it has several lists of objects: {shown}" if lists else ""
             raise DatasetError(
                 f"{self._path}: is an object; expected an array of objects, or an object with one"
                 + hint

@@ -13,7 +13,7 @@ import struct
 import tempfile
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
@@ -169,18 +169,28 @@ def _unfit(record: dict[str, Any]) -> str:
     return "cannot be written as JSON"
 
 
-def _holds_bytes(kind: pa.DataType) -> bool:
-    """Return whether values of a type are bytes, or hold some."""
+def _holds(kind: pa.DataType, *are_such: Callable[[pa.DataType], bool]) -> bool:
+    """Return whether values of a type are such ones, or hold some."""
     from pyarrow import types
 
     if types.is_struct(kind):
-        return any(_holds_bytes(field.type) for field in kind)
-    if types.is_list(kind) or types.is_large_list(kind):
-        return _holds_bytes(kind.value_type)
-    return any(
-        is_one(kind)
-        for is_one in (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
-    )
+        return any(_holds(field.type, *are_such) for field in kind)
+    if _is_list(kind):
+        return _holds(kind.value_type, *are_such)
+    return any(is_such(kind) for is_such in are_such)
+
+
+def _holds_bytes(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    return _holds(kind, types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    are_such = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    return any(is_such(kind) for is_such in are_such)
 
 
 def _float_values(found: list[float | None], kind: pa.DataType) -> list[float | None]:
@@ -192,6 +202,19 @@ def _float_values(found: list[float | None], kind: pa.DataType) -> list[float | 
         return found
     code = "e" if types.is_float16(kind) else "f"
     return [value if value is None else _shortest(value, code) for value in found]
+
+
+def _with_floats(value: Any, kind: pa.DataType) -> Any:
+    """Return a value with the floats within it as `_float_values` has them."""
+    from pyarrow import types
+
+    if types.is_floating(kind):
+        return _float_values([value], kind)[0]
+    if isinstance(value, dict) and types.is_struct(kind):
+        return {field.name: _with_floats(value[field.name], field.type) for field in kind}
+    if isinstance(value, list) and _is_list(kind):
+        return [_with_floats(each, kind.value_type) for each in value]
+    return value
 
 
 def _shortest(value: float, code: str) -> float:
@@ -218,6 +241,8 @@ def values(column: pa.Array) -> list[Any]:
     found: list[Any] = (column if fit == column.type else column.cast(fit, safe=False)).to_pylist()
     if types.is_floating(column.type):
         return _float_values(found, column.type)
+    if _holds(column.type, types.is_floating):
+        return [_with_floats(value, column.type) for value in found]
     if types.is_map(column.type):
         return [None if pairs is None else _mapping(pairs) for pairs in found]
     return found
