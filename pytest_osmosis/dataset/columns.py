@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from osmosis_ai.messages import text_of
@@ -118,8 +119,9 @@ class Columns:
         has_only_text: bool = False,
         system_prompt: str | None = None,
         compared_by: Sequence[TruthCheck] = (),
+        guessed: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`mapping`: the column that serves as each named one.
+        """`mapping`: the column that serves as each named one; `guessed`: others by the first row.
 
         With `has_only_text` an empty ground truth is none: such a format has no null.
         `system_prompt` is that of records without one, which need not have the column then;
@@ -127,7 +129,10 @@ class Columns:
         """
         self._compared_by = compared_by
         self._system_prompt = system_prompt
-        self._mapping = mapping or {}
+        self._mapping = {**guessed, **(mapping or {})}
+        self._guessed = guessed
+        self._reached: set[str] = set()
+        """The places within rows where something stood."""
         self._has_only_text = has_only_text
         self._plans: dict[tuple[str, ...], _Plan] = {}
 
@@ -138,6 +143,7 @@ class Columns:
             raise WrongColumns(plan.problem)
         if plan.paths:
             record = _with_places(record, plan.paths)
+            self._reached.update(p.text for p in plan.paths if record[p.text] is not None)
         truth = None if plan.truth is None else record[plan.truth]
         has_task = plan.metadata is not None and _task(record[plan.metadata]) is not None
         has_question = True
@@ -238,8 +244,16 @@ class Columns:
         if plan is None:
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.clear()
-            plan = self._plans[keys] = _planned(keys, self._mapping)
+            plan = _planned(keys, self._mapping)
+            if self._guessed and _leaves_doubt(keys):
+                plan = replace(plan, problem=_doubt(keys, self._guessed))
+            self._plans[keys] = plan
         return plan
+
+    def empty_places(self) -> list[str]:
+        """Return the places that play a role, where nothing stood in any row that was checked."""
+        paths = dict.fromkeys(path.text for plan in self._plans.values() for path in plan.paths)
+        return [text for text in paths if text not in self._reached]
 
 
 def guessed_mapping(record: Mapping[str, Any]) -> dict[str, str]:
@@ -248,10 +262,7 @@ def guessed_mapping(record: Mapping[str, Any]) -> dict[str, str]:
     That is one column of text by the name of a question, at most one by that of a truth, and none
     that holds a list or an object, or what a question alone would leave out.
     """
-    named = {_plain_name(key) for key in record}
-    if named & {"user_prompt", MESSAGES, METADATA, TRUTH, *_NOT_ALONE}:
-        return {}
-    if any(isinstance(value, list | dict) for value in record.values()):
+    if _leaves_doubt(record) or any(isinstance(value, list | dict) for value in record.values()):
         return {}
     questions = [
         key
@@ -265,6 +276,12 @@ def guessed_mapping(record: Mapping[str, Any]) -> dict[str, str]:
     if truths:
         guessed[TRUTH] = truths[0]
     return guessed
+
+
+def _leaves_doubt(keys: Iterable[str]) -> bool:
+    """Return whether a column is there beside which none can be guessed."""
+    named = {_plain_name(key) for key in keys}
+    return bool(named & {"user_prompt", MESSAGES, METADATA, TRUTH, *_NOT_ALONE})
 
 
 def parse_map(text: str) -> tuple[str, str]:
@@ -319,7 +336,9 @@ def _planned(keys: tuple[str, ...], mapping: Mapping[str, str]) -> _Plan:
     paths: list[_Path] = []
     for name, column in mapping.items():
         found.pop(name, None)
-        if _plain_name(column) in by_name:
+        if column in keys:
+            found[name] = column
+        elif _plain_name(column) in by_name:
             found[name] = by_name[_plain_name(column)]
         elif (path := _path(column, keys)) is not None:
             found[name] = path.text
@@ -366,6 +385,14 @@ def _path(text: str, keys: Collection[str]) -> _Path | None:
 
 def _plain_name(key: str) -> str:
     return key.strip().lower()
+
+
+def _doubt(keys: tuple[str, ...], guessed: Mapping[str, str]) -> str:
+    maps = " ".join(f"--osmosis-map {column}={name}" for name, column in guessed.items())
+    return (
+        f"it is not clear which column is what ({_columns(keys, None)}), as it is in the first "
+        f"row; try {maps}"
+    )
 
 
 def _not_there(column: str, name: str, keys: tuple[str, ...]) -> str:

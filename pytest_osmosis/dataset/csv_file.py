@@ -97,7 +97,7 @@ class CsvSource:
                     if not record.pop("", "") and not any(_nameless(names, cells)):
                         yield line, record
                     else:
-                        yield line, "has text in a column without a name"
+                        yield line, "has text in a column without a name: name it in the header"
 
     def _header(self, rows: Iterator[tuple[int, list[str] | str]]) -> list[str]:
         line, names = next(rows, (1, []))

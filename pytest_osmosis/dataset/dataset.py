@@ -163,10 +163,12 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     guessed = {} if {"user_prompt", "messages"} & mapping.keys() else _guessed(path)
     if {*guessed.values()} & {*mapping.values()}:
         guessed = {}
+    guessed = {role: column for role, column in guessed.items() if role not in mapping}
     with _explain_os_errors(path), ExitStack() as files, ExitStack() as undo:
         source, kind = _source(path, files)
         columns = Columns(
-            {**guessed, **mapping},
+            mapping,
+            guessed=guessed,
             has_only_text=kind.has_only_text,
             system_prompt=system_prompt,
             compared_by=compared_by,
@@ -183,6 +185,8 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
         if guessed:
             pairs = ", ".join(f"{role} <- {column}" for role, column in guessed.items())
             reading.notices.append(pairs)
+        for place in columns.empty_places() if validate else ():
+            reading.notices.append(f"nothing stands at {place} in any row")
         reading.notices += [*source.notices, *reading.notice_double_ids(source.unit)]
         if rows is not None and drawn is not None:
             refuse_missing(drawn, len(reading.store), path, source.rows_total)

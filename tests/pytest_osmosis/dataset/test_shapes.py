@@ -132,3 +132,58 @@ def test_text_in_a_column_without_a_name_is_wrong(tmp_path: Path):
     path = written(tmp_path, "question,\nu,\nv,what is this\n", "data.csv")
     with pytest.raises(DatasetError, match=r"data.csv:3: has text in a column without a name"):
         load_dataset(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"data": [{"question": "u"}]} {', "Expecting"),
+        ('{"data": [{"question": "u"}]}\n[{"question": "v"}]', "Extra data"),
+        ('{"data": [{"question": "u"}], "data": [{"question": "v"}]}', "'data' is there twice"),
+    ],
+)
+def test_rows_beside_the_one_list_are_not_left_out_in_silence(
+    tmp_path: Path, content: str, message: str
+):
+    with pytest.raises(DatasetError, match=message):
+        load_dataset(written(tmp_path, content, "data.json"))
+
+
+@pytest.mark.parametrize("name", ["ground_truth", "user_prompt", "choices", "label"])
+def test_a_later_row_that_leaves_a_doubt_is_refused(tmp_path: Path, name: str):
+    path = written(tmp_path, f"{LINES}{json.dumps({**ROWS[0], name: 'other'})}\n")
+    with pytest.raises(DatasetError, match=r"data.jsonl:3: .*--osmosis-map question=user_prompt"):
+        load_dataset(path)
+
+
+def test_a_map_names_a_column_by_its_exact_name_first(tmp_path: Path):
+    path = written(tmp_path, '{"user_prompt": "u", "Answer": "A", "answer": "a"}')
+    assert asked(load_dataset(path, mapping={"ground_truth": "answer"})) == [("u", "a")]
+    assert asked(load_dataset(path, mapping={"ground_truth": "Answer"})) == [("u", "A")]
+
+
+def test_the_guess_is_told_without_what_a_map_says(tmp_path: Path):
+    path = written(tmp_path, '{"question": "u", "answer": "a", "final": "f"}')
+    dataset = load_dataset(path, mapping={"ground_truth": "final"})
+    assert asked(dataset) == [("u", "f")]
+    assert dataset.notices == ["user_prompt <- question"]
+
+
+def test_a_place_where_no_row_has_anything_is_told(tmp_path: Path):
+    mapping = {"ground_truth": "of.thruth"}
+    dataset = load_dataset(written(tmp_path, '{"user_prompt": "u", "of": {}}'), mapping=mapping)
+    assert dataset.notices == ["nothing stands at of.thruth in any row"]
+    path = written(tmp_path, '{"user_prompt": "u", "of": {"thruth": 1}}\n' * 2)
+    assert not load_dataset(path, mapping=mapping).notices
+
+
+def test_narrow_floats_within_columns_are_as_short_as_those_of_columns(tmp_path: Path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    floats = pa.array([{"truth": [0.1, None]}], pa.struct({"truth": pa.list_(pa.float32())}))
+    path = tmp_path / "data.parquet"
+    parquet.write_table(pa.table({"user_prompt": ["u"], "of": floats}), path)
+    dataset = load_dataset(path, mapping={"ground_truth": "of.truth[0]"})
+    assert asked(dataset) == [("u", "0.1")]
+    assert dataset.row(0).extra == {"of": {"truth": [0.1, None]}}
