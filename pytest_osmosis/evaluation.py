@@ -19,12 +19,14 @@ import pytest
 from .distributed import processes
 from .distributed.shards.shard_plugin import SHARD
 from .features.table import features_of
-from .options.build_spec import batch_size
+from .options.build_spec import batch_size, build
 from .options.reader import OptionReader
 from .session import preflight
 
 if TYPE_CHECKING:
     from .session.evaluation import Evaluation
+    from .session.seams import Feature
+    from .spec import SessionSpec
 
 _LISTING = (
     "collectonly", "setupplan", "setuponly", "showfixtures", "show_fixtures_per_test", "cacheshow",
@@ -42,13 +44,14 @@ def choose_processes(config: pytest.Config) -> None:
         processes.choose_processes(config, batch_size(config))
 
 
+def plan(config: pytest.Config) -> SessionSpec:
+    """Return the session that options and ini file ask for, as features plan it."""
+    return _planned(config, build(config))[0]
+
+
 def evaluation_for(config: pytest.Config) -> Evaluation:
     """Return the evaluation for the part that this process has."""
-    spec = preflight.session_of(config)
-    features = features_of(config, spec)
-    with preflight.usage_errors():
-        for feature in features:
-            spec = feature.plan(spec)
+    spec, features = _planned(config, preflight.session_of(config))
     if processes.is_worker(config):
         from .distributed.worker import WorkerEvaluation
 
@@ -72,6 +75,14 @@ def evaluation_for(config: pytest.Config) -> Evaluation:
     from .session.reporting_evaluation import LocalEvaluation
 
     return LocalEvaluation(config, spec, features)
+
+
+def _planned(config: pytest.Config, spec: SessionSpec) -> tuple[SessionSpec, tuple[Feature, ...]]:
+    features = features_of(config, spec)
+    with preflight.usage_errors():
+        for feature in features:
+            spec = feature.plan(spec)
+    return spec, features
 
 
 def _lists_only(config: pytest.Config) -> bool:

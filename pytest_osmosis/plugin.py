@@ -17,10 +17,11 @@ import pytest
 
 from .features.table import SPELLINGS, change_arguments, load_early
 from .options import reader, registration
-from .session.current import BEGIN, EVALUATION, evaluation_of
+from .session.current import BEGIN, EVALUATION, PLAN, evaluation_of
 
 if TYPE_CHECKING:
     from .session.evaluation import Evaluation
+    from .spec import SessionSpec
 
 _EARLY = pytest.StashKey[list[str]]()
 """Lines of the header by features that acted before the session began."""
@@ -48,6 +49,7 @@ def pytest_load_initial_conftests(
 
         separate_values.check(early_config, parser)
     early_config.stash[BEGIN] = _begin
+    early_config.stash[PLAN] = _plan
     early_config.stash[_EARLY] = load_early(early_config)
     for at, word in enumerate(args[1:]):
         if args[at] == "--osmosis-rows" and str(word).startswith("@"):  # else a file of options
@@ -234,3 +236,9 @@ def _set_up(config: pytest.Config) -> Evaluation:
 def _begin(config: pytest.Config) -> None:
     """Begin an evaluation while tests are collected."""
     _set_up(config).start()
+
+
+def _plan(config: pytest.Config) -> SessionSpec:
+    from .evaluation import plan
+
+    return plan(config)

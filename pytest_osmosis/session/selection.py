@@ -22,6 +22,7 @@ from ..items.decorator import MARKER
 from ..options.reader import OptionReader
 from ..options.values import EXPLICIT
 from ..spec import Keeping
+from .current import PLAN
 from .marked_files import marked_files, names_in, test_files
 
 if TYPE_CHECKING:
@@ -222,9 +223,7 @@ def _any_row_matches(config: pytest.Config) -> bool:
     words: str = config.option.keyword
     if not words:
         return True
-    from ..options import build_spec
-
-    spec = build_spec.build(config)
+    spec = config.stash[PLAN](config)
     runs = (names for each in spec.evals for names in _names_of_runs(config, each))
     try:
         return any(_matches(words, names) for names in runs)

@@ -103,6 +103,12 @@ def test_sessions_with_its_items_evaluate(
     assert endpoint.requests == passed - (2 if passed > 2 else 0)  # the unit tests ask nothing
 
 
+def test_a_word_of_k_may_be_in_the_label_of_a_candidate(with_ini: Project, endpoint: Endpoint):
+    models = "--osmosis-model=m", "--osmosis-model=other"
+    session = with_ini.plain("-n0", "-k", "other", *models)
+    assert session.outcomes["passed"] == endpoint.requests == 2, session.out
+
+
 @pytest.mark.fault("`--dist loadgroup`, `loadscope`, `loadfile`")
 def test_a_dist_of_addopts_that_groups_tests_is_taken_as_load_for_runs_alone(
     with_ini: Project, endpoint: Endpoint
