@@ -122,10 +122,12 @@ def _load_yaml(path: Path) -> Any:
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             seen = {"<<"}
             for key, _ in node.value:
+                if not isinstance(key.value, str):
+                    continue  # a list or a mapping: refused below
                 if key.value in seen and key.value != "<<":
                     problem = f"the key {key.value!r} is given twice"
                     raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-                seen.add(key.value if isinstance(key.value, str) else "<<")
+                seen.add(key.value)
             return super().construct_mapping(node, deep)
 
     try:

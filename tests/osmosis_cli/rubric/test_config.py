@@ -106,6 +106,7 @@ def test_a_default_judge_shares_no_key_with_another_provider(tmp_path: Path):
         (f"rubrics:\n{ENTRY}    score_max: '5'\n", "score_max must be a number, not str"),
         (f"rubrics:\n{ENTRY}    title: [x]\n", "title must be a string, not list"),
         ("rubrics:\n  - id: a\n   rubric: b\n", ":3: not YAML:"),
+        ("? [a, b]\n: 3\n", ":1: not YAML: found unhashable key"),
         ("a: 1\nb: 2\na: 3\n", ":3: not YAML: the key 'a' is given twice"),
         ("rubrics: !!python/object/apply:os.system [id]", "not YAML: could not determine"),
         ("a: \x00", "not YAML"),
