@@ -34,7 +34,12 @@ def open_dataset(path: Path) -> tuple[BinaryIO, DatasetFormat]:
         raise DatasetError(f"{quote(path)}: {_reason(error, path)}") from None
     try:
         if path.suffix.lower() == _GZIP:
-            path, file = path.with_suffix(""), _unpacked(path, file)
+            file = _unpacked(path, file)
+            if not path.with_suffix("").suffix:
+                raise DatasetError(
+                    f"{quote(path)}: name it by what it holds, such as rows.jsonl.gz"
+                )
+            path = path.with_suffix("")
         return file, _format(path, os.pread(file.fileno(), _HEAD, 0))
     except BaseException:
         file.close()

@@ -80,7 +80,8 @@ class ParquetSource:
         while True:
             try:
                 taken, batch = next(batches)
-                columns = [values(column) for column in batch.columns]
+                # By name: "a" and "a.b" are one place to Parquet, which gives more than is asked.
+                columns = [values(batch.column(name)) for name in self._names]
             except StopIteration:
                 return
             except _broken() as error:

@@ -187,3 +187,21 @@ def test_narrow_floats_within_columns_are_as_short_as_those_of_columns(tmp_path:
     dataset = load_dataset(path, mapping={"ground_truth": "of.truth[0]"})
     assert asked(dataset) == [("u", "0.1")]
     assert dataset.row(0).extra == {"of": {"truth": [0.1, None]}}
+
+
+def test_columns_with_dots_beside_columns_of_bytes(tmp_path: Path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "data.parquet"
+    image = [{"b": b"png"}]
+    parquet.write_table(pa.table({"user_prompt": ["u"], "a.b": ["x"], "a": image}), path)
+    dataset = load_dataset(path)
+    assert dataset.row(0).extra == {"a.b": "x"}
+    assert dataset.notices == ["left out: the column 'a' of bytes"]
+
+
+def test_a_packed_file_is_named_by_what_it_holds(tmp_path: Path):
+    path = written(tmp_path, gzip.compress(LINES.encode()), "data.gz")
+    with pytest.raises(DatasetError, match=r"data\.gz: name it by what it holds"):
+        load_dataset(path)
