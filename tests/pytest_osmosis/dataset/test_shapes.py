@@ -203,5 +203,5 @@ def test_columns_with_dots_beside_columns_of_bytes(tmp_path: Path):
 
 def test_a_packed_file_is_named_by_what_it_holds(tmp_path: Path):
     path = written(tmp_path, gzip.compress(LINES.encode()), "data.gz")
-    with pytest.raises(DatasetError, match=r"data\.gz: name it by what it holds"):
+    with pytest.raises(DatasetError, match=r"data\.gz: name it for what it is"):
         load_dataset(path)
