@@ -36,9 +36,7 @@ def open_dataset(path: Path) -> tuple[BinaryIO, DatasetFormat]:
         if path.suffix.lower() == _GZIP:
             file = _unpacked(path, file)
             if not path.with_suffix("").suffix:
-                raise DatasetError(
-                    f"{quote(path)}: name it by what it holds, such as rows.jsonl.gz"
-                )
+                raise DatasetError(f"{quote(path)}: name it for what it is, such as rows.csv.gz")
             path = path.with_suffix("")
         return file, _format(path, os.pread(file.fileno(), _HEAD, 0))
     except BaseException:
