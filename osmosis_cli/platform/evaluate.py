@@ -120,6 +120,12 @@ def _run(
     The results also go into a folder as osmosis-ai lays them out: metrics.json, index.jsonl,
     summary.jsonl, logs.txt and trajectories/. It asks nothing and needs no login.
     """
+    if name is not None and (name == ".." or Path(name).name != name):
+        raise CommandError(
+            f"--name {name!r}: expected the name of a folder in {EVALS}; -o DIR is any other",
+            code="usage",
+            status=REFUSED,
+        )
     folder = folder or Path(EVALS, name or path.stem)
     try:
         folder.mkdir(parents=True, exist_ok=True)

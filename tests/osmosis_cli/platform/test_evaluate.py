@@ -312,6 +312,13 @@ def test_run_is_the_same_with_results_in_a_folder(
     }
 
 
+@pytest.mark.parametrize("name", ["..", "../other", "a/b", "/tmp/x"])
+def test_a_name_of_results_leaves_not_their_folder(osmosis: Osmosis, workspace: Path, name: str):
+    status, _, err = osmosis("eval", "run", "--name", name, "configs/eval/one.toml")
+    assert (status, f"--name {name!r}: expected the name" in err) == (4, True)
+    assert not list(workspace.glob("**/metrics.json"))
+
+
 @pytest.mark.slow
 def test_it_evaluates_with_the_variables_of_the_file_and_shows_no_secret(workspace: Path):
     words = ["run", "configs/eval/one.toml", "--model=embedded", "--json", "--", "-rP", "-n0"]
