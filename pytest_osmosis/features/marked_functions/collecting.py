@@ -69,7 +69,13 @@ class MarkedFunctions:
             config.pluginmanager.register(self._marker, "osmosis-marked")
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Fail a marked function in a session without evaluations, unless options leave it out."""
+        """Parametrise a marked function, or fail it in a session without evaluations.
+
+        Here and not in the plugin that is registered for the first of them: node ids name
+        parameters in the order in which plugins were registered. Options may leave it out.
+        """
+        if self._marker is not None:
+            self._marker.parametrise(metafunc)
         config, function = metafunc.config, metafunc.definition
         if evaluation_of(config) is not None or not function.get_closest_marker(MARKER):
             return

@@ -104,7 +104,7 @@ class MarkerPlugin:
     def _explained(self, finished: RolloutRecord) -> str:
         return self._evaluation.suites[finished.result.suite].explain(finished)
 
-    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+    def parametrise(self, metafunc: pytest.Metafunc) -> None:
         """Parametrise a marked function over the rows and runs of its suite."""
         marker = metafunc.definition.get_closest_marker("osmosis")
         if marker is None:
