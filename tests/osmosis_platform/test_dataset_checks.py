@@ -198,10 +198,10 @@ def test_a_platform_ends_while_it_checks_a_small_file_that_makes_much_work(
         dataset = create(client, content, "rows.parquet")
         put(dataset["upload"]["presigned_url"], content)
         answer = requests.submit(finish, client, dataset)
-        check = data / "datasets" / dataset["id"] / "check"
-        until(check.exists, answer.done)
+        folder = data / "datasets" / dataset["id"]
+        until(lambda: any(folder.glob("printed-*")), answer.done)
         process.terminate()
         assert process.wait(60) == 143
         assert answer.result().status_code == 503
-    assert not check.exists()
+    assert not any(folder.glob("printed-*"))
     database.close()

@@ -57,12 +57,19 @@ def unfinished(project: Project) -> Project:
     return project
 
 
+class Files(dict[Path, bytes]):
+    """The files and what they hold, which is too much to be shown with a failure."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} files>"
+
+
 @pytest.fixture
-def files(unfinished: Project) -> Iterator[dict[Path, bytes]]:
+def files(unfinished: Project) -> Iterator[Files]:
     top = unfinished.path
     paths = [*(top / RUNS).rglob("*"), *(top / "taped").iterdir(), *top.glob("*.json*")]
     paths.remove(top / "data.jsonl")
-    yield {path: path.read_bytes() for path in paths if path.is_file()}
+    yield Files({path: path.read_bytes() for path in paths if path.is_file()})
 
 
 def restore(folder: Path, files: dict[Path, bytes]) -> None:
@@ -116,7 +123,8 @@ ANY_FILE = settings(
 def test_a_session_goes_on_or_starts_anew_or_names_the_file(unfinished, files, damage, option):
     restore(unfinished.path, files)
     path = damage.do(files)
-    session = unfinished.run(*filter(None, [option]))
+    kept = ("agent", "model", "base_url") if "rescore" in option else ()
+    session = unfinished.run(*filter(None, [option]), **dict.fromkeys(kept))
     assert session.ret in (0, 1, 4), session.out + session.err
     assert "Traceback" not in session.out + session.err
     if session.ret == 1:
