@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -128,9 +129,15 @@ class Tunnel:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.sockets = [self.listener]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.thread = threading.Thread(target=self._accept, daemon=True)
+        self.thread.start()
 
     def close(self) -> None:
+        """End the thread first: it would accept at the next socket that has the same number."""
+        for each in self.sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
         for each in self.sockets:
             each.close()
 
@@ -143,7 +150,10 @@ class Tunnel:
             self.sockets.append(client)
             head = b""
             while b"\r\n\r\n" not in head:
-                head += client.recv(4096)
+                received = client.recv(4096)
+                if not received:
+                    return
+                head += received
             self.heads.append(head.decode())
             client.sendall(f"HTTP/1.1 {self.status}\r\nVia: x\r\n\r\n".encode())
             if not self.status.startswith("200"):
