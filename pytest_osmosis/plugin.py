@@ -17,7 +17,7 @@ import pytest
 
 from .features.table import SPELLINGS, change_arguments, load_early
 from .options import reader, registration
-from .session.current import BEGIN, EVALUATION, PLAN, evaluation_of
+from .session.current import BEGIN, EVALUATION, evaluation_of
 
 if TYPE_CHECKING:
     from .session.evaluation import Evaluation
@@ -49,7 +49,7 @@ def pytest_load_initial_conftests(
 
         separate_values.check(early_config, parser)
     early_config.stash[BEGIN] = _begin
-    early_config.stash[PLAN] = _plan
+    early_config.stash[reader.PLAN] = _plan
     early_config.stash[_EARLY] = load_early(early_config)
     for at, word in enumerate(args[1:]):
         if args[at] == "--osmosis-rows" and str(word).startswith("@"):  # else a file of options

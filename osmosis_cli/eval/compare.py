@@ -18,7 +18,7 @@ from .lines import say
 from .report import read, same_suites
 
 if TYPE_CHECKING:
-    from pytest_osmosis.features.comparison.results import BaselineReport
+    from pytest_osmosis.features.comparison.section import BaselineReport
     from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 EPILOG = """\b
@@ -114,7 +114,7 @@ def _refuse_strangers(found: list[ComparedSuite], paths: tuple[Path, Path]) -> N
 def _lines(
     baseline: Path, current: Path, pairs: list[ComparedSuite], alone: list[str]
 ) -> Iterator[str]:
-    from pytest_osmosis.features.comparison.text import changes
+    from pytest_osmosis.features.comparison.section import changes
     from pytest_osmosis.reports.summary import COLUMNS
 
     width = columns() or COLUMNS

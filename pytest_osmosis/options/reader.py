@@ -9,13 +9,18 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from .. import compat
 from .table import BY_NAME, OPTIONS, REPLACED_BY, SHARD_KINDS, Option
 
+if TYPE_CHECKING:
+    from ..spec import SessionSpec
+
+PLAN = pytest.StashKey[Callable[[pytest.Config], "SessionSpec"]]()
+"""Returns the session that options and ini file ask for, as features plan it."""
 TEMPORARY_OUTPUT = "osmosis_output_is_temporary"
 """The attribute of pytest's options, which workers get too, that a command sets."""
 

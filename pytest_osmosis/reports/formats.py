@@ -104,6 +104,15 @@ class SectionFormat:
 SECTIONS: list[SectionFormat] = []
 """The sections of suites; features add theirs by `features/table.py`."""
 
+
+def overviews(result: EvalResult) -> Iterator[Overview]:
+    """Yield the tables about several suites, which features bring with their sections."""
+    if len(result.with_companions) > 1:
+        for each in SECTIONS:
+            if each.overview is not None:
+                yield from each.load_overview()(result)
+
+
 REPORTS = [
     ReportFormat("output", "write the JSON report here", "reports.json_writer", "report"),
 ]

@@ -16,13 +16,14 @@ from ..run_result import RunResult, may_differ
 from ..suite_results import EvalResult, SuiteResult
 from ..verdicts import GateResult
 from .facts import errors, not_needed, outcomes, short_rows, unusual_answers, usages
+from .formats import overviews
 from .highlights import (
     LOWEST_IN_TERMINAL,
     lowest_rows,
     refusal,
     row_name,
 )
-from .tables import Overview, Table, by_columns, figures, overviews
+from .tables import Overview, Table, by_columns, figures
 from .text_table import table, wrapped
 
 COLUMNS = 80

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from ..analysis.aggregate import CONFIDENCE
 from ..analysis.metrics import METRICS, Metric
 from ..analysis.statistics.estimators import reported_ks
-from ..suite_results import EvalResult, FunctionResult, SuiteResult
+from ..suite_results import FunctionResult, SuiteResult
 from ..verdicts import Interval
-from .formats import SECTIONS
 from .highlights import figure_text
 
 
@@ -112,11 +111,3 @@ class Overview:
     pairs: Table
     """Each against another; without lines where they are not compared."""
     notes: Sequence[str]
-
-
-def overviews(result: EvalResult) -> Iterator[Overview]:
-    """Yield the tables about several suites, which features bring with their sections."""
-    if len(result.with_companions) > 1:
-        for each in SECTIONS:
-            if each.overview is not None:
-                yield from each.load_overview()(result)

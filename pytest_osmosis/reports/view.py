@@ -15,7 +15,7 @@ from ..run_result import EMBEDDED_ENDPOINT, RunResult
 from ..suite_results import EvalResult, RowResult, Section, SuiteResult
 from ..verdicts import EvalVerdict, GateOutcome, overall
 from .facts import facts, not_needed
-from .formats import Sections, no_sections
+from .formats import Sections, no_sections, overviews
 from .highlights import (
     LOWEST_IN_FILES,
     RUNS_IN_FILES,
@@ -31,7 +31,6 @@ from .tables import (
     Table,
     by_columns,
     figures,
-    overviews,
 )
 
 SECTION_LIMIT = 6_000

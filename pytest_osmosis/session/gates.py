@@ -19,7 +19,7 @@ from ..run_result import SuiteInfo
 from .outcome_letters import OutcomeLetters
 
 if TYPE_CHECKING:
-    from ..analysis.gates.parser import Gate
+    from ..analysis.gates.names import Gate
     from ..analysis.planned_rows import PlannedRows
     from ..rollouts.suite import Suite
     from ..spec import SessionSpec

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from ..analysis.gates.parser import Gate
+    from ..analysis.gates.names import Gate
     from ..analysis.planned_rows import PlannedRows
     from ..analysis.score_table import ScoreTable
     from ..reports.formats import Sections

@@ -19,10 +19,9 @@ import pytest
 from .. import compat
 from ..errors import ConfigurationError, NoRows
 from ..items.decorator import MARKER
-from ..options.reader import OptionReader
+from ..options.reader import PLAN, OptionReader
 from ..options.values import EXPLICIT
 from ..spec import Keeping
-from .current import PLAN
 from .marked_files import marked_files, names_in, test_files
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from ...escaping import counted, shortened
 from ...verdicts import POINT_ESTIMATES, GateOutcome, GateResult, Interval
 from ..aggregate import interval_of
 from ..metrics import CASES, EACH_ROW, Bounds, bounds, row_values
-from .names import DIFFERENCES
-from .parser import Gate, resolved
+from .names import DIFFERENCES, Gate
+from .parser import resolved
 
 if TYPE_CHECKING:
     from ...suite_results import SuiteResult

@@ -1,19 +1,53 @@
-"""The names that gates use beside metrics and eval functions: features bring them.
+"""A gate, and the names that gates use beside metrics and eval functions: features bring these.
 
-`features/table.py` fills these tables. Reading what a gate says imports none of what stands behind
+`features/table.py` fills the tables. Reading what a gate says imports none of what stands behind
 a name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ...run_result import SuiteInfo
     from ...verdicts import GateResult
+    from ..metrics import Metric
     from ..score_table import ScoreTable
-    from .parser import Gate
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One gate, parsed."""
+
+    text: str
+    """As given, blanks made single: its name in every report."""
+    metric: Metric
+    """Its eval function as given; `resolved` makes that a whole name."""
+    operator: str
+    """One of >= > <= < ==."""
+    threshold: float
+    """The number; a percentage is divided by 100."""
+    minus: str | None = None
+    """What the metric's difference from is meant: a name of `DIFFERENCES`."""
+    only: tuple[tuple[str, str], ...] = ()
+    """The suites that it is about, by names of `CONDITIONS`; none: every suite."""
+
+    @property
+    def label(self) -> str:
+        """The metric as people write it: "pass@5", with what is subtracted from it."""
+        return " - ".join(filter(None, [self.metric.label, self.minus]))
+
+    @property
+    def eval_fn(self) -> str | None:
+        """The eval function that the gate names."""
+        return self.metric.eval_fn
+
+    def with_function(self, eval_fn: str | None) -> Gate:
+        """Return the gate about another eval function."""
+        return replace(self, metric=replace(self.metric, eval_fn=eval_fn))
+
 
 CONDITIONS: dict[str, Callable[[SuiteInfo], Collection[str]]] = {}
 """What a gate may say of the suites that it is about, `[NAME=VALUE]`: the values of a suite."""

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from unicodedata import category
 
 from ...run_result import short_names
 from ..metrics import EACH_ROW, METRICS, Metric
-from .names import CONDITIONS, DIFFERENCES
+from .names import CONDITIONS, DIFFERENCES, Gate
 
 GATED = {name: metric for name, metric in METRICS.items() if metric.in_gates}
 """The metrics that a gate may be about."""
@@ -36,38 +35,6 @@ class GateError(ValueError):
     def __init__(self, gate: str, problem: str, *, grammar: str = "") -> None:
         """`problem` continues where "gate '…':" stops; `grammar` is shown below it."""
         super().__init__("\n".join(filter(None, [f"gate {gate!r}: {problem}", grammar])))
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """One gate, parsed."""
-
-    text: str
-    """As given, blanks made single: its name in every report."""
-    metric: Metric
-    """Its eval function as given; `resolved` makes that a whole name."""
-    operator: str
-    """One of >= > <= < ==."""
-    threshold: float
-    """The number; a percentage is divided by 100."""
-    minus: str | None = None
-    """What the metric's difference from is meant: a name of `DIFFERENCES`."""
-    only: tuple[tuple[str, str], ...] = ()
-    """The suites that it is about, by names of `CONDITIONS`; none: every suite."""
-
-    @property
-    def label(self) -> str:
-        """The metric as people write it: "pass@5", with what is subtracted from it."""
-        return " - ".join(filter(None, [self.metric.label, self.minus]))
-
-    @property
-    def eval_fn(self) -> str | None:
-        """The eval function that the gate names."""
-        return self.metric.eval_fn
-
-    def with_function(self, eval_fn: str | None) -> Gate:
-        """Return the gate about another eval function."""
-        return replace(self, metric=replace(self.metric, eval_fn=eval_fn))
 
 
 def parse_gate(text: str) -> Gate:

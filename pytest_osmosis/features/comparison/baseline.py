@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from ...analysis.planned_rows import PlannedRows, ran
 from ...run_result import RunResult, SuiteInfo, passes
 from ...suite_results import EvalResult, RowResult, SuiteResult
-from .results import BaselineReport, Change, Difference
+from .results import Change, Difference
+from .section import BaselineReport
 
 if TYPE_CHECKING:
     from ...analysis.score_table import ScoreTable

@@ -14,8 +14,8 @@ import pytest
 from osmosis_ai.models.headers import is_secret, secrets_in
 from osmosis_ai.secret import Secret
 
-from ...analysis.gates.names import CONDITIONS
-from ...analysis.gates.parser import Gate, GateError
+from ...analysis.gates.names import CONDITIONS, Gate
+from ...analysis.gates.parser import GateError
 from ...options.model_options import checked_base_url, with_price
 from ...spec import USUAL_KEY, EvalSpec, ModelSpec, SessionSpec
 

@@ -20,8 +20,9 @@ from ...analysis.statistics.estimators import finite, mean
 from ...analysis.statistics.paired import paired
 from ...analysis.statistics.permutation import discoveries, permutation_test
 from ...escaping import counted
-from .results import FEWEST_RUNS, RATE, BaselineReport, Change, Comparison, Count, Difference
+from .results import FEWEST_RUNS, RATE, Change, Comparison, Count, Difference
 from .row_matching import Matching, match_rows
+from .section import BaselineReport
 
 if TYPE_CHECKING:
     from ...analysis.score_table import ScoreTable

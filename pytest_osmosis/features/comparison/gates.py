@@ -23,7 +23,7 @@ from ...analysis.gates.evaluate import (
     unmeasured,
     upper_bound,
 )
-from ...analysis.gates.parser import Gate
+from ...analysis.gates.names import Gate
 from ...analysis.metrics import CASES, Bounds
 from ...analysis.score_table import Case, ScoreTable
 from ...analysis.statistics.estimators import mean

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...analysis.gates.names import CHECKS, CONDITIONS, DIFFERENCES
+from ...analysis.gates.names import CHECKS, CONDITIONS, DIFFERENCES, Gate
 from ...options.table import BY_NAME, FeatureEntry, Option, OptionSet
 from ...reports.formats import SectionFormat
 
 if TYPE_CHECKING:
-    from ...analysis.gates.parser import Gate
     from ...analysis.score_table import ScoreTable
     from ...options.reader import OptionReader
     from ...run_result import SuiteInfo

@@ -17,7 +17,7 @@ from ...reports.tables import (
     span,
 )
 from ...suite_results import EvalResult, SuiteResult
-from .results import BaselineReport, report_of
+from .section import BaselineReport, report_of
 
 
 def overviews(result: EvalResult) -> Iterator[Overview]:

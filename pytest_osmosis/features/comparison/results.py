@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from ...analysis.metrics import is_repeated
 from ...escaping import counted, number_text, p_value
-from ...reports.facts import usage_of
 from ...reports.highlights import figure_text
 from ...reports.tables import Table, interval_title, span
-from ...suite_results import Section
 from ...verdicts import ROW_VERDICTS, Paired, RowVerdict
-
-if TYPE_CHECKING:
-    from ...suite_results import SuiteResult
-    from ...verdicts import GateResult, Interval
 
 RATE = 0.1
 """The share of rows called regressed or improved, of all that are, which chance may explain."""
@@ -199,67 +191,4 @@ class Comparison:
                 for each in self.differences
                 if not is_repeated(each.metric)
             ],
-        )
-
-
-def report_of(suite: SuiteResult) -> BaselineReport | None:
-    """Return what changed against a suite's baseline, if there is one."""
-    section = suite.sections.get("baseline")
-    return section if isinstance(section, BaselineReport) else None
-
-
-@dataclass(frozen=True)
-class BaselineReport(Section):
-    """Everything that is said about a baseline."""
-
-    comparisons: tuple[Comparison, ...]
-    """One for each eval function that both have."""
-    notes: tuple[str, ...]
-    """What differs between the sessions' settings and data, in sentences."""
-    source: str = ""
-    """Where the baseline is from, as people see it."""
-
-    @property
-    def title(self) -> str:
-        """Where it is from, in a heading."""
-        return self.source or "baseline"
-
-    def document(self) -> dict[str, Any]:
-        """Return its object in the JSON report."""
-        from .document import document_of
-
-        return document_of(self)
-
-    def lines(self, suite: SuiteResult, *, is_titled: bool, width: int) -> Iterator[str]:
-        """Yield its lines in the summary; a candidate's are in the tables ahead of all suites."""
-        if not (is_titled and suite.info.leader):
-            from .text import lines_of
-
-            yield from lines_of(self, width)
-
-    def usage(self, suite: SuiteResult) -> Iterator[str]:
-        """Yield what the baseline model has used."""
-        if suite.companion is not None:
-            yield f"the baseline {self.source}: {usage_of(suite.companion)}"
-
-    def markdown(self) -> Iterator[str]:
-        """Yield its lines in the Markdown report."""
-        from .markdown import markdown_of
-
-        return markdown_of(self)
-
-    def in_short(self) -> Iterator[str]:
-        """Yield what it comes to, for each eval function."""
-        return (each.in_short for each in self.comparisons)
-
-    def interval(self, gate: GateResult) -> Interval | None:
-        """Return the interval of the difference that a gate is about."""
-        return next(
-            (
-                difference.paired.interval
-                for each in self.comparisons
-                for difference in each.differences
-                if (each.eval_fn, f"{difference.metric} - baseline") == (gate.eval_fn, gate.metric)
-            ),
-            None,
         )

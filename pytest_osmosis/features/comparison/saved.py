@@ -11,7 +11,8 @@ from ...reports.highlights import row_name
 from ...reports.json_figures import Figure, ReportModel, Whole, interval_of
 from ...suite_results import SuiteResult
 from ...verdicts import Paired
-from .results import BaselineReport, Change, Comparison, Count, Difference
+from .results import Change, Comparison, Count, Difference
+from .section import BaselineReport
 
 
 class SavedDifference(ReportModel):

@@ -17,7 +17,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...analysis.gates.evaluate import outcome_between
-from ...analysis.gates.parser import Gate, resolved
+from ...analysis.gates.names import Gate
+from ...analysis.gates.parser import resolved
 from ...analysis.metrics import CASES, row_values
 from ...run_result import DECIDED, RunResult, SuiteInfo
 

@@ -21,7 +21,8 @@ from ...suite_results import EvalResult, RowResult, SuiteResult
 from ...verdicts import ROW_VERDICTS, RowVerdict
 
 if TYPE_CHECKING:
-    from ..comparison.results import BaselineReport, Change
+    from ..comparison.results import Change
+    from ..comparison.section import BaselineReport
 
 TEXT_LIMIT = 2_000
 """Characters of a question or a ground truth in the table of rows."""

@@ -25,7 +25,7 @@ from osmosis_cli.main import cli
 from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.features.breakdown.results import Breakdowns, breakdown_of
 from pytest_osmosis.reports import json_writer
-from pytest_osmosis.reports.tables import overviews
+from pytest_osmosis.reports.formats import overviews
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage.journal import verdict_line
 from pytest_osmosis.suite_results import EvalResult, SuiteResult

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.features.comparison.candidates import _labels
+from pytest_osmosis.reports.formats import overviews
 from pytest_osmosis.reports.saved_report import read_saved
-from pytest_osmosis.reports.tables import overviews
 from tests.support.modes import each_mode
 from tests.support.project import Project
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_osmosis.features.comparison.results import BaselineReport, Comparison, Difference
+from pytest_osmosis.features.comparison.results import Comparison, Difference
+from pytest_osmosis.features.comparison.section import BaselineReport
 from pytest_osmosis.reports.gate_section import gate_section
 from pytest_osmosis.verdicts import GateResult, Interval, Paired
 from tests.support.made_results import EXACT, suite_of

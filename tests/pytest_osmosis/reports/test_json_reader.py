@@ -9,13 +9,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_osmosis.features.breakdown.results import Breakdowns, breakdown_of
-from pytest_osmosis.features.comparison.results import (
-    BaselineReport,
-    Change,
-    Comparison,
-    Count,
-    Difference,
-)
+from pytest_osmosis.features.comparison.results import Change, Comparison, Count, Difference
+from pytest_osmosis.features.comparison.section import BaselineReport
 from pytest_osmosis.reports import json_writer as report
 from pytest_osmosis.reports.json_models import EvalFnSummary, Report
 from pytest_osmosis.reports.json_reader import UnreadableReport, read_result, read_row_indices

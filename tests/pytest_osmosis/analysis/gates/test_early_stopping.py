@@ -12,7 +12,8 @@ from statistics import median
 import pytest
 
 from pytest_osmosis.analysis.gates.evaluate import evaluate
-from pytest_osmosis.analysis.gates.parser import Gate, parse_gate
+from pytest_osmosis.analysis.gates.names import Gate
+from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.metrics import CASES, METRICS, Bounds, Definition, Metric
 from pytest_osmosis.features.early_stopping.stopping import SuiteGates
 from tests.support.random_suites import Suite, outcomes, random_gate, suites

@@ -1,0 +1,208 @@
+"""What is said of a comparison: in the terminal, and in the JSON and the Markdown report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...escaping import counted, escape_control_chars, shortened
+from ...reports.facts import usage_of
+from ...reports.summary import COLUMNS, fitted, indented
+from ...suite_results import Section, SuiteResult
+
+if TYPE_CHECKING:
+    from ...reports.json_writer import Fields
+    from ...verdicts import GateResult, Interval
+    from .results import Change, Comparison, Difference
+
+CHANGED_SHOWN = 10
+"""Rows that differ from the baseline which the terminal names."""
+
+
+def report_of(suite: SuiteResult) -> BaselineReport | None:
+    """Return what changed against a suite's baseline, if there is one."""
+    section = suite.sections.get("baseline")
+    return section if isinstance(section, BaselineReport) else None
+
+
+@dataclass(frozen=True)
+class BaselineReport(Section):
+    """Everything that is said about a baseline."""
+
+    comparisons: tuple[Comparison, ...]
+    """One for each eval function that both have."""
+    notes: tuple[str, ...]
+    """What differs between the sessions' settings and data, in sentences."""
+    source: str = ""
+    """Where the baseline is from, as people see it."""
+
+    @property
+    def title(self) -> str:
+        """Where it is from, in a heading."""
+        return self.source or "baseline"
+
+    def document(self) -> dict[str, Any]:
+        """Return its object in the JSON report."""
+        return {
+            "source": self.source,
+            "notes": list(self.notes),
+            "eval_fns": {each.eval_fn: _document(each) for each in self.comparisons},
+        }
+
+    def lines(self, suite: SuiteResult, *, is_titled: bool, width: int) -> Iterator[str]:
+        """Yield its lines in the summary; a candidate's are in the tables ahead of all suites."""
+        if is_titled and suite.info.leader:
+            return
+        yield from indented(f"against the baseline {self.source}", width)
+        for note in self.notes:
+            yield from indented(note, width, "  ")
+        for comparison in self.comparisons:
+            yield from changes(comparison, width=width)
+        yield ""
+
+    def usage(self, suite: SuiteResult) -> Iterator[str]:
+        """Yield what the baseline model has used."""
+        if suite.companion is not None:
+            yield f"the baseline {self.source}: {usage_of(suite.companion)}"
+
+    def markdown(self) -> Iterator[str]:
+        """Yield its lines in the Markdown report."""
+        from ..markdown.report import code, escaped
+
+        yield from ["", f"#### Against the baseline {code(self.title)}"]
+        if self.notes:
+            yield ""
+            yield from (f"- {escaped(note)}" for note in self.notes)
+        for each in self.comparisons:
+            yield from _in_markdown(each)
+
+    def in_short(self) -> Iterator[str]:
+        """Yield what it comes to, for each eval function."""
+        return (each.in_short for each in self.comparisons)
+
+    def interval(self, gate: GateResult) -> Interval | None:
+        """Return the interval of the difference that a gate is about."""
+        return next(
+            (
+                difference.paired.interval
+                for each in self.comparisons
+                for difference in each.differences
+                if (each.eval_fn, f"{difference.metric} - baseline") == (gate.eval_fn, gate.metric)
+            ),
+            None,
+        )
+
+
+# ---- the JSON report
+
+
+def _document(comparison: Comparison) -> Fields:
+    return {
+        "rows": comparison.rows,
+        "differences": [_difference(each) for each in comparison.differences],
+        "changes": [_changed(each) for each in comparison.changes],
+        "tested": comparison.tested,
+        "short": comparison.short,
+        "rule": comparison.rule,
+    }
+
+
+def _difference(found: Difference) -> Fields:
+    from ...reports.json_writer import figure_of
+
+    return {
+        "metric": found.metric,
+        "current": found.current,
+        "baseline": found.baseline,
+        "difference": figure_of(found.paired.difference, found.paired.interval),
+        "p": found.paired.p,
+        "p_method": found.paired.p_method,
+    }
+
+
+def _changed(change: Change) -> Fields:
+    return {
+        "name": change.name,
+        "row_index": change.row_index,
+        "baseline_row_index": change.baseline_row_index,
+        "verdict": change.verdict,
+        "p": change.p,
+        "mean": change.mean,
+        "baseline_mean": change.baseline_mean,
+        "passes": change.current.passes,
+        "runs": change.current.runs,
+        "scored": change.current.known,
+        "baseline_passes": change.baseline.passes,
+        "baseline_runs": change.baseline.runs,
+        "baseline_scored": change.baseline.known,
+        "answer": change.answer,
+        "baseline_answer": change.baseline_answer,
+    }
+
+
+# ---- the terminal
+
+
+def changes(each: Comparison, *, width: int = COLUMNS) -> Iterator[str]:
+    """Yield the lines about one eval function against a baseline: the table, then the rows."""
+    title = f"{each.eval_fn}, {counted(each.rows, 'row')} compared"
+    if each.is_unchanged:
+        yield from indented(f"{title}: no difference", width)
+        return
+    yield from indented(title, width)
+    yield from (f"  {line}" for line in fitted(each.table, width - 2))
+    if each.changes:
+        yield ""
+        yield from indented(f"rows: {each.counts}", width, "  ")
+        yield from _moved(each.changes, width)
+        yield from indented(each.rule, width, "  ")
+
+
+def _moved(rows: Sequence[Change], width: int) -> Iterator[str]:
+    for row in rows[:CHANGED_SHOWN]:
+        name = shortened(" ".join(row.name.split()))
+        yield f"    {row.verdict:<9}  {name}  {row.figures}"
+        for label, answer in (("baseline", row.baseline_answer), ("current", row.answer)):
+            if answer:
+                yield f"      {label:<8}  {_short(answer, width)}"
+    if len(rows) > CHANGED_SHOWN:
+        yield f"    and {len(rows) - CHANGED_SHOWN} more"
+
+
+def _short(text: str, width: int) -> str:
+    room = width - len("      baseline  ")
+    flat = " ".join(escape_control_chars(text).split())
+    return flat if len(flat) <= room else flat[: room - len(" ...")].rstrip() + " …"
+
+
+# ---- Markdown
+
+
+def _in_markdown(each: Comparison) -> Iterator[str]:
+    from ..markdown.report import NAMES_SHOWN, code, escaped, table
+
+    yield ""
+    if each.is_unchanged:
+        yield f"{code(each.eval_fn)} over {counted(each.rows, 'row')}: no difference"
+    else:
+        yield from [f"{code(each.eval_fn)} over {counted(each.rows, 'row')}", ""]
+        yield from table(each.table)
+    if rows := each.changes:
+        yield from ["", f"Rows: {escaped(each.counts)}", ""]
+        yield from (_item(row) for row in rows[:NAMES_SHOWN])
+        if len(rows) > NAMES_SHOWN:
+            yield f"- and {len(rows) - NAMES_SHOWN} more"
+        yield from ["", escaped(each.rule)]
+
+
+def _item(row: Change) -> str:
+    from ..markdown.report import ANSWER_SHOWN, code, escaped
+
+    said = [
+        f"{label} {code(answer if len(answer) <= ANSWER_SHOWN else answer[:ANSWER_SHOWN] + ' …')}"
+        for label, answer in (("baseline", row.baseline_answer), ("current", row.answer))
+        if answer
+    ]
+    found = f"- {row.verdict}: {code(row.name)} {escaped(row.figures)}"
+    return found + (f": {', '.join(said)}" if said else "")
