@@ -20,6 +20,7 @@ from pytest_osmosis.dataset.decoding import decode
 from pytest_osmosis.dataset.errors import DatasetError, Problems, RecordError
 from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, SUFFIXES_SHOWN
 from pytest_osmosis.dataset.opening import open_dataset
+from pytest_osmosis.dataset.rows import Row
 
 from ..errors import CommandError, command_errors
 from ..eval.lines import say
@@ -110,10 +111,17 @@ def _read(
     except DatasetError as error:
         told = str(error).replace(SUFFIXES_SHOWN, f"{YAML_SUFFIXES[0]}, {SUFFIXES_SHOWN}")
         raise CommandError(told, code="invalid") from None
-    shown = [asdict(dataset.row(row_index)) for row_index in dataset.row_indices[:limit]]
-    for row in shown:
-        del row["task"]  # it is the column `metadata`
-    return "rows", len(dataset), shown
+    return "rows", len(dataset), [*map(_row, map(dataset.row, dataset.row_indices[:limit]))]
+
+
+def _row(row: Row) -> dict[str, Any]:
+    """Return a row with its task under the name of its column."""
+    shown = asdict(row)
+    if row.task is not None:
+        shown["extra"].pop("metadata", None)
+        shown["metadata"] = shown["task"]
+    del shown["task"]
+    return shown
 
 
 def _holds_records(path: Path) -> bool:
@@ -132,7 +140,7 @@ def _holds_records(path: Path) -> bool:
 
 def _lines(value: Any, indent: str) -> Iterator[str]:
     for key, item in value.items():
-        if item is None or item == {}:
+        if item in (None, {}, ""):
             continue
         name = f"{indent}{key}:"
         if isinstance(item, dict):

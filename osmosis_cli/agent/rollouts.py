@@ -5,7 +5,7 @@ Knows neither the command line nor what is printed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,20 +19,18 @@ from pytest_osmosis.rollouts.prepare import describe
 from pytest_osmosis.rollouts.suite import Suite
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.spec import EvalSpec, SessionSpec
-from pytest_osmosis.user_code.agent_loop import LoopAgent
 
 if TYPE_CHECKING:
-    from osmosis_ai.rollout import RolloutAgentLoop
     from pytest_osmosis.dataset.dataset import Dataset
     from pytest_osmosis.run_result import RolloutRecord
-    from pytest_osmosis.user_code.agent import AgentResult, AgentRun
+    from pytest_osmosis.user_code.agent import Agent, AgentResult, AgentRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """What to run, and how."""
 
-    agent: RolloutAgentLoop
+    agent: Agent
     dataset: Dataset
     spec: EvalSpec
     session: SessionSpec
@@ -118,10 +116,17 @@ def run_rows(
                 pool.result(key)
 
 
-class _TrialAgent(LoopAgent):
-    """The agent loop, with the ids of a trial."""
+class _TrialAgent:
+    """The agent, whose rollouts have the ids of a trial."""
 
-    async def run(self, run: AgentRun) -> AgentResult:
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._agent, name)
+
+    def run(self, run: AgentRun) -> Awaitable[AgentResult]:
+        """One rollout of the agent."""
         run.rollout_id = f"test-{run.metadata['row_index']}"
         run.metadata["execution_mode"] = "test"
-        return await super().run(run)
+        return self._agent.run(run)

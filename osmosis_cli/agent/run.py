@@ -37,10 +37,10 @@ from ..shared_options import (
 from .validate import import_agent
 
 if TYPE_CHECKING:
-    from osmosis_ai.rollout import RolloutAgentLoop
     from pytest_osmosis.dataset.dataset import Dataset
     from pytest_osmosis.run_result import RolloutRecord, RunResult
     from pytest_osmosis.spec import ModelSpec
+    from pytest_osmosis.user_code.agent import Agent
 
     from .rollouts import Trial
 
@@ -164,7 +164,7 @@ def _test(
     if debug:
         given["debug_dir"] = given["debug_dir"] or DEBUG_DIR
     trial = _trial(given)
-    if given["model"] is None and trial.agent.asks_model and not as_json:
+    if given["model"] is None and "endpoint" in trial.agent.reach and not as_json:
         click.echo(f"model: {trial.spec.model.model}; --model names another", err=True)
     ended: list[RolloutRecord] = []
 
@@ -203,7 +203,7 @@ test_command = click.Command(
 
 
 def _trial(given: dict[str, Any]) -> Trial:
-    from pytest_osmosis.api_keys import key_of, secrets_of
+    from pytest_osmosis.api_keys import key_of, key_variables, secrets_of
     from pytest_osmosis.dataset.errors import DatasetError
     from pytest_osmosis.errors import ConfigurationError
     from pytest_osmosis.spec import EvalSpec, SessionSpec
@@ -213,22 +213,6 @@ def _trial(given: dict[str, Any]) -> Trial:
 
     model = _model(given)
     dataset = _dataset(given)
-    with command_errors(ImportingError, ConfigurationError, code="usage", status=2):
-        with redirect_stdout(sys.stderr):  # what the module prints at import
-            agent = import_agent(given["agent"], given["import_timeout"])
-        named = given["model"] or os.environ.get("OPENAI_API_KEY")
-        if agent.asks_model and not named:
-            raise wrong_use(
-                "which model? name it with --model: embedded needs no key; "
-                f"or set OPENAI_API_KEY for openai/{DEFAULT_MODEL}"
-            )
-        if agent.asks_model:
-            key_of(model)
-        else:
-            model = _own_model(given, agent, model)
-    if not getattr(agent, "takes_row", False):
-        with command_errors(DatasetError, code="usage", status=2):
-            dataset.refuse_for(given["agent"], needs_question=True, needs_task=False)
     spec = EvalSpec(
         name=given["data"],
         agent=given["agent"],
@@ -239,26 +223,43 @@ def _trial(given: dict[str, Any]) -> Trial:
         marked=True,  # nothing is scored
     )
     session = SessionSpec(batch_size=given["batch_size"] or 1, debug_dir=given["debug_dir"])
-    mask_everywhere(*secrets_of(model))
-    return Trial(agent=agent, dataset=dataset, spec=spec, session=session)
-
-
-def _own_model(given: dict[str, Any], agent: RolloutAgentLoop, model: ModelSpec) -> ModelSpec:
-    """Return what an agent is given of the model that asks one of its own; refuse the rest."""
-    takes_name = "model" in getattr(agent, "ours", ())
-    for option in OPTIONS:
-        is_given = given.get(option.name.replace("-", "_")) is not None
-        if is_given and (
-            option.reaches == "endpoint" or (option.reaches == "model" and not takes_name)
-        ):
+    with command_errors(ImportingError, ConfigurationError, code="usage", status=2):
+        kept = key_variables(replace(session, evals=(spec,)))
+        withheld = replace(session, key_variables=kept).withheld
+        with redirect_stdout(sys.stderr):  # what the module prints at import
+            agent = import_agent(given["agent"], given["import_timeout"], withheld=withheld).agent
+        _check_reach(given, agent)
+        is_asked = "endpoint" in agent.reach
+        if is_asked and not (given["model"] or os.environ.get("OPENAI_API_KEY")):
             raise wrong_use(
-                f"--{option.name} cannot reach {given['agent']}, which asks a model of its own: "
-                f"leave it out, or take the model as parameters: def {agent.name}(question, "
-                "model, base_url, api_key)"
+                "which model? name it with --model: embedded needs no key; "
+                f"or set OPENAI_API_KEY for openai/{DEFAULT_MODEL}"
             )
-    return replace(model, model=given["model"] or "").for_agent(
-        takes_name=takes_name, is_asked=False
-    )
+        if is_asked:
+            key_of(model)
+        else:
+            model = replace(model, model=given["model"] or "").for_agent(
+                takes_name="model" in agent.reach, is_asked=False
+            )
+    with command_errors(DatasetError, code="usage", status=2):
+        dataset.refuse_for(
+            given["agent"],
+            needs_question=agent.takes == "question",
+            needs_task=agent.takes == "task",
+        )
+    mask_everywhere(*secrets_of(model))
+    return Trial(agent=agent, dataset=dataset, spec=replace(spec, model=model), session=session)
+
+
+def _check_reach(given: dict[str, Any], agent: Agent) -> None:
+    """Refuse an option that changes nothing of what this agent is given."""
+    from pytest_osmosis.options.effects import unreached
+
+    for option in OPTIONS:
+        value = given.get(option.name.replace("-", "_"), option.default)
+        part = option.reaches
+        if part is not None and part not in agent.reach and value != option.default:
+            raise wrong_use(f"--{option.name} {unreached(given['agent'], part)}")
 
 
 def _model(given: dict[str, Any]) -> ModelSpec:

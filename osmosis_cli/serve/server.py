@@ -83,7 +83,7 @@ def load_agent(plan: Plan) -> RolloutAgentLoop:
     from ..agent import validate
 
     with redirect_stdout(sys.stderr):  # what the module prints at import
-        agent = validate.load_agent(plan.module, plan.import_timeout_s)
+        agent = validate.load_loop(plan.module, plan.import_timeout_s)
         if plan.validate:
             validate.check_agent(agent, advice=" and cannot be served (--no-validate serves it)")
     if agent.asks_model and not isinstance(agent, CallableAgent):

@@ -143,3 +143,16 @@ def test_the_file_stands_alone_or_behind_an_option(osmosis: Osmosis, tmp_path: P
     assert "which file? osmosis preview FILE" in osmosis.error("preview", status=2)
     message = osmosis.error("preview", str(path), "-d", "other.jsonl", status=2)
     assert "both name a file" in message
+
+
+def test_a_row_is_shown_by_what_it_has(preview: Preview):
+    rows = preview.write(
+        "tasks.jsonl",
+        '{"metadata": {"left": 0, "right": 1}}\n'
+        '{"metadata": "{\\"left\\": 2, \\"right\\": 3}", "ground_truth": "5"}\n',
+    )
+    first, second = preview.out(rows).split("\n\n")[1:]
+    task = "  metadata:\n    left: {}\n    right: {}"
+    assert first == "row 0\n  row_index: 0\n" + task.format(0, 1)
+    assert second == "row 1\n  row_index: 1\n  ground_truth: 5\n" + task.format(2, 3) + "\n"
+    assert [row["metadata"]["left"] for row in preview.document(rows)["rows"]] == [0, 2]

@@ -175,6 +175,38 @@ def test_with_openais_key_the_model_is_named_before_it_is_asked(
     assert (status, err) == (0, "model: gpt-5-mini; --model names another\n")
 
 
+WORKFLOW = """
+from openai import AsyncOpenAI
+from osmosis_ai.rollout import AgentWorkflow, get_rollout_context
+
+class Sum(AgentWorkflow):
+    async def run(self, ctx):
+        rollout = get_rollout_context()
+        prompt = [{"role": "user", "content": f"{ctx.metadata['left']} {ctx.metadata['right']}"}]
+        async with AsyncOpenAI(
+            base_url=rollout.chat_completions_url, api_key=rollout.api_key
+        ) as client:
+            reply = await client.chat.completions.create(model="any", messages=prompt)
+        return [*prompt, reply.choices[0].message.model_dump()]
+"""
+
+
+def test_a_workflow_is_given_the_task_of_its_row(osmosis: Osmosis, project: Path):
+    (project / "main.py").write_text(WORKFLOW)
+    (project / "tasks.jsonl").write_text(
+        '{"metadata": {"left": 1, "right": 2}}\n{"metadata": "{\\"left\\": 3, \\"right\\": 4}"}\n'
+    )
+    given = ("-m", "main.py", "-d", "tasks.jsonl")
+    rows = osmosis.document(*given)["results"]
+    assert [row["answer"] for row in rows] == ["1 2", "3 4"]
+    refused = osmosis.error(*given, "--max-turns", "3", status=2)
+    assert "--max-turns cannot reach main.py, which is not given the number of turns" in refused
+    (project / "half.jsonl").write_text(
+        '{"metadata": {"left": 1}}\n{"metadata": {}, "user_prompt": "q"}\n'
+    )
+    assert "main.py would read None there" in osmosis.error(*given, "-d", "half.jsonl", status=2)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

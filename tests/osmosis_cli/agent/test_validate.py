@@ -143,3 +143,45 @@ def test_an_import_that_hangs_is_refused_after_its_limit(
     assert status in (1, 2)
     assert "was not done after 0.2 s (--import-timeout gives it more, 0 all it takes)" in err
     assert "hangs.py" in err and "line 2" in err and "Traceback" not in err
+
+
+WORKFLOW = """
+from osmosis_ai.rollout import AgentWorkflow, Grader
+
+class Asks(AgentWorkflow):
+    async def run(self, ctx):
+        raise AssertionError("validate runs nothing")
+"""
+GRADER = """
+class Right(Grader):
+    {} grade(self, ctx):
+        ctx.set_reward(1.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("grader", "verdict", "detail"),
+    [
+        ("", "ok", "none: give eval functions, --eval-fn"),
+        (GRADER.format("async def"), "ok", "Right"),
+        (GRADER.format("def"), "FAILED", "must be `async def grade(self, ctx)`"),
+    ],
+)
+def test_a_workflow_is_checked_with_its_grader(
+    osmosis: Osmosis, project: Path, grader: str, verdict: str, detail: str
+):
+    file = f"main_{len(grader)}.py"
+    (project / file).write_text(WORKFLOW + grader)
+    status, out, _ = osmosis("validate", "-m", file)
+    assert [line.split(maxsplit=2) for line in out.splitlines()] == [
+        ["ok", "loads", file],
+        ["ok", "workflow", "Asks"],
+        [verdict, "grader", detail],
+        ["ok", "run", "is async"],
+    ]
+    assert status == (verdict != "ok")
+
+
+def test_a_program_is_not_checked(osmosis: Osmosis):
+    message = osmosis.error("validate", "-m", "cmd:cat")
+    assert "a program is checked by running it: osmosis test -m" in message
