@@ -1,7 +1,7 @@
 """The features, in the order in which the seams call them.
 
-Every pytest session imports this, and from each feature only its options. All options together
-are imported from here, where the table is whole.
+Every pytest session imports this, and of each feature only its folder, which says its options. All
+options together are imported from here, where the table is whole.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ..options.table import (
     add_features,
 )
 from ..reports.formats import REPORTS
-from .breakdown.options import BREAKDOWN
-from .budgets.options import BUDGETS
-from .cassettes.options import CASSETTES
-from .comparison.options import COMPARISON
-from .config_files.options import CONFIG_FILES
-from .early_stopping.options import EARLY_STOPPING
-from .env_file.options import ENV_FILE
-from .html.options import HTML
-from .markdown.options import MARKDOWN
-from .marked_functions.options import MARKED_FUNCTIONS
-from .rescore.options import RESCORE
-from .tables.options import TABLES
-from .tracing.options import TRACING
-from .workspace_results.options import WORKSPACE_RESULTS
+from .breakdown import BREAKDOWN
+from .budgets import BUDGETS
+from .cassettes import CASSETTES
+from .comparison import COMPARISON
+from .config_files import CONFIG_FILES
+from .early_stopping import EARLY_STOPPING
+from .env_file import ENV_FILE
+from .html import HTML
+from .markdown import MARKDOWN
+from .marked_functions import MARKED_FUNCTIONS
+from .rescore import RESCORE
+from .tables import TABLES
+from .tracing import TRACING
+from .workspace_results import WORKSPACE_RESULTS
 
 if TYPE_CHECKING:
     import pytest

@@ -1,6 +1,6 @@
 """The table of reports: the option that asks for each, and the module that writes it.
 
-A further format is a feature: a folder of `features/` with the report in its `options.py`, and a
+A further format is a feature: a folder of `features/` with the report in its `__init__.py`, and a
 module with `write(result, path, sections)`. Its checks and the option of `osmosis eval report` come
 from the entry. Every pytest session imports this: it imports no other module of ours.
 """

@@ -19,7 +19,7 @@ from osmosis_cli.eval.viewer.library import Library, key_of
 from osmosis_cli.eval.viewer.pages import beside
 from osmosis_cli.eval.viewer.server import Viewer
 from pytest_osmosis.analysis.aggregate import aggregate
-from pytest_osmosis.features.breakdown.columns import broken_down
+from pytest_osmosis.features.breakdown.results import broken_down
 from pytest_osmosis.features.html import report as html
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
 from pytest_osmosis.suite_results import EvalResult, RowData, SuiteResult

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import ConfigurationError
 from ...session.seams import Feature
-from .columns import NoColumn, broken_down, check_column
+from .results import NoColumn, broken_down, check_column
 
 if TYPE_CHECKING:
     import pytest

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...rollouts.suite import Suite
     from ...run_result import RunResult
     from ...spec import EvalSpec, ModelSpec, SessionSpec
-    from .options import Budget
+    from . import Budget
 
 
 class BudgetsFeature(Feature):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...rollouts.around import AroundRuns
     from ...rollouts.suite import Suite
     from ...spec import ModelSpec, SessionSpec
-    from .options import CassetteSpec
+    from . import CassetteSpec
 
 ELSEWHERE = ".osmosis-data/calls"
 """The folder's place on other machines, where it lies outside of the project."""

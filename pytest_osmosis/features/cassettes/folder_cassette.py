@@ -27,10 +27,10 @@ from ...escaping import shown_path
 from ...rollouts.around import AroundRuns
 from ...run_result import RunId
 from ...storage.group_sync import AppendFile
+from . import CassetteSpec
 from . import folder as folders
 from .folder import Calls
 from .lines import NO_RUN, Request, RunKey, as_line, call_value, reply_of
-from .options import CassetteSpec
 
 _LAST_REQUESTS = 256
 _OF_THE_REQUEST = frozenset({400, 413, 422})

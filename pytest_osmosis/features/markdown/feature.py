@@ -7,13 +7,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...escaping import escape_control_chars
+from ...reports.formats import Sections, no_sections
+from ...reports.highlights import lowest_rows, row_name, unscored_rows, unscored_share
+from ...reports.view import section_of
 from ...session.seams import Feature
+from ...suite_results import EvalResult, SuiteResult
 
 if TYPE_CHECKING:
     import pytest
 
-    from ...reports.formats import Sections
-    from ...suite_results import EvalResult
+ANNOTATIONS = 10
+"""As many as GitHub shows of one step."""
+MESSAGE_LIMIT = 1_000
 
 
 class GitHubFeature(Feature):
@@ -27,19 +33,66 @@ class GitHubFeature(Feature):
 
     def write(self, result: EvalResult, sections: Sections) -> Iterable[str]:
         """Append the report to the step summary; that this fails is no problem of the session."""
-        from .github import append_summary
+        from .report import render
 
         if self._summary is not None:
             try:
-                append_summary(result, self._summary, sections)
+                with self._summary.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                    file.write(render(result, sections) + "\n")
             except OSError as error:
                 self._problem = error.strerror or str(error)
         return ()
 
     def lines(self, result: EvalResult) -> Iterator[str]:
         """Yield the annotations, and why the step summary could not be written."""
-        from .github import annotated
-
         yield from annotated(result)
         if self._problem is not None:
             yield f"warning: cannot write the step's summary: {self._problem}"
+
+
+def annotated(result: EvalResult) -> list[str]:
+    """Workflow commands: gates that were not passed, then the rows that passed least."""
+    found = [*_of_gates(result), *_of_rows(result)]
+    return found[:ANNOTATIONS]
+
+
+def _of_gates(result: EvalResult) -> Iterator[str]:
+    for suite in result.suites:
+        for verdict in suite.verdicts:
+            if verdict.outcome != "passed":
+                level = "error" if verdict.outcome == "failed" else "warning"
+                title = f"gate {verdict.outcome}: {verdict.gate}"
+                yield _command(level, title, verdict.sentence(), suite)
+
+
+def _of_rows(result: EvalResult) -> Iterator[str]:
+    for suite in result.suites:
+        level = "warning" if suite.verdicts else "error"
+        rows = [(low.row, str(low)) for low in lowest_rows(suite)]
+        rows += [(row, unscored_share(row, suite)) for row in unscored_rows(suite)]
+        for row, found in rows[:ANNOTATIONS]:
+            title = f"{row_name(row)}: {found}"
+            first = next(run for run in row.runs if not run.passed)
+            yield _command(level, title, section_of(first, suite, no_sections), suite)
+
+
+def _command(level: str, title: str, message: str, suite: SuiteResult) -> str:
+    text = escape_control_chars(message)[:MESSAGE_LIMIT] or title
+    words = f"title={_escaped(escape_control_chars(title), ':,')}"
+    if file := _in_workspace(suite.info.data):
+        words += f",file={_escaped(file, ':,')}"
+    return f"::{level} {words}::{_escaped(text)}"
+
+
+def _in_workspace(data: str) -> str | None:
+    """The data file as GitHub names it."""
+    try:
+        return str(Path(data).relative_to(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()))
+    except ValueError:
+        return None
+
+
+def _escaped(text: str, also: str = "") -> str:
+    for char in "%\r\n" + also:
+        text = text.replace(char, f"%{ord(char):02X}")
+    return text

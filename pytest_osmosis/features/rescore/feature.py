@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pytest
 
     from ...dataset.dataset import Dataset
-    from .options import RescoreSpec
+    from . import RescoreSpec
 
 OPTION = "--osmosis-rescore"
 _NO_MODEL = ModelSpec(model="", needs_key=False, is_asked=False)

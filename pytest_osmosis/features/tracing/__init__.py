@@ -1,1 +1,26 @@
 """Rollouts as OpenTelemetry spans: `--osmosis-otel`."""
+
+from __future__ import annotations
+
+from ...options.table import SHARD_KINDS, FeatureEntry, Option, OptionSet
+
+TRACING = FeatureEntry(
+    "tracing",
+    [
+        OptionSet(
+            "reports",
+            (
+                Option(
+                    "otel",
+                    "send rollouts, model calls, tool calls and scores as OpenTelemetry spans to "
+                    "where OTEL_EXPORTER_OTLP_ENDPOINT says; needs the extra otel",
+                    flag=True,
+                    excludes=tuple(SHARD_KINDS),
+                ),
+            ),
+            after="debug-dir",
+        )
+    ],
+    read=lambda given: given("otel") or None,
+    feature="TracingFeature",
+)

@@ -344,8 +344,8 @@ def test_a_damaged_file_is_refused_before_anything_is_sent(project: Project):
 
 @pytest.mark.fault("two sessions record into one folder")
 def test_two_sessions_do_not_record_into_one_folder_at_once(project: Project):
+    from pytest_osmosis.features.cassettes import CassetteSpec
     from pytest_osmosis.features.cassettes.folder_cassette import OpenFolder
-    from pytest_osmosis.features.cassettes.options import CassetteSpec
 
     project.rows("a")
     other = OpenFolder(CassetteSpec(Path(project.path, "taped")))

@@ -18,11 +18,7 @@ OURS = (
     *("features", "features.table"),
     *("features.marked_functions.collecting", "items", "items.decorator"),
     *("session", "session.current"),
-    *(
-        name
-        for each in FEATURES
-        for name in (f"features.{each.name}", f"features.{each.name}.options")
-    ),
+    *(f"features.{each.name}" for each in FEATURES),
 )
 """Formats, and the names that gates use, are tables without imports of ours."""
 

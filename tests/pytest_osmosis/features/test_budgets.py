@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pytest_osmosis.features.budgets import Budget
 from pytest_osmosis.features.budgets.feature import BudgetsFeature
-from pytest_osmosis.features.budgets.options import Budget
 from pytest_osmosis.run_result import RunResult
 
 CONFIG: Any = None

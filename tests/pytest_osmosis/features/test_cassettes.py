@@ -15,10 +15,10 @@ from osmosis_ai.models.transport.exchange import Reply
 from osmosis_ai.rubric.prompt import Case, judge_messages
 from osmosis_ai.secret import Secret, mask_everywhere
 from pytest_osmosis.errors import ConfigurationError
+from pytest_osmosis.features.cassettes import CassetteSpec
 from pytest_osmosis.features.cassettes import folder as cassette_folder
 from pytest_osmosis.features.cassettes.folder_cassette import FolderCassette
 from pytest_osmosis.features.cassettes.lines import Request
-from pytest_osmosis.features.cassettes.options import CassetteSpec
 from pytest_osmosis.run_result import RunId
 
 SECRET = 'sk-4f81/ü"secret'

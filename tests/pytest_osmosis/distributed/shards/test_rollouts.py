@@ -15,8 +15,8 @@ from pytest_osmosis.distributed import messages
 from pytest_osmosis.distributed.shards import rollouts
 from pytest_osmosis.distributed.shards.plan import MAX_LOSSES, ShardPlan
 from pytest_osmosis.distributed.shards.rollouts import ShardRollouts
+from pytest_osmosis.features.cassettes import CassetteSpec
 from pytest_osmosis.features.cassettes.feature import Cassettes
-from pytest_osmosis.features.cassettes.options import CassetteSpec
 from pytest_osmosis.rollouts.cached import ResultCache
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
 from pytest_osmosis.session.seams import Feature

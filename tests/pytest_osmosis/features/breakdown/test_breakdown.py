@@ -10,8 +10,14 @@ from pathlib import Path
 import pytest
 
 from pytest_osmosis.analysis.aggregate import aggregate
-from pytest_osmosis.features.breakdown.columns import NoColumn, broken_down, check_column
-from pytest_osmosis.features.breakdown.results import VALUES_SHOWN, Breakdown, Breakdowns
+from pytest_osmosis.features.breakdown.results import (
+    VALUES_SHOWN,
+    Breakdown,
+    Breakdowns,
+    NoColumn,
+    broken_down,
+    check_column,
+)
 from pytest_osmosis.reports.json_writer import write
 from pytest_osmosis.reports.saved_report import read_saved
 from pytest_osmosis.reports.summary import summary

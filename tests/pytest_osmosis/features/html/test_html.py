@@ -14,7 +14,7 @@ import pytest
 from osmosis_ai.messages import text_of
 from osmosis_cli.eval.viewer.pages import beside
 from pytest_osmosis.analysis.aggregate import aggregate
-from pytest_osmosis.features.breakdown.columns import broken_down
+from pytest_osmosis.features.breakdown.results import broken_down
 from pytest_osmosis.features.html import page_assets
 from pytest_osmosis.features.html import report as html
 from pytest_osmosis.features.html.charts import charts_of

@@ -11,7 +11,7 @@ from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.score_table import score_table_of
 from pytest_osmosis.escaping import escape_workflow_commands
-from pytest_osmosis.features.markdown.github import annotated
+from pytest_osmosis.features.markdown.feature import annotated
 from tests.support.made_results import NASTY, result_of, suite_of
 from tests.support.project import Project
 
