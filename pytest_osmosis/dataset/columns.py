@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from osmosis_ai.messages import text_of
 
+from .column_names import NOT_ALONE, QUESTIONS, SYSTEM_PROMPTS, TRUTHS, plain
 from .decoding import brief, decode, json_type
 from .errors import RecordError, WrongColumns
 from .rows import Row
@@ -34,23 +35,11 @@ TruthCheck = tuple[str, Callable[[str | None], tuple[str, str] | None]]
 _PLANS_KEPT = 512
 _COLUMNS_SHOWN = 12
 _USUAL = {
-    "user_prompt": (
-        "question", "prompt", "input", "instruction", "query", "problem", "problem_statement",
-        "text",
-    ),
-    "system_prompt": ("system",),
-    TRUTH: (
-        "answer", "expected", "expected_answer", "expected_output", "target", "reference",
-        "reference_answer", "final_answer", "correct_answer", "answerkey", "ideal", "gold",
-        "solution", "canonical_solution", "output", "best answer",
-    ),
-}  # fmt: skip
-"""Names that other datasets give these columns."""
-_NOT_ALONE = (
-    "choices", "options", "endings", "context", "passage", "premise", "hypothesis", "test", "tests",
-    "test_list", LABEL,
-)  # fmt: skip
-"""Names of columns beside which a question is not all that an agent needs, or a truth not clear."""
+    "user_prompt": dict.fromkeys(map(plain, QUESTIONS)),
+    "system_prompt": dict.fromkeys(map(plain, SYSTEM_PROMPTS)),
+    TRUTH: dict.fromkeys(map(plain, TRUTHS)),
+}
+_NOT_ALONE = frozenset(map(plain, ("user_prompt", MESSAGES, METADATA, TRUTH, *NOT_ALONE)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +174,7 @@ class Columns:
         plans = self._plans.values()
         if any(plan.truth is not None or plan.label is not None for plan in plans):
             return None
-        free = {_plain_name(key): key for plan in plans for key in plan.extra}
+        free = {plain(key): key for plan in plans for key in plan.extra}
         usual = next((free[name] for name in _USUAL[TRUTH] if name in free), None)
         return usual or _closest(TRUTH, free.values())
 
@@ -267,9 +256,9 @@ def guessed_mapping(record: Mapping[str, Any]) -> dict[str, str]:
     questions = [
         key
         for key, value in record.items()
-        if _plain_name(key) in _USUAL["user_prompt"] and isinstance(value, str)
+        if plain(key) in _USUAL["user_prompt"] and isinstance(value, str)
     ]
-    truths = [key for key in record if _plain_name(key) in _USUAL[TRUTH]]
+    truths = [key for key in record if plain(key) in _USUAL[TRUTH]]
     if len(questions) != 1 or len(truths) > 1:
         return {}
     guessed = {"user_prompt": questions[0]}
@@ -280,8 +269,7 @@ def guessed_mapping(record: Mapping[str, Any]) -> dict[str, str]:
 
 def _leaves_doubt(keys: Iterable[str]) -> bool:
     """Return whether a column is there beside which none can be guessed."""
-    named = {_plain_name(key) for key in keys}
-    return bool(named & {"user_prompt", MESSAGES, METADATA, TRUTH, *_NOT_ALONE})
+    return not _NOT_ALONE.isdisjoint(map(plain, keys))
 
 
 def parse_map(text: str) -> tuple[str, str]:
@@ -449,7 +437,7 @@ def _no_task(column: str | None, record: Mapping[str, Any]) -> str:
 
 def _way_out(missing: Collection[str], free: list[str], truth: list[str]) -> str:
     """Return the maps to try; `truth` where a column may be meant as ground truth."""
-    by_name = {_plain_name(key): key for key in free}
+    by_name = {plain(key): key for key in free}
     usual = {
         name: key
         for name in (*missing, *truth)

@@ -37,13 +37,17 @@ def asked(dataset: Dataset) -> list[tuple[str, str | None]]:
         ("data.csv", "\ufeffsep=;\n" + CSV.replace(",", ";"), None),
         ("data.csv", "question,answer,,\n2 + 3?,5,,\n2 + 4?,6,,\n", None),
         ("data.tsv", CSV.replace(",", "\t"), None),
-        ("data.csv.gz", gzip.compress(CSV.encode()), None),
+        ("data.csv.gz", gzip.compress(CSV.encode(), mtime=0), None),
         ("data.jsonl", LINES, None),
-        ("data.jsonl.gz", gzip.compress(LINES.encode()), None),
+        ("data.jsonl.gz", gzip.compress(LINES.encode(), mtime=0), None),
         ("data.json", json.dumps(ROWS), None),
         ("data.json", LINES, "it is read as JSON lines"),
         ("data.json", json.dumps(WRAPPED), "its rows are the list 'data'"),
-        ("data.json.gz", gzip.compress(json.dumps(WRAPPED, indent=1).encode()), "the list 'data'"),
+        (
+            "data.json.gz",
+            gzip.compress(json.dumps(WRAPPED, indent=1).encode(), mtime=0),
+            "the list 'data'",
+        ),
     ],
 )
 def test_a_question_and_an_answer_run_without_a_flag(
@@ -202,6 +206,6 @@ def test_columns_with_dots_beside_columns_of_bytes(tmp_path: Path):
 
 
 def test_a_packed_file_is_named_by_what_it_holds(tmp_path: Path):
-    path = written(tmp_path, gzip.compress(LINES.encode()), "data.gz")
+    path = written(tmp_path, gzip.compress(LINES.encode(), mtime=0), "data.gz")
     with pytest.raises(DatasetError, match=r"data\.gz: name it for what it is"):
         load_dataset(path)

@@ -1,0 +1,779 @@
+"""What a file probably is: which column is what, and how an evaluation would be asked for.
+
+By names and values together. What is found is proposed, never taken: it stands in the refusal of a
+file that does not fit, and in `osmosis preview`. Knows neither files nor pytest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+from osmosis_ai.number_reading import is_bare, read_truth
+
+from .column_names import (
+    CONTEXTS,
+    OPTION_STEMS,
+    OPTIONS,
+    QUESTIONS,
+    RARER_QUESTIONS,
+    RARER_TRUTHS,
+    SYSTEM_PROMPTS,
+    TESTS,
+    TRUTHS,
+    plain,
+)
+from .columns import LABEL, MESSAGES, TRUTH, guessed_mapping
+from .decoding import brief
+
+SAMPLED = 2_000
+"""Rows that are looked at."""
+JUDGE = "correct"
+"""The criterion of a judge who compares long texts."""
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_NEW_LINE = '{{ "\\n" }}'
+_BLANK_LINE = '{{ "\\n\\n" }}'
+_SHORT = 60
+"""Characters of a truth that an answer may be expected to include word by word."""
+_SAMPLE = 60
+_QUESTION_NAMES = {name: at for at, name in enumerate(map(plain, (*QUESTIONS, *RARER_QUESTIONS)))}
+_TRUTH_NAMES = {
+    name: at for at, name in enumerate(map(plain, (TRUTH, LABEL, *TRUTHS, *RARER_TRUTHS)))
+}
+_CHATS = {
+    name: at
+    for at, name in enumerate((MESSAGES, "prompt", "conversations", "conversation", "input"))
+}
+_ANSWERS = frozenset(map(plain, ("completion", "chosen", "rejected", "response", "output")))
+"""Lists of messages by these names are replies."""
+_INSIDE = ("aliases", "text", "spans", "value", "content")
+"""Where within an object its texts are, the best first."""
+_BESIDE = frozenset(("extrainfo", "metadata", "meta", "info"))
+"""Objects whose content is looked at last."""
+_RECORDED = frozenset(("actualoutput", "retrievalcontext", "retrievedcontexts"))
+"""Columns of recorded answers: a context beside them is for metrics, not for the agent."""
+_WRAPPERS = frozenset(("inputs", "outputs", "input", "output", "vars", "item", "referenceoutputs"))
+_LETTER = re.compile(r"\(?([A-Za-z])\)?[.:)]?")
+_CHOSEN = re.compile(r"\(?[A-Ja-j]\)?[.:)]?")
+_LABELLED = re.compile(r"\s*\(?[A-Za-z][).:]\s")
+_LATEX = re.compile(r"\\[a-zA-Z]+|\$[^$]+\$|[a-z0-9)]\^[0-9{(]")
+_SUFFIXED = re.compile(r"(.*?)([a-j]|[0-9])")
+
+
+class Place(NamedTuple):
+    """A column, or a place within the objects of one."""
+
+    path: str
+    """As `--osmosis-map` names it."""
+    expression: str
+    """As a template names it."""
+    name: str
+    """Its own name, to be compared."""
+    depth: int
+    values: list[Any]
+    """What stands there in each row that was looked at."""
+
+    @property
+    def present(self) -> list[Any]:
+        """What stands there, without nulls."""
+        return [value for value in self.values if value is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What was found in the first rows of a file."""
+
+    columns: tuple[tuple[str, str, str], ...]
+    """The name of each, what it would be (empty: extra data), and its first value in short."""
+    has_prompt: bool
+    """Whether anything can be sent to an agent."""
+    maps: tuple[str, ...] = ()
+    template: str | None = None
+    where: tuple[str, ...] = ()
+    scorer: str | None = None
+    """As `--osmosis-eval-fn` names it; of a judge without its model."""
+    why: str = ""
+    """What speaks for the scorer."""
+    either: tuple[str, ...] = ()
+    """Maps of which one must be chosen, where two columns may be the truth."""
+    remarks: tuple[str, ...] = ()
+
+    def flags(self, model: str = "", api_base: str = "") -> list[tuple[str, str]]:
+        """Return the options that ask for it, by their names without prefix, and their values.
+
+        `model`, `api_base`: those of a judge.
+        """
+        flags = [("map", text) for text in (*self.maps, *self.either[:1])]
+        if self.template is not None:
+            flags.append(("prompt-template", self.template))
+        flags += [("where", text) for text in self.where]
+        if self.scorer is not None:
+            flags.append(("eval-fn", with_judge(self.scorer, model, api_base)))
+        return flags
+
+
+def with_judge(scorer: str, model: str, api_base: str = "") -> str:
+    """Return a scorer as it is typed: with the model that judges, where one does."""
+    if not scorer.startswith("judge("):
+        return scorer
+    base = f", api_base={json.dumps(api_base)}" if api_base else ""
+    return f"{scorer[:-1]}, model={json.dumps(model or 'openai/gpt-5-mini')}{base})"
+
+
+def shape_of(records: Sequence[Mapping[str, Any]]) -> Shape:
+    """Return the shape of a file by its first rows."""
+    return _Search(records[:SAMPLED]).found()
+
+
+class _Search:
+    """One look at the rows of a file."""
+
+    def __init__(self, records: Sequence[Mapping[str, Any]]) -> None:
+        self._records = records
+        keys = dict.fromkeys(chain.from_iterable(records))
+        self._columns = {key: [record.get(key) for record in records] for key in keys}
+        self._places = [
+            place
+            for key, values in self._columns.items()
+            for place in _places(key, _variable(key), plain(key), 0, values)
+        ]
+        self._roles: dict[str, str] = {}
+        self._remarks: list[str] = []
+        self._either: tuple[str, ...] = ()
+        self._instruction = ""
+
+    def found(self) -> Shape:
+        """Look for everything, in an order in which each finding narrows the next."""
+        chat = self._chat()
+        options = None if chat else self._options()
+        prompt = chat or self._prompt(options)
+        tests = self._tests()
+        truth = self._truth(prompt, options, tests)
+        scorer, why = self._scorer(truth, options, tests, prompt)
+        template = None if chat or prompt is None else self._template(prompt, options, tests)
+        system = self._system() if prompt is not None and not chat else None
+        maps = self._maps(None if template else prompt, chat is not None, truth, system)
+        return Shape(
+            columns=tuple(self._table()),
+            has_prompt=prompt is not None or options is not None,
+            maps=maps,
+            template=template,
+            where=self._where(truth, scorer),
+            scorer=scorer,
+            why=why,
+            either=self._either,
+            remarks=tuple(self._remarks),
+        )
+
+    # ---- what the agent gets
+
+    def _chat(self) -> Place | None:
+        """Return the list of chat messages that a row begins with."""
+        found = [each for each in self._places if _is_chat(each.present)]
+        found = [each for each in found if each.name not in _ANSWERS]
+        found.sort(key=lambda each: (each.depth, _CHATS.get(each.name, len(_CHATS))))
+        if not found:
+            return None
+        self._roles[found[0].path] = MESSAGES
+        return found[0]
+
+    def _prompt(self, options: _Options | None) -> Place | None:
+        taken = set() if options is None else {each.path for each in options.places}
+        texts = [
+            each
+            for each in self._places
+            if _are_texts(each.present) and each.path not in taken and each.name not in _TRUTHS_ONLY
+        ]
+        named = [each for each in texts if each.name in _QUESTION_NAMES]
+        named.sort(key=lambda each: (_depth(each), _QUESTION_NAMES[each.name]))
+        if not named:
+            named = self._first_turns() or self._alone(texts)
+        if not named:
+            return None
+        prompt = named[0]
+        self._roles[prompt.path] = "user_prompt"
+        return prompt
+
+    def _first_turns(self) -> list[Place]:
+        """Return the first of the user's turns, where a row has a list of them."""
+        for each in self._places:
+            if each.name in ("turns", "questions", "prompts") and _are_lists_of_text(each.present):
+                if any(len(turns) > 1 for turns in each.present):
+                    self._remarks.append(
+                        f"{each.path} has further turns: only the first is sent, and scored"
+                    )
+                    self._references(each)
+                return [
+                    Place(
+                        f"{each.path}[0]",
+                        f"{each.expression}[0]",
+                        each.name,
+                        each.depth,
+                        [turns[0] for turns in each.present],
+                    )
+                ]
+        return []
+
+    def _references(self, turns: Place) -> None:
+        """Let lists of truths, one for each turn, be the first of each."""
+        for at, each in enumerate(self._places):
+            if each.name in _TRUTH_NAMES and _are_lists_of_text(each.present):
+                firsts = [value[0] if value else None for value in each.values]
+                self._places[at] = Place(
+                    f"{each.path}[0]", f"{each.expression}[0]", each.name, each.depth, firsts
+                )
+
+    def _alone(self, texts: Sequence[Place]) -> list[Place]:
+        """Return the text that is probably the question, where no name says so."""
+        free = [each for each in texts if each.depth == 0 and each.name not in _TRUTH_NAMES]
+        free = [each for each in free if each.name not in ("id", *CONTEXTS)]
+        if not free or len(free) > 2:
+            return [
+                each for each in free if all(text.rstrip().endswith("?") for text in each.present)
+            ]
+        asked = [each for each in free if any("?" in text for text in each.present)]
+        return (asked or free)[:1]
+
+    def _system(self) -> Place | None:
+        names = set(map(plain, SYSTEM_PROMPTS))
+        return next(
+            (each for each in self._places if each.name in names and _are_texts(each.present)),
+            None,
+        )
+
+    def _options(self) -> _Options | None:
+        """Return what an answer is chosen from."""
+        names = {plain(name): at for at, name in enumerate(OPTIONS)}
+        named = [each for each in self._places if each.name in names]
+        for place in sorted(named, key=lambda each: (each.depth, names[each.name])):
+            if (found := _Options.within(place)) is not None:
+                break
+        else:
+            found = _Options.of_columns(self._places)
+        if found is not None:
+            self._roles |= dict.fromkeys((each.path for each in found.places), "options")
+        return found
+
+    def _template(self, prompt: Place, options: _Options | None, tests: Place | None) -> str | None:
+        """Return how the prompt is made of several columns, None where one is all."""
+        parts: list[str] = []
+        about = self._contexts(prompt)
+        if prompt.name == "instruction":
+            parts = [f"{{{{ {prompt.expression} }}}}", *map(_maybe_before, about)]
+        else:
+            parts = [*map(_maybe_behind, about), f"{{{{ {prompt.expression} }}}}"]
+        if options is not None and options.template:
+            parts.append(options.template)
+        if tests is not None and _are_lists_of_text(tests.present):
+            loop = f"{{% for test in {tests.expression} %}}{_NEW_LINE}{{{{ test }}}}{{% endfor %}}"
+            parts.append(f"{_BLANK_LINE}The code must pass these tests:{loop}")
+        if self._instruction:
+            parts.append(f"{_BLANK_LINE}{self._instruction}")
+        return "".join(parts) if len(parts) > 1 else None
+
+    def _contexts(self, prompt: Place) -> list[Place]:
+        """Return what the question is about, in columns of their own."""
+        if any(each.name in _RECORDED for each in self._places):
+            return []
+        wanted = set(map(plain, CONTEXTS))
+        if prompt.name == "instruction":
+            wanted.add("input")
+        found = [
+            each
+            for each in self._places
+            if each.name in wanted
+            and each.depth == prompt.depth
+            and each.path not in self._roles
+            and (_are_texts(each.present) or _are_lists_of_text(each.present))
+        ]
+        self._roles |= dict.fromkeys((each.path for each in found), "context")
+        return found
+
+    # ---- what it is scored by
+
+    def _tests(self) -> Place | None:
+        names = set(map(plain, TESTS))
+        for each in self._places:
+            texts = [text for value in each.present for text in _members(value)]
+            are_texts = bool(texts) and all(isinstance(text, str) for text in texts)
+            if each.name in names and are_texts and any("assert" in text for text in texts):
+                self._roles[each.path] = "tests"
+                return each
+        return None
+
+    def _truth(
+        self, prompt: Place | None, options: _Options | None, tests: Place | None
+    ) -> Place | None:
+        """Return the column of truths, or the place within one; none where there are tests."""
+        if tests is not None:
+            return None
+        if options is not None and options.right is not None:
+            self._roles[options.right.path] = TRUTH
+            return options.right
+        found = [
+            each
+            for each in self._places
+            if each.name in _TRUTH_NAMES and each.path not in self._roles and each.present
+        ]
+        if options is not None:
+            fitting = [each for each in found if options.base(each) is not None]
+            found = fitting or found
+        found.sort(key=lambda each: (_depth(each), _TRUTH_NAMES[each.name]))
+        if not found:
+            return self._asserted() or self._last_reply(prompt) or self._rest(prompt)
+        truth = self._inner(found[0])
+        self._ask(truth, found[1:])
+        self._roles[truth.path] = TRUTH
+        return truth
+
+    def _ask(self, truth: Place, others: Sequence[Place]) -> None:
+        """Leave it to the user, where a column `label` is beside another that may be the truth."""
+        if truth.path.strip().lower() != LABEL:
+            return
+        answers = [each for each in others if each.name in ("answer", "target", "expected")]
+        if answers and answers[0].values != truth.values:
+            self._either = (f"{truth.path}={TRUTH}", f"{answers[0].path}={TRUTH}")
+            self._roles[answers[0].path] = f"{TRUTH}?"
+
+    def _inner(self, truth: Place) -> Place:
+        """Return the place within objects that has their texts."""
+        while truth.present and all(isinstance(value, dict) for value in truth.present):
+            inner = [
+                each
+                for each in self._places
+                if each.depth == truth.depth + 1 and each.path.startswith(f"{truth.path}.")
+            ]
+            named = [each for name in _INSIDE for each in inner if each.name == name]
+            named += sorted(
+                (each for each in inner if each.name in _TRUTH_NAMES),
+                key=lambda each: _TRUTH_NAMES[each.name],
+            )
+            if not named and len(inner) == 1 and truth.name in _WRAPPERS:
+                named = inner
+            if not named:
+                break
+            truth = named[0]
+        if _is_chat(truth.present):
+            return _last_of(truth)
+        return truth
+
+    def _asserted(self) -> Place | None:
+        """Return the value of the only assertion of a test, as promptfoo has them."""
+        found = [each for each in self._places if each.path.endswith("assert[0].value")]
+        if not found:
+            return None
+        self._roles[found[0].path] = TRUTH
+        return found[0]
+
+    def _last_reply(self, prompt: Place | None) -> Place | None:
+        """Return the assistant's turn that ends the messages."""
+        if prompt is None or not _is_chat(prompt.present):
+            return None
+        roles = {str(value[-1].get("role", value[-1].get("from"))) for value in prompt.present}
+        if not roles <= {"assistant", "gpt", "bot", "model"}:
+            return None
+        last = _last_of(prompt)
+        self._roles[last.path] = TRUTH
+        return last
+
+    def _rest(self, prompt: Place | None) -> Place | None:
+        """Return the only other column, where a file has a question and that."""
+        free = [each for each in self._places if each.depth == 0 and each.path not in self._roles]
+        free = [each for each in free if each.name != "id"]
+        if prompt is None or len(free) != 1 or prompt.name in _QUESTION_NAMES:
+            return None
+        self._roles[free[0].path] = TRUTH
+        return free[0]
+
+    def _scorer(
+        self,
+        truth: Place | None,
+        options: _Options | None,
+        tests: Place | None,
+        prompt: Place | None,
+    ) -> tuple[str | None, str]:
+        """Return the scorer that fits, and why."""
+        if tests is not None:
+            name = json.dumps(tests.path)
+            return ("code" if tests.path == "test" else f"code(tests={name})"), "there are tests"
+        if prompt is None and options is None:
+            return None, ""
+        if truth is None:
+            return 'judge("helpful")', "there is no truth to compare with"
+        texts = [text for value in truth.present for text in _members(value)]
+        if options is not None and (base := options.base(truth)) is not None:
+            named = options.column not in ("", "choices")
+            given = [f"options={json.dumps(options.column)}"] if named else []
+            given += [f"base={base}"] if isinstance(base, int) else []
+            self._say_if_guessed(truth, options, base or 0)
+            return f"choice({', '.join(given)})" if given else "choice", "there are options"
+        self._instruction = _instruction_for(texts)
+        math = prompt is not None and prompt.name == "problem"
+        return scorer_for(truth.present, is_math=math)
+
+    def _say_if_guessed(self, truth: Place, options: _Options, base: int | str) -> None:
+        """Say so where no row shows whether options are counted from 0 or from 1."""
+        pairs = zip(truth.values, options.counts, options.names, strict=True)
+        indices = [
+            (int(value), count)
+            for value, count, names in pairs
+            if str(value).strip().isdecimal() and str(value).strip() not in names
+        ]
+        if indices and min(indices)[0] and all(index < count for index, count in indices):
+            self._remarks.append(
+                f"no row shows whether {truth.path} counts from 0 or 1: {base} is taken; else "
+                f"give choice base={0 if base == 1 else 1}"
+            )
+
+    def _where(self, truth: Place | None, scorer: str | None) -> tuple[str, ...]:
+        """Return what leaves out rows without a truth, where that is compared with."""
+        if truth is None or scorer is None or scorer.startswith(("judge", "code")):
+            return ()
+        lacking = [value for value in truth.values if value in (None, [], "")]
+        if not lacking:
+            return ()
+        self._remarks.append(
+            f"{len(lacking)} of {len(truth.values)} rows have no {truth.path}: they are left out"
+        )
+        return (f"{truth.path}!=",)
+
+    # ---- how it is said
+
+    def _maps(
+        self, prompt: Place | None, is_chat: bool, truth: Place | None, system: Place | None
+    ) -> tuple[str, ...]:
+        """Return the maps that are needed."""
+        roles = {
+            (MESSAGES if is_chat else "user_prompt"): prompt,
+            TRUTH: None if self._either else truth,
+            "system_prompt": system,
+        }
+        wanted = {role: place.path for role, place in roles.items() if place is not None}
+        if self._records and wanted == guessed_mapping(self._records[0]):
+            return ()
+        natural = {
+            role: path
+            for role, path in wanted.items()
+            if path.strip().lower() in (role, LABEL if role == TRUTH else role)
+        }
+        if TRUTH in natural and self._has(TRUTH) and natural[TRUTH].strip().lower() == LABEL:
+            del natural[TRUTH]
+        return tuple(f"{path}={role}" for role, path in wanted.items() if role not in natural)
+
+    def _has(self, name: str) -> bool:
+        return any(key.strip().lower() == name for key in self._columns)
+
+    def _table(self) -> Iterator[tuple[str, str, str]]:
+        """Yield each column, and below it the places within that play a role."""
+        for key, values in self._columns.items():
+            yield key, self._roles.get(key, ""), sample(_first(values))
+            for path, role in self._roles.items():
+                if path != key and path.startswith((f"{key}.", f"{key}[")):
+                    values_there = [each.values for each in self._places if each.path == path]
+                    yield path, role, sample(_first(values_there[0])) if values_there else ""
+
+
+_TRUTHS_ONLY = frozenset(map(plain, (TRUTH, LABEL, *TRUTHS, *RARER_TRUTHS))) - frozenset(
+    map(plain, (*QUESTIONS, *RARER_QUESTIONS))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What an answer is chosen from: in a list, an object, or columns of their own."""
+
+    places: tuple[Place, ...]
+    column: str
+    """The column that has them, as the scorer names it; empty where the prompt alone has them."""
+    template: str
+    counts: tuple[int, ...]
+    """How many each row has."""
+    names: tuple[frozenset[str], ...]
+    """Their labels and texts in each row, as far as the scorer knows them."""
+    are_listed: bool = False
+    """Whether a number that is no text is an index from 0, without a word about it."""
+    right: Place | None = None
+    """Where the right one stands among them."""
+
+    @classmethod
+    def within(cls, place: Place) -> _Options | None:
+        """Return the options that one column has; None where it has none."""
+        rows = place.values
+        if all(_is_list_of(row, str) and len(row) > 1 for row in rows):
+            return cls._listed(place, place.expression, rows)
+        if all(_is_list_of(row, dict) and len(row) > 1 for row in rows):
+            return cls._objects(place)
+        if not all(isinstance(row, dict) and len(row) > 1 for row in rows):
+            return None
+        if all(_is_list_of(row.get("text"), str) for row in rows):
+            labels = [row.get("label") or [] for row in rows]
+            label = f"{place.expression}.label[loop.index0]" if all(labels) else ""
+            texts = [row["text"] for row in rows]
+            return cls._listed(place, f"{place.expression}.text", texts, label, labels)
+        if all(_is_list_of(row.get("choices"), str) and "labels" in row for row in rows):
+            return cls._marked(place)
+        if all(isinstance(text, str) for row in rows for text in row.values()):
+            loop = f"{{% for label, option in {place.expression}.items() %}}"
+            template = f"{loop}{_NEW_LINE}{{{{ label }}}}. {{{{ option }}}}{{% endfor %}}"
+            return cls._named(place, template, [{*row, *row.values()} for row in rows], rows)
+        return None
+
+    @classmethod
+    def _named(
+        cls, place: Place, template: str, names: Iterable[set[str]], rows: Sequence[Any]
+    ) -> _Options:
+        column = place.path if place.depth == 0 else ""
+        known = tuple(frozenset(each) if column else frozenset() for each in names)
+        return cls((place,), column, template, tuple(map(len, rows)), known)
+
+    @classmethod
+    def _listed(
+        cls,
+        place: Place,
+        items: str,
+        rows: Sequence[list[str]],
+        label: str = "",
+        labels: Sequence[list[str]] = (),
+    ) -> _Options:
+        label = label or f'"{_LETTERS[: max(10, *map(len, rows))]}"[loop.index0]'
+        are_labelled = all(_LABELLED.match(text) for row in rows for text in row)
+        mark = "" if are_labelled else f"{{{{ {label} }}}}. "
+        loop = f"{{% for option in {items} %}}{_NEW_LINE}{mark}{{{{ option }}}}{{% endfor %}}"
+        own = labels or [[] for _ in rows]
+        names = [{*row, *map(str, more)} for row, more in zip(rows, own, strict=True)]
+        return replace(cls._named(place, loop, names, rows), are_listed=place.depth == 0)
+
+    @classmethod
+    def _objects(cls, place: Place) -> _Options | None:
+        """Return options that are objects with a label and a text each."""
+        keys = place.present[0][0].keys()
+        label = next((key for key in ("label", "key", "id") if key in keys), None)
+        text = next((key for key in ("text", "content", "value") if key in keys), None)
+        if label is None or text is None:
+            return None
+        line = f"{{{{ option.{label} }}}}. {{{{ option.{text} }}}}"
+        loop = f"{{% for option in {place.expression} %}}{_NEW_LINE}{line}{{% endfor %}}"
+        names = [
+            {str(one.get(key)) for one in row for key in (label, text)} for row in place.values
+        ]
+        return cls._named(place, loop, names, place.values)
+
+    @classmethod
+    def _marked(cls, place: Place) -> _Options | None:
+        """Return the right one of options that are marked by 1 and 0, where it is the first."""
+        if not all(row["labels"][:1] == [1] for row in place.values):
+            return None
+        texts = [row["choices"][0] for row in place.values]
+        right = Place(f"{place.path}.choices[0]", "", "choices", 1, texts)
+        return cls((place,), "", "", (), (), right=right)
+
+    @classmethod
+    def of_columns(cls, places: Sequence[Place]) -> _Options | None:
+        """Return the options that have a column each."""
+        stems = set(map(plain, OPTION_STEMS))
+        groups: dict[str, dict[str, Place]] = {}
+        for place in places:
+            match = _SUFFIXED.fullmatch(place.name)
+            if match and match[1] in stems and None not in place.values:
+                groups.setdefault(match[1], {})[match[2]] = place
+        for group in groups.values():
+            first = next((each for each in "a01" if each in group), "")
+            suffixes = [chr(ord(first) + at) for at in range(len(group))] if first else []
+            if len(group) < 2 or not group.keys() <= set(suffixes):
+                continue
+            columns = [group[suffix] for suffix in suffixes]
+            template = "".join(
+                f"{_NEW_LINE}{letter}. {{{{ {each.expression} }}}}"
+                for letter, each in zip(_LETTERS, columns, strict=False)
+            )
+            rows = len(columns[0].values)
+            return cls(tuple(columns), "", template, (len(columns),) * rows, (frozenset(),) * rows)
+        return None
+
+    def base(self, truth: Place) -> int | str | None:
+        """Return by what the truths name options: an index from 0 or 1, or "" for what is clear.
+
+        None where they name none.
+        """
+        if self.right is not None:
+            return None
+        indices: list[tuple[int, int]] = []
+        are_numbers = True
+        for value, count, names in zip(truth.values, self.counts, self.names, strict=True):
+            if value is None or isinstance(value, (bool, list, dict)):
+                return None
+            text = str(value).strip()
+            letter = _LETTER.fullmatch(text)
+            if text in names or (letter and _LETTERS.index(letter[1].upper()) < count):
+                continue
+            if not text.isdecimal() or int(text) > count:
+                return None
+            are_numbers = are_numbers and not isinstance(value, str)
+            indices.append((int(text), count))
+        if not indices:
+            return ""
+        lowest, reaches_count = min(indices)[0], any(index == count for index, count in indices)
+        if lowest == 0 and reaches_count:
+            return None
+        if reaches_count:
+            return 1
+        if self.are_listed:
+            return "" if are_numbers else 0
+        return 1 if lowest and truth.name != LABEL else 0
+
+
+def scorer_for(truths: Sequence[Any], *, is_math: bool = False) -> tuple[str, str]:
+    """Return the ready scorer that fits these truths, and why; lists are any of their members."""
+    texts = [text for value in truths for text in _members(value)]
+    if any(isinstance(text, dict) for text in texts):
+        return "json_equal", "the truths are objects"
+    if texts and all(_is_number(text) for text in texts):
+        if any("####" in str(text) for text in texts):
+            return "number", "the truths end in #### and a number"
+        return "number", "the truths are numbers"
+    texts = [str(text).strip() for text in texts]
+    if texts and all(text[:1] in "[{" and _is_json(text) for text in texts):
+        return "json_equal", "the truths are JSON"
+    if texts and all(_LETTER.fullmatch(text) for text in texts):
+        if all(map(_CHOSEN.fullmatch, texts)) and any(map(str.isupper, texts)):
+            return "choice", "the truths are letters of options"
+        return "exact", "the truths are letters"
+    if is_math or any(_LATEX.search(text) for text in texts):
+        return "math", "the truths are mathematical expressions"
+    if all(len(text) <= _SHORT for text in texts):
+        distinct = len({text.casefold() for text in texts})
+        few = f"{distinct} different " if distinct * 3 <= len(texts) else ""
+        return "includes", f"the truths are {few}short texts"
+    return f'judge("{JUDGE}")', "the truths are long texts"
+
+
+def _instruction_for(texts: Sequence[Any]) -> str:
+    """Return what tells an agent how to answer where the truths are true and false."""
+    are_booleans = texts and all(isinstance(text, bool) for text in texts)
+    return "Answer true or false." if are_booleans else ""
+
+
+def _places(
+    path: str, expression: str, name: str, depth: int, values: list[Any]
+) -> Iterator[Place]:
+    yield Place(path, expression, name, depth, values)
+    present = [value for value in values if value is not None]
+    if depth >= 3 or not present:
+        return
+    if all(_is_list_of(value, dict) and len(value) == 1 for value in present):
+        if _is_chat(present):
+            return
+        path, expression = f"{path}[0]", f"{expression}[0]"
+        values = [None if value is None else value[0] for value in values]
+        present = [value for value in values if value is not None]
+    if not all(isinstance(value, dict) for value in present):
+        return
+    for key in dict.fromkeys(chain.from_iterable(present)):
+        if not set(".[]") & set(key):
+            inner = [None if value is None else value.get(key) for value in values]
+            dotted = f".{key}" if key.isidentifier() and not hasattr(dict, key) else f"[{key!r}]"
+            below = f"{path}.{key}"
+            yield from _places(below, f"{expression}{dotted}", plain(key), depth + 1, inner)
+
+
+def _variable(key: str) -> str:
+    """Return how a template names a column."""
+    return key if key.isidentifier() else f"row[{json.dumps(key, ensure_ascii=False)}]"
+
+
+def _depth(place: Place) -> int:
+    return place.depth + any(plain(part) in _BESIDE for part in place.path.split(".")[:1])
+
+
+def _is_chat(values: Sequence[Any]) -> bool:
+    """Return whether every value is a list of chat messages, of either way to write them."""
+    return bool(values) and all(
+        isinstance(value, list)
+        and bool(value)
+        and all(
+            isinstance(each, dict)
+            and ("role" in each or {"from", "value"} <= each.keys())
+            and (each.keys() & {"content", "value", "tool_calls"})
+            for each in value
+        )
+        for value in values
+    )
+
+
+def _last_of(chat: Place) -> Place:
+    """Return what the last message says."""
+    key = "value" if "from" in chat.present[0][-1] else "content"
+    path = f"{chat.path}[-1].{key}"
+    return Place(path, "", "", chat.depth, [value[-1].get(key) for value in chat.present])
+
+
+def _are_texts(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, str) for value in values) and any(map(str.strip, values))
+
+
+def _are_lists_of_text(values: Sequence[Any]) -> bool:
+    return bool(values) and all(_is_list_of(value, str) for value in values)
+
+
+def _is_list_of(value: Any, kind: type) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, kind) for each in value)
+
+
+def _members(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, (int, float)):
+        return True
+    if not isinstance(value, str) or read_truth(value) is None:
+        return False
+    return is_bare(value) or "####" in value or "\\" in value
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _first(values: Iterable[Any]) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def _maybe_behind(place: Place) -> str:
+    return _if_any(place, f"{_shown(place)}{_BLANK_LINE}")
+
+
+def _maybe_before(place: Place) -> str:
+    return _if_any(place, f"{_BLANK_LINE}{_shown(place)}")
+
+
+def _shown(place: Place) -> str:
+    if _are_texts(place.present):
+        return f"{{{{ {place.expression} }}}}"
+    return f'{{{{ {place.expression}|join("\\n") }}}}'
+
+
+def _if_any(place: Place, text: str) -> str:
+    """Return a part of a template that some rows leave empty."""
+    if all(place.values):
+        return text
+    return f"{{% if {place.expression} %}}{text}{{% endif %}}"
+
+
+def sample(value: Any) -> str:
+    """Return a value in short: of messages, their roles."""
+    if isinstance(value, list) and _is_chat([value]):
+        roles = [str(each.get("role", each.get("from"))) for each in value]
+        return brief(f"messages: {', '.join(roles)}", quoted=False, longest=_SAMPLE)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return brief(" ".join(text.split()), quoted=isinstance(value, str), longest=_SAMPLE)
