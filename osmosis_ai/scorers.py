@@ -14,7 +14,6 @@ import inspect
 import json
 import math
 import re
-import unicodedata
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
@@ -22,13 +21,16 @@ from fractions import Fraction
 from typing import Any, Literal, NoReturn, TypedDict
 
 from .agents.tool_calls import tool_calls
-from .folding import difference, fold, is_blank, is_spaceless
+from .folding import difference, fold, is_blank
 from .number_reading import is_bare, numbers_in, read_answer, read_truth
+from .option_reading import OptionError, Options, chosen_option, options_of, right_options
 from .reasoning import answer_in
 from .rubric import aevaluate_rubric
+from .whole_words import word_places
 
 __all__ = [
     "Verdict",
+    "choice",
     "exact",
     "includes",
     "json_equal",
@@ -64,6 +66,8 @@ class Verdict(_Score, total=False):
 
 AnswerScorer = Callable[[str, str | None], Verdict]
 """Called with the answer and the ground truth."""
+RowScorer = Callable[[str, Any, Mapping[str, Any]], Verdict]
+"""Called with the answer, the ground truth as it stands in the file, and the row."""
 ConversationScorer = Callable[[Sequence[Mapping[str, Any]]], Verdict]
 """Called with the messages."""
 Judge = Callable[[str, str | None, Mapping[str, Any]], Awaitable[Verdict]]
@@ -94,7 +98,8 @@ def includes(*, ignore_case: bool = True, words: bool = True) -> AnswerScorer:
         if number is not None:
             is_found = number in numbers_in(answer)
         elif words:
-            is_found = _has_words(" ".join(text.split()), " ".join(wanted.split()))
+            folded, sought = (" ".join(side.split()) for side in (text, wanted))
+            is_found = next(word_places(folded, sought), None) is not None
         else:
             is_found = wanted in text
         how = "not a whole word of" if wanted in text else "not in"
@@ -150,6 +155,47 @@ def number(*, tolerance: float = 0.0, relative: float = 0.0) -> AnswerScorer:
         return _verdict(abs(given - wanted) <= allowed, f"{_shown(given)}, wanted {_shown(wanted)}")
 
     return _scorer("number", compare, refuse=_refuse_no_number)
+
+
+def choice(options: str = "choices", *, base: int | None = None) -> RowScorer:
+    """Score 1 where the answer names the right one of the options in a column of the row.
+
+    The ground truth is a label, an option's text, or the place of one: from 0 where it is a number,
+    of digits as text from `base`. Rows without the column `choices` have lettered options in their
+    prompt.
+    """
+    if base is not None and (isinstance(base, bool) or base not in (0, 1)):
+        raise ValueError(f"choice: base is 0 or 1, not {base!r}")
+    if str(options) != options or not options.strip():
+        raise ValueError(f"choice: options is the name of a column, not {options!r}")
+
+    def read(truth: Any, row: Mapping[str, Any]) -> tuple[Options, frozenset[int]]:
+        found = options_of(row, options)
+        return found, right_options(truth, found, base)
+
+    def refuse_row(truth: Any, row: Mapping[str, Any]) -> str | None:
+        try:
+            read(truth, row)
+        except OptionError as error:
+            return str(error)
+        return None
+
+    def choice(solution_str: str, ground_truth: Any, extra_info: Mapping[str, Any]) -> Verdict:
+        try:
+            offered, right = read(ground_truth, extra_info)
+        except OptionError as error:
+            raise ValueError(f"choice: {error}") from None
+        answer = answer_in(solution_str)
+        if answer is None:
+            return _verdict(False, CUT)
+        given = chosen_option(answer, offered)
+        if isinstance(given, str):
+            return _verdict(False, given)
+        wanted = " or ".join(map(offered.name, sorted(right)))
+        return _verdict(given in right, f"names {offered.name(given)}, wanted {wanted}")
+
+    vars(choice).update(refuse_row=refuse_row, reads_own_truth=True)
+    return choice
 
 
 def json_equal(*, ignore: Iterable[str] = ()) -> AnswerScorer:
@@ -363,38 +409,6 @@ def _same(given: str, wanted: str) -> Verdict:
 
 def _folded(text: str, ignore_case: bool) -> str:
     return fold(fold(text).casefold()) if ignore_case else fold(text)
-
-
-def _has_words(text: str, wanted: str) -> bool:
-    """Return whether a text has others as whole words, where its script has words."""
-    start = text.find(wanted)
-    while start >= 0:
-        end = start + len(wanted)
-        if not _joins(text[max(0, start - 2) : start][::-1], wanted[0]) and not _joins(
-            text[end : end + 2], wanted[-1]
-        ):
-            return True
-        start = text.find(wanted, start + 1)
-    return False
-
-
-def _joins(beside: str, edge: str) -> bool:
-    """Return whether characters go on with the word, or the number, that ends with `edge`."""
-    first, second = beside[:1], beside[1:]
-    if not first or not _is_of_word(edge):
-        return False
-    if edge.isdigit() and first in ".,:'/" and second.isdigit():
-        return True
-    if first == "'" and second in ("t", "T"):  # can, can't
-        return True
-    if first == "_":  # _emphasis_, or snake_case
-        return second.isalnum()
-    return _is_of_word(first) and not (is_spaceless(first) or is_spaceless(edge))
-
-
-def _is_of_word(character: str) -> bool:
-    is_mark = unicodedata.category(character).startswith("M")
-    return is_mark or character.isalnum() or character == "_"
 
 
 def _shown(value: Fraction) -> str:

@@ -32,6 +32,8 @@ NONE = "none"
 """In the place of the column that serves as `system_prompt`: there is none."""
 TruthCheck = tuple[str, Callable[[str | None], tuple[str, str] | None]]
 """An eval function's name, and what it says is wrong with a ground truth: the fault and a hint."""
+RowCheck = Callable[[Any, Mapping[str, Any]], str | None]
+"""What is wrong with a ground truth, as it stands in the file, and its row: a sentence."""
 _PLANS_KEPT = 512
 _COLUMNS_SHOWN = 12
 _USUAL = {
@@ -108,14 +110,17 @@ class Columns:
         has_only_text: bool = False,
         system_prompt: str | None = None,
         compared_by: Sequence[TruthCheck] = (),
+        row_checks: Sequence[RowCheck] = (),
         guessed: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`mapping`: the column that serves as each named one; `guessed`: others by the first row.
 
         With `has_only_text` an empty ground truth is none: such a format has no null.
         `system_prompt` is that of records without one, which need not have the column then;
-        `compared_by`: the eval functions that need every ground truth.
+        `compared_by`: the eval functions that need every ground truth; `row_checks`: those that
+        need further columns.
         """
+        self._row_checks = row_checks
         self._compared_by = compared_by
         self._system_prompt = system_prompt
         self._mapping = {**guessed, **(mapping or {})}
@@ -149,6 +154,9 @@ class Columns:
             _check_prompts(system, user, truth, needs_question=not has_task)
         if self._compared_by:
             self._check_truth(plan, record)
+        for refuse in self._row_checks:
+            if fault := refuse(_own_truth(plan, record), record):
+                raise RecordError(fault)
         row_id = None if plan.id is None else _usable_id(record[plan.id])
         return CheckedRow(row_id, has_task, has_question)
 
@@ -206,6 +214,7 @@ class Columns:
             ground_truth=self._truth(plan, record, written),
             extra={name: record[name] for name in plan.extra},
             own_names={name: record[name] for name in plan.own_names},
+            own_truth=_own_truth(plan, record),
             messages=messages,
             task=None if plan.metadata is None else _task(record[plan.metadata]),
         )
@@ -243,6 +252,12 @@ class Columns:
         """Return the places that play a role, where nothing stood in any row that was checked."""
         paths = dict.fromkeys(path.text for plan in self._plans.values() for path in plan.paths)
         return [text for text in paths if text not in self._reached]
+
+
+def _own_truth(plan: _Plan, record: Mapping[str, Any]) -> Any:
+    """Return the ground truth as it stands in the file, or None."""
+    column = plan.label if plan.truth is None else plan.truth
+    return None if column is None else record[column]
 
 
 def guessed_mapping(record: Mapping[str, Any]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..escaping import counted
-from .columns import Columns, TruthCheck, guessed_mapping
+from .columns import Columns, RowCheck, TruthCheck, guessed_mapping
 from .decoding import decode_checked, decode_numbers
 from .errors import (
     DatasetError,
@@ -148,6 +148,7 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     mapping: Mapping[str, str] | None = None,
     system_prompt: str | None = None,
     compared_by: Sequence[TruthCheck] = (),
+    row_checks: Sequence[RowCheck] = (),
     validate: bool = True,
 ) -> Dataset:
     """The rows of a file that are selected; DatasetError when one of them is wrong.
@@ -172,6 +173,7 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
             has_only_text=kind.has_only_text,
             system_prompt=system_prompt,
             compared_by=compared_by,
+            row_checks=row_checks,
         )
         reading = Reading(RowStore(os.dup(source.descriptor)), columns)
         undo.callback(reading.store.close)

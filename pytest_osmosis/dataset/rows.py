@@ -36,6 +36,8 @@ class Row:
     """The other columns, under the names that the file gives them."""
     own_names: Mapping[str, Any] = field(default_factory=dict)
     """What plays a role, by the name of its column where that is another."""
+    own_truth: Any = field(default=None, compare=False)
+    """The ground truth as it stands in the file, a number as a number."""
     messages: Sequence[dict[str, Any]] | None = None
     """The conversation that stands for both prompts, where the row has one."""
     task: dict[str, Any] | None = None

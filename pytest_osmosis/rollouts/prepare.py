@@ -129,6 +129,7 @@ def read_rows(
                 for each in compared_by
                 if each.refuse_ground_truth is not None
             ],
+            row_checks=[each.refuse_row for each in compared_by if each.refuse_row is not None],
             validate=validate,
         )
     except EmptyDataset as error:

@@ -79,7 +79,8 @@ class Scoring:
             "metadata": self._row.metadata(),
         }
         for eval_fn in suite.eval_fns:
-            await score_with(eval_fn.name, self._called(eval_fn, given))
+            own = {"ground_truth": self._row.own_truth} if eval_fn.reads_own_truth else {}
+            await score_with(eval_fn.name, self._called(eval_fn, {**given, **own}))
 
     def _graded(
         self, grading: Grading, outcome: AgentResult, run: AgentRun

@@ -145,6 +145,16 @@ class EvalFn:
         """What a ready scorer says is wrong with a ground truth, before there is an answer."""
         return getattr(self.function, "refuse_ground_truth", None)
 
+    @property
+    def refuse_row(self) -> Callable[[Any, Mapping[str, Any]], str | None] | None:
+        """What a ready scorer says is wrong with a ground truth and its row, in a sentence."""
+        return getattr(self.function, "refuse_row", None)
+
+    @property
+    def reads_own_truth(self) -> bool:
+        """Whether it takes the ground truth as it stands in the file, a number as a number."""
+        return getattr(self.function, "reads_own_truth", False)
+
     async def call(
         self,
         *,

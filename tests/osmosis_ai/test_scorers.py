@@ -201,7 +201,7 @@ def test_a_judge_scores_within_the_scale(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("incudes", "no scorer 'incudes'; there are exact, includes"),
+        ("incudes", "no scorer 'incudes'; there are choice, "),
         ("number(tolerance=__import__('os'))", "its arguments must be literals"),
         ("number(**{'tolerance': 1})", "'None'"),
         ("number() + exact()", "its arguments must be literals"),
@@ -213,6 +213,8 @@ def test_a_judge_scores_within_the_scale(monkeypatch: pytest.MonkeyPatch):
         ("number(tolerance=1e999)", "tolerance and relative are numbers from 0 on"),
         ("json_schema({'type': 'nope'})", "the schema is wrong: 'nope'"),
         ("judge('Is it polite?')", "model"),
+        ("choice(base=2)", "base is 0 or 1, not 2"),
+        ("choice('')", "options is the name of a column, not ''"),
     ],
 )
 def test_a_wrong_name_or_argument_is_one_sentence(text: str, message: str):
