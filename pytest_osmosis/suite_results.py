@@ -135,8 +135,29 @@ class RowResult:
     """There for reports that show it, as far as the dataset is at hand."""
 
 
+@dataclass(frozen=True, slots=True)
+class OtherSide:
+    """What stands opposite to the rows of a suite, on a page of all its runs."""
+
+    word: str
+    """What it is."""
+    source: str
+    """Where it is from."""
+    is_whole: bool
+    """Every row has a counterpart: one of which nothing is said here is the same there."""
+    changed: Mapping[str, Collection[int]]
+    """The indices of the rows that have a verdict, by its word."""
+    means: Mapping[int, Mapping[str, float]]
+    """Of the counterparts, by row index and eval function."""
+    runs: Mapping[int, Mapping[str, Any]]
+    """Of the counterparts, one by row index: its `answer` and `outcome`."""
+
+
 class Section:
     """What a feature adds to the result of a suite; each report asks it for its part."""
+
+    template = ""
+    """The template in `features/` with macros for its parts of the page; "": it has none."""
 
     def document(self) -> Any:
         """Return its value in the JSON report."""
@@ -165,6 +186,10 @@ class Section:
     def in_short(self) -> Iterable[str]:
         """Return what it comes to, in sentences."""
         return ()
+
+    def other_side(self, suite: SuiteResult) -> OtherSide | None:
+        """Return what the rows of the suite stand beside, if they do."""
+        return None
 
     def interval(self, gate: GateResult) -> Interval | None:
         """Return the interval of the figure that a gate is about, if it has that."""

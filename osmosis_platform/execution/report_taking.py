@@ -61,7 +61,7 @@ def _read(text: bytes) -> Report:
 
 def _known(report: Report) -> str:
     """Return the report without what its models do not say."""
-    every: list[Report | Suite] = [report, *report.suites, *report.baseline_models]
+    every: list[Report | Suite] = [report, *report.suites, *report.companions]
     for suite in every:
         if len(json.dumps(suite.config.settings)) > _SETTINGS_BYTES:
             suite.config.settings = {}
@@ -69,7 +69,7 @@ def _known(report: Report) -> str:
         for column in getattr(suite, "by", ()):
             for value in column.values:
                 _keep_figures(value.eval_fns.values())
-    return report.model_dump_json(exclude_unset=True)
+    return report.model_dump_json(exclude_unset=True, by_alias=True)
 
 
 def _keep_figures(functions: Iterable[CoreFunction]) -> None:

@@ -85,6 +85,8 @@ class SectionFormat:
     """The module with `overviews(result)`, which yields tables about several suites."""
     is_list: bool = False
     """Whether the field holds a list of the models: empty without the section, not null."""
+    companions: tuple[str, str] | None = None
+    """The field of the suites that accompany others, and in each that of the one's name."""
 
     @property
     def empty(self) -> Any:
@@ -111,6 +113,12 @@ def overviews(result: EvalResult) -> Iterator[Overview]:
         for each in SECTIONS:
             if each.overview is not None:
                 yield from each.load_overview()(result)
+
+
+def companion_fields() -> tuple[str, str]:
+    """Return the field of the suites that accompany others, and in each that of the one's name."""
+    found = (each.companions for each in SECTIONS)
+    return next(filter(None, found), ("companions", "companion_of"))
 
 
 REPORTS = [

@@ -18,7 +18,7 @@ from pydantic import Field, create_model
 
 from ..run_result import RUN_FIELDS, RunResult
 from ..verdicts import EvalVerdict, GateOutcome
-from .formats import SECTIONS
+from .formats import SECTIONS, companion_fields
 from .json_figures import EvalFnSummary, Figure, Milliseconds, ReportModel, Whole
 from .json_writer import SCHEMA_VERSION
 
@@ -221,10 +221,13 @@ else:
     Suite = create_model("Suite", __base__=CoreSuite, __doc__=CoreSuite.__doc__, **_sections())
 
 
-class OtherModel(Suite):
-    """The baseline model's runs of the same rows."""
+_COMPANIONS, _COMPANION_OF = companion_fields()
 
-    baseline_of: str
+
+class OtherModel(Suite):
+    """Another model's runs of the rows of a suite."""
+
+    companion_of: str = Field(validation_alias=_COMPANION_OF, serialization_alias=_COMPANION_OF)
     rows: list[Row]
 
 
@@ -237,7 +240,9 @@ class CoreReport(ReportModel):
     rows: list[Row]
     suites: list[Suite] = Field(default_factory=list)
     gates: list[GateReport] = Field(default_factory=list)
-    baseline_models: list[OtherModel] = Field(default_factory=list)
+    companions: list[OtherModel] = Field(
+        default_factory=list, validation_alias=_COMPANIONS, serialization_alias=_COMPANIONS
+    )
     environment: Environment | None = None
 
 

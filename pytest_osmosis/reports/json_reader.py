@@ -114,8 +114,8 @@ def result_of(report: Report, *, figures: bool = True) -> EvalResult:
         config = report.config
         suites = [suite(config.name or config.data or "evaluation", report, rows[None])]
     others = {
-        part.baseline_of: suite(part.name, part, part.rows, companion_of=part.baseline_of)
-        for part in report.baseline_models
+        part.companion_of: suite(part.name, part, part.rows, companion_of=part.companion_of)
+        for part in report.companions
     }
     if len(suites) == len(others) == 1:
         others = {suites[0].info.name: next(iter(others.values()))}

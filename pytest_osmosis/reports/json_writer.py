@@ -25,7 +25,7 @@ from ..suite_results import (
     Usage,
 )
 from ..verdicts import GateResult, Interval
-from .formats import SECTIONS, SectionFormat, Sections, no_sections
+from .formats import SECTIONS, SectionFormat, Sections, companion_fields, no_sections
 
 Fields = dict[str, Any]
 """An object of the report."""
@@ -94,7 +94,7 @@ def document_of(result: EvalResult) -> Fields:
         "suites": suites if several else [],
         "gates": [_gate(verdict, suite) for suite in result.suites for verdict in suite.verdicts],
         **{each.name: each.empty if several else suites[0][each.name] for each in SECTIONS},
-        "baseline_models": [_other_model(each, result) for each in others if each is not None],
+        companion_fields()[0]: [_companion(each, result) for each in others if each is not None],
         "environment": dict(result.environment) or None,
     }
 
@@ -113,10 +113,13 @@ def _section(suite: SuiteResult, kind: SectionFormat) -> Any:
     return kind.empty if section is None else section.document()
 
 
-def _other_model(suite: SuiteResult, result: EvalResult) -> Fields:
+def _companion(suite: SuiteResult, result: EvalResult) -> Fields:
     rows = [_row(row, None) for row in suite.rows]
-    baseline_of = suite.info.companion_of or ""
-    return {**_suite(suite, result), "baseline_of": baseline_of, "rows": rows}
+    return {
+        **_suite(suite, result),
+        companion_fields()[1]: suite.info.companion_of or "",
+        "rows": rows,
+    }
 
 
 def _config(suite: SuiteResult) -> Fields:

@@ -117,6 +117,11 @@ COMPARISON = FeatureEntry(
     read=_read,
     feature="ComparisonFeature",
     lacking=_lacking,
-    section=SectionFormat("baseline", "features.comparison.saved", "features.comparison.overview"),
+    section=SectionFormat(
+        "baseline",
+        "features.comparison.saved",
+        "features.comparison.overview",
+        companions=("baseline_models", "baseline_of"),
+    ),
     register=_register,
 )

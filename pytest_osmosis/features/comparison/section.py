@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ...escaping import counted, escape_control_chars, shortened
 from ...reports.facts import usage_of
 from ...reports.summary import COLUMNS, fitted, indented
-from ...suite_results import Section, SuiteResult
+from ...suite_results import OtherSide, Section, SuiteResult
+from ...verdicts import ROW_VERDICTS
 
 if TYPE_CHECKING:
     from ...reports.json_writer import Fields
@@ -29,6 +31,8 @@ def report_of(suite: SuiteResult) -> BaselineReport | None:
 @dataclass(frozen=True)
 class BaselineReport(Section):
     """Everything that is said about a baseline."""
+
+    template = "comparison/page.html"
 
     comparisons: tuple[Comparison, ...]
     """One for each eval function that both have."""
@@ -80,6 +84,32 @@ class BaselineReport(Section):
     def in_short(self) -> Iterator[str]:
         """Yield what it comes to, for each eval function."""
         return (each.in_short for each in self.comparisons)
+
+    def other_side(self, suite: SuiteResult) -> OtherSide:
+        """Return what the baseline says of the rows: its means, and an answer of each change.
+
+        The answer is from the first eval function by which the row has changed.
+        """
+        changes = [(each, change) for each in self.comparisons for change in each.changes]
+        means: defaultdict[int, dict[str, float]] = defaultdict(dict)
+        runs: dict[int, dict[str, Any]] = {}
+        for each, change in changes:
+            means[change.row_index][each.eval_fn] = change.baseline_mean
+            outcome = "passed" if change.baseline.is_pass else "below"
+            runs.setdefault(
+                change.row_index, {"answer": change.baseline_answer, "outcome": outcome}
+            )
+        return OtherSide(
+            "baseline",
+            self.source,
+            all(each.rows == len(suite.rows) for each in self.comparisons),
+            {
+                word: {change.row_index for _, change in changes if change.verdict == word}
+                for word in ROW_VERDICTS
+            },
+            means,
+            {index: run for index, run in runs.items() if run["answer"] is not None},
+        )
 
     def interval(self, gate: GateResult) -> Interval | None:
         """Return the interval of the difference that a gate is about."""

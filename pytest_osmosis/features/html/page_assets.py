@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+FEATURES = Path(__file__).parents[1]
+"""Where sections of features have their templates."""
 FOLDER = Path(__file__).parent / "page"
 STYLES = ("theme.css", "summary.css", "runs.css", "detail.css", "print.css")
 MODULES = (

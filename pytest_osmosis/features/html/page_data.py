@@ -12,17 +12,13 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from ...reports.formats import Conversations, Sections
 from ...run_result import RolloutRecord, RunId, RunResult
 from ...storage.excerpt import encode, excerpt
 from ...suite_results import EvalResult, RowResult, SuiteResult
-from ...verdicts import ROW_VERDICTS, RowVerdict
-
-if TYPE_CHECKING:
-    from ..comparison.results import Change
-    from ..comparison.section import BaselineReport
+from ...verdicts import ROW_VERDICTS
 
 TEXT_LIMIT = 2_000
 """Characters of a question or a ground truth in the table of rows."""
@@ -57,8 +53,10 @@ def places_json(result: EvalResult, places: Places) -> str:
 def _suite(suite: SuiteResult) -> str:
     columns = columns_of(suite)
     info = suite.info
-    there, baseline = suite.companion, _baseline(suite)
+    there = suite.companion
     others = {row.row_index: row for row in there.rows} if there is not None else {}
+    sides = (section.other_side(suite) for section in suite.sections.values())
+    side = next(filter(None, sides), None)
     fields: dict[str, Any] = {
         "name": info.name,
         "n": info.n,
@@ -75,9 +73,9 @@ def _suite(suite: SuiteResult) -> str:
         },
         "own": dict(info.thresholds),
         "columns": columns,
-        "baseline": None if baseline is None else baseline.source,
-        "paired": baseline is not None
-        and all(each.rows == len(suite.rows) for each in baseline.comparisons),
+        "against": side
+        and {"word": side.word, "title": side.word.capitalize(), "source": side.source},
+        "paired": side is not None and side.is_whole,
         "agent": info.agent,
         "data": _from_here(info.data),
         "model": info.model,
@@ -88,17 +86,16 @@ def _suite(suite: SuiteResult) -> str:
             for name, usual in _ASKED.items()
             if (value := info.settings.get(name)) not in (None, usual)
         },
-        **{word: sorted(_changed(suite, word)) for word in ROW_VERDICTS},
+        **{word: sorted(side.changed[word]) if side else [] for word in ROW_VERDICTS},
     }
-    before, means = _before_changes(suite)
     rows = ",".join(
         _row(
             row,
             info.eval_fns,
             columns,
             others.get(row.row_index),
-            before.get(row.row_index),
-            means.get(row.row_index),
+            side.runs.get(row.row_index) if side else None,
+            side.means.get(row.row_index) if side else None,
         )
         for row in suite.rows
     )
@@ -111,32 +108,6 @@ def columns_of(suite: SuiteResult) -> list[str]:
     return list(names)[:COLUMNS]
 
 
-def _baseline(suite: SuiteResult) -> BaselineReport | None:
-    return cast("BaselineReport | None", suite.sections.get("baseline"))
-
-
-def _changed(suite: SuiteResult, verdict: RowVerdict) -> set[int]:
-    """Return the rows that have a verdict, in any eval function."""
-    baseline = _baseline(suite)
-    comparisons = () if baseline is None else baseline.comparisons
-    return {change.row_index for each in comparisons for change in each.of(verdict)}
-
-
-def _before_changes(suite: SuiteResult) -> tuple[dict[int, Change], dict[int, dict[str, float]]]:
-    """Return what a baseline says of the rows that changed, by index: a change, and the means.
-
-    The change is the first eval function's; the means are by eval function.
-    """
-    changes: dict[int, Change] = {}
-    means: dict[int, dict[str, float]] = {}
-    baseline = _baseline(suite)
-    for each in () if baseline is None else baseline.comparisons:
-        for change in each.changes:
-            changes.setdefault(change.row_index, change)
-            means.setdefault(change.row_index, {})[each.eval_fn] = change.baseline_mean
-    return changes, means
-
-
 def _from_here(data: str) -> str:
     path = Path(data)
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
@@ -147,7 +118,7 @@ def _row(
     eval_fns: Sequence[str],
     columns: list[str],
     other: RowResult | None,
-    change: Change | None,
+    before: Mapping[str, Any] | None,
     means: Mapping[str, float] | None,
 ) -> str:
     data = row.data
@@ -162,21 +133,11 @@ def _row(
         if columns:
             fields["values"] = [value_text(data.columns.get(name)) for name in columns]
     runs = ",".join(_run(run, eval_fns) for run in row.runs)
-    before = (
-        ",".join(_run(run, eval_fns) for run in other.runs)
-        if other is not None
-        else _before(change)
-    )
-    baseline = f',"baseline":[{before}]' if before else ""
-    return f'{encode(fields)[:-1]},"runs":[{runs}]{baseline}}}'
-
-
-def _before(change: Change | None) -> str:
-    """Return the one run of a baseline that a change tells of."""
-    if change is None or change.baseline_answer is None:
-        return ""
-    outcome = "passed" if change.baseline.is_pass else "below"
-    return encode({"answer": change.baseline_answer, "outcome": outcome})
+    there = "" if before is None else encode(before)
+    if other is not None:
+        there = ",".join(_run(run, eval_fns) for run in other.runs)
+    side = f',"other":[{there}]' if there else ""
+    return f'{encode(fields)[:-1]},"runs":[{runs}]{side}}}'
 
 
 def _run(run: RunResult, eval_fns: Sequence[str]) -> str:

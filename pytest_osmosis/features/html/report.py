@@ -24,7 +24,7 @@ from ...storage.atomic_write import write_whole
 from ...suite_results import EvalResult, Figure, SuiteResult
 from ...verdicts import EvalVerdict
 from .charts import Charts, charts_of
-from .page_assets import FOLDER, script, style
+from .page_assets import FEATURES, FOLDER, script, style
 from .page_data import Packed, columns_of, compressed, packed, places_json, suites_json, value_text
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 PAGE_SIZE = 14_500_000
 """Characters that a page has at most, unless the runs alone need more."""
-CHANGES_SHOWN = 100
-CHANGES_OPEN = 5
-"""Rows that changed against a baseline and stand there at once; further ones are folded."""
 _WORST_FIRST: Sequence[Outcome] = [*OUTCOMES][::-1]
 
 
@@ -81,7 +78,7 @@ class Served:
     labels: str = ""
     """The address of what people say of its runs."""
     sides: tuple[str, str] | None = None
-    """The names of a baseline and of what is compared with it, on the page of a comparison."""
+    """The names of both, what is compared last, on the page of a comparison."""
 
 
 def write(
@@ -120,12 +117,12 @@ def _island(result: EvalResult, conversations: Conversations | None, sections: S
     return _Island(runs, packed(every, conversations, sections, room=max(0, room)))
 
 
-def templates(folder: Path) -> jinja2.Environment:
-    """Return the templates of a folder, which escape all that is put into them."""
+def templates(*folders: Path) -> jinja2.Environment:
+    """Return the templates of these folders, which escape all that is put into them."""
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
+        loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -140,15 +137,13 @@ def _page(result: EvalResult, island: _Island, served: Served | None = None) -> 
 
     view = view_of(result)
     return (
-        templates(FOLDER)
+        templates(FOLDER, FEATURES)
         .get_template("page.html")
         .render(
             view=view,
             title=_title(view, served),
             suites=[_part(*each) for each in zip(view.suites, result.suites, strict=True)],
             served=served,
-            changes_shown=CHANGES_SHOWN,
-            changes_open=CHANGES_OPEN,
             left_out=island.said.left_out,
             style=Markup(style().text),
             style_source=Markup(style().source),

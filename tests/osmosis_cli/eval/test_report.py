@@ -81,10 +81,10 @@ def test_what_is_rendered_later_is_what_was_shown_then(
             assert part in shown
     now, before = (report_page.page_of(Path(name)) for name in ("now.html", "then.html"))
     assert {row["question"] for row in now.suites[0]["rows"]} == set("abc")
-    for key in ("columns", "regressed", "improved", "changed", "functions", "baseline"):
+    for key in ("columns", "regressed", "improved", "changed", "functions", "against"):
         assert now.suites[0][key] == before.suites[0][key]
     for found in (now, before):
-        assert found.suites[0]["rows"][1]["baseline"] == [{"answer": "b", "outcome": "passed"}]
+        assert found.suites[0]["rows"][1]["other"] == [{"answer": "b", "outcome": "passed"}]
     assert now.read(1, 0)["messages"] == before.read(1, 0)["messages"]
     then = Path("then.md").read_text().splitlines()
     left_out = [line for line in then if line.strip() and line not in text.splitlines()]

@@ -165,8 +165,8 @@ def test_two_stand_beside_each_other_with_what_changed(visitor: Visitor, tmp_pat
     assert "by level" in page.text
     [suite] = page.suites
     assert (suite["regressed"], suite["improved"]) == ([], [])
-    assert (suite["changed"], suite["baseline"]) == ([0, 1], "before.json")
-    assert suite["rows"][0]["baseline"][0]["outcome"] == "below"
+    assert (suite["changed"], suite["against"]["source"]) == ([0, 1], "before.json")
+    assert suite["rows"][0]["other"][0]["outcome"] == "below"
 
 
 @pytest.mark.parametrize("others", [(), ("other.jsonl",)])

@@ -100,7 +100,7 @@ def test_what_is_written_is_what_the_models_define_field_by_field(several):
     environment = {"versions": {"a": "1"}, "platform": "x", "git": git, "command_line": "pytest"}
     result = result_of(*suites, environment=environment)
     document = report.document_of(result)
-    assert Report.model_validate(document).model_dump() == document
+    assert Report.model_validate(document).model_dump(by_alias=True) == document
 
 
 def test_the_contracted_core_is_enough(tmp_path):

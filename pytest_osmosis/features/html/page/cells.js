@@ -14,7 +14,7 @@ export function showCells() {
     groups.get(suite.group).push(suite);
   }
   place.replaceChildren(
-    ...[...groups].filter(([, suites]) => suites.length > 1 || suites[0].rows.some((row) => row.baseline))
+    ...[...groups].filter(([, suites]) => suites.length > 1 || suites[0].rows.some((row) => row.other))
       .map(([name, suites]) => groupTable(name, suites)),
   );
 }
@@ -27,11 +27,11 @@ function groupTable(name, suites) {
     if (cell.of) lines.get(row.index).cells[at] = cell;
   };
   const other = suites.length === 1 ? 1 : 0;
-  if (other) names.unshift(suites[0].baseline ?? "baseline");
+  if (other) names.unshift(suites[0].against?.source ?? "other");
   suites.forEach((suite, at) => {
     for (const row of suite.rows) {
       put(row, at + other, passedOf(row.runs, linkOf(suite, row)));
-      if (other) put(row, 0, passedOf(row.baseline ?? [], linkOf(suite, row)));
+      if (other) put(row, 0, passedOf(row.other ?? [], linkOf(suite, row)));
     }
   });
   const items = [...lines.values()];

@@ -39,7 +39,8 @@ function prepare(suite, number) {
       .join("\n")
       .toLowerCase();
     for (const run of row.runs) prepareRun(suite, row, run);
-    for (const run of row.baseline ?? []) prepareRun(suite, row, run);
+    row.against = suite.against ?? { word: "other", title: "Other" };
+    for (const run of row.other ?? []) prepareRun(suite, row, run);
   }
 }
 

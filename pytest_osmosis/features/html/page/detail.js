@@ -174,11 +174,13 @@ function answerBlock(nodes, text) {
   return found;
 }
 
-/** The run beside another one of its row: of the baseline at first, or of this evaluation. */
+/** The run beside another one of its row: of the other side at first, or of this evaluation. */
 function besideOf(row, run) {
-  const before = (row.baseline ?? []).map((each, place) => [
-    `baseline, run-${each.run_index ?? place}`,
+  const { word, title } = row.against;
+  const before = (row.other ?? []).map((each, place) => [
+    `${word}, run-${each.run_index ?? place}`,
     each,
+    [title, "Current"],
   ]);
   const here = row.runs.filter((each) => each !== run).map((each) => [`run-${each.run_index}`, each]);
   const others = [...before, ...here];
@@ -198,7 +200,7 @@ function besideOf(row, run) {
   return el("div", "part", el("label", "with", "compare with ", select), at);
 }
 
-function pairOf(run, name, other) {
+function pairOf(run, name, other, titles = [name, `run-${run.run_index}`]) {
   const [left, right] = compared(other.answer ?? "", run.answer ?? "");
   const side = (title, each, nodes) =>
     el(
@@ -213,8 +215,7 @@ function pairOf(run, name, other) {
       ),
       answerBlock(each.error ? [el("span", "error", each.error)] : nodes, each.answer ?? ""),
     );
-  const title = name.startsWith("baseline") ? "Baseline" : name;
-  const own = name.startsWith("baseline") ? "Current" : `run-${run.run_index}`;
+  const [title, own] = titles;
   return el("div", "pair", side(title, other, left), side(own, run, right));
 }
 

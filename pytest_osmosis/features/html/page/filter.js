@@ -13,7 +13,7 @@ export function anything(suite) {
     value: null,
     each: false,
     bar: "",
-    sort: suite?.baseline ? "change" : "passed",
+    sort: suite?.against ? "change" : "passed",
     down: false,
   };
 }
@@ -154,15 +154,15 @@ export function comparedBy(suite, wish) {
   return wish.function || suite.functions[0];
 }
 
-/** The mean score of a row in the baseline; null where it is not known. */
+/** The mean score of a row on the other side; null where it is not known. */
 export function meanBefore(suite, row, name) {
   if (row.before && name in row.before) return row.before[name];
-  const runs = (row.baseline ?? []).filter((run) => Object.keys(run.scores).length || run.error_type);
+  const runs = (row.other ?? []).filter((run) => Object.keys(run.scores).length || run.error_type);
   if (runs.length) return average(runs, (run) => countedScore(run, name));
   return suite.paired ? meanScore(suite, { counted: row.runs }, name) : null;
 }
 
-/** What became of a row against the baseline: a word, or "" where its figure is the same. */
+/** What became of a row against the other side: a word, or "" where its figure is the same. */
 export function changeOf(suite, row) {
   return ["regressed", "improved", "changed"].find((word) => suite[word].has(row.index)) ?? "";
 }

@@ -46,7 +46,7 @@ export class Table {
     this.columns = columnsOf(suite, wish);
     this.table.classList.toggle("many", suite.functions.length > 2);
     this.table.classList.toggle("named", suite.rows.some((row) => row.name.length > 10));
-    this.table.classList.toggle("against", Boolean(suite.baseline));
+    this.table.classList.toggle("against", Boolean(suite.against));
     this.heads(wish);
     this.table.setAttribute("aria-rowcount", items.length + 1);
     document.getElementById("none").hidden = items.length > 0;
@@ -176,7 +176,7 @@ function columnsOf(suite, wish) {
   const every = [
     { name: "row", title: "Row", classes: "name", show: nameOf },
     { name: "passed", title: "Passed", classes: "passes", show: passesOf },
-    ...(suite.baseline ? against(suite, comparedBy(suite, wish)) : suite.functions.map((name) => ({
+    ...(suite.against ? against(suite, comparedBy(suite, wish)) : suite.functions.map((name) => ({
       name: `score:${name}`,
       title: shortName(suite, name),
       hint: name,
@@ -197,7 +197,7 @@ function columnsOf(suite, wish) {
     },
     { name: "answer", title: "Answer", classes: "long reply", show: answerOf },
   ];
-  if (suite.baseline) every.splice(1, 0, { name: "change", title: "Change", classes: "verdict", show: verdictOf });
+  if (suite.against) every.splice(1, 0, { name: "change", title: "Change", classes: "verdict", show: verdictOf });
   if (wish.column >= 0) {
     const title = suite.columns[wish.column];
     every.push({
@@ -251,7 +251,7 @@ function against(suite, name) {
     show,
   });
   return [
-    column("before", "Baseline", ({ row }) => [digits3(meanBefore(suite, row, name))]),
+    column("before", suite.against.title, ({ row }) => [digits3(meanBefore(suite, row, name))]),
     column("score", "Current", (item) => [digits3(meanScore(suite, item, name))]),
     column("change", "Difference", ({ row }) => [signed(differenceOf(suite, row, name))]),
   ];

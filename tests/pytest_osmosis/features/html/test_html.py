@@ -65,7 +65,7 @@ def test_its_policy_names_its_script_and_its_style_by_their_digests():
 
 def test_every_file_of_the_page_is_in_it_and_no_name_is_there_twice():
     there = {path.name for path in page_assets.FOLDER.iterdir()}
-    assert there == {"page.html", *page_assets.STYLES, *page_assets.MODULES}
+    assert there == {"page.html", "figures.html", *page_assets.STYLES, *page_assets.MODULES}
     script = page_assets.script().text
     assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
     names = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", script, re.MULTILINE)
@@ -180,7 +180,7 @@ def test_frames_are_those_of_the_item_without_the_conversation():
 def test_changes_against_a_baseline_stand_beside_each_other(baseline_page):
     [suite] = baseline_page.suites
     assert [suite[word] for word in ("regressed", "improved", "changed")] == [[1], [0], []]
-    assert [run["answer"] for run in suite["rows"][0]["baseline"]] == ["391"] * 5
+    assert [run["answer"] for run in suite["rows"][0]["other"]] == ["391"] * 5
     for part in ("Rows: 1 regressed, 1 improved", "5/5 → 0/5, p 0.008", "Against the baseline"):
         assert part in baseline_page.text
 
