@@ -140,6 +140,7 @@ def rubric_command(
         config=chosen,
         settings=settings,
         records=records,
+        data=data,
         **amounts,
         function=None if eval_fn is None else load_function(eval_fn),
     )

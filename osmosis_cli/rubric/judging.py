@@ -52,6 +52,8 @@ class JudgingPlan:
     config: RubricConfig
     settings: JudgeSettings
     records: Sequence[Record]
+    data: Path
+    """Where they stand."""
     runs: int
     batch_size: int
     function: EvalFn | None = None
@@ -139,7 +141,7 @@ def load_function(spec: str) -> EvalFn:
         with redirect_stdout(sys.stderr):  # what the module prints at import
             found = load_object(spec, option=OPTION, roots=[Path.cwd()])
         function = eval_fn(found, name=spec, option=OPTION)
-    if function.mode != "simple":
+    if function.needs_conversation:
         raise wrong_use(
             f"{OPTION} {spec!r}: takes messages; expected a rubric function "
             "(solution_str, ground_truth, extra_info)"
@@ -175,6 +177,7 @@ async def _call(plan: JudgingPlan, threads: CallThreads, record: Record) -> Mapp
                 metadata=_extra_info(plan, record),
                 run_sync=threads.run,
                 row=lambda: record.name,
+                source=plan.data.name,
             )
         except ProviderRequestError:
             raise

@@ -107,14 +107,14 @@ def _refuse_secret_ids(dataset: Dataset) -> None:
 def read_rows(
     spec: EvalSpec, *, validate: bool = True, compared_by: Sequence[EvalFn] = ()
 ) -> Dataset:
-    """The selected rows of the data file; `compared_by` may refuse ground truths."""
+    """The selected rows of the data file; `compared_by` may refuse ground truths and columns."""
     part = None
     if spec.part:
         from ..dataset.sampling import parse_part
 
         part = parse_part(spec.part)
     try:
-        return load_dataset(
+        dataset = load_dataset(
             spec.data,
             offset=spec.offset,
             limit=spec.limit,
@@ -132,6 +132,14 @@ def read_rows(
             row_checks=[each.refuse_row for each in compared_by if each.refuse_row is not None],
             validate=validate,
         )
+        for each in compared_by if validate else ():
+            rows = (dataset.row(index).metadata() for index in dataset.row_indices)
+            if missing := each.missing_columns(rows):
+                raise ConfigurationError(
+                    f"--osmosis-eval-fn {each.name!r}: needs {missing[0]!r}, and no row of "
+                    f"{shown_path(spec.data)} has such a column"
+                )
+        return dataset
     except EmptyDataset as error:
         raise NoRows(f"--osmosis-data {error}") from None
     except DatasetError as error:

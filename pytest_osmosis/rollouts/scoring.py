@@ -105,6 +105,7 @@ class Scoring:
             run_sync=partial(services.threads.run, within_s=limit_s),
             run_async=run_async,
             row=partial(self.suite.dataset.row_name, self._row.row_index),
+            source=self.suite.spec.data.name,
         )
 
     async def _score_within(self, name: str, score: Awaitable[float]) -> None:

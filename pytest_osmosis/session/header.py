@@ -44,6 +44,9 @@ def header(
             if suite.info.eval_fns and (column := suite.dataset.likely_truth):
                 pair = escape_control_chars(shlex.quote(f"{column}=ground_truth"))
                 yield f"osmosis: no row has a ground_truth: is it this? --osmosis-map {pair}"
+            for each in suite.eval_fns:
+                if (shape := each.plan.shape) is not None:
+                    yield escape_control_chars(f"osmosis: {each.name}: {shape.roles()}")
     yield from _models(config, spec)
     if (reason := config.stash.get(ONE_PROCESS, None)) is not None:
         yield f"osmosis: all in this one process, {reason}"

@@ -1,13 +1,14 @@
-"""One call of an eval function: copies in, one finite number out, and the reason if it gave one.
+"""One call of an eval function: copies in, one finite number out.
 
-What the function itself raises propagates untouched. Knows what counts as a score; does not know
-which rows and runs there are, nor in which thread a synchronous function runs.
+What the function itself raises propagates untouched. Does not know which rows and runs there are,
+nor in which thread a synchronous function runs; `returned_score` reads what is not a plain float.
 
     (solution_str, ground_truth, extra_info)    simple mode
     (messages, ground_truth, metadata)          full mode
 
-The first parameter's name decides. Only what the function names is passed, all three with
-`**kwargs`; what a `functools.partial` has bound stays bound.
+The parameters' names decide, not their order; `eval_shapes` has the signatures of other libraries.
+Only what the function names is passed, all three with `**kwargs`; what a `functools.partial` has
+bound stays bound.
 
     Exception
       EvalFnError    no score was returned, sys.exit was called, or the input cannot be copied
@@ -19,26 +20,22 @@ import functools
 import inspect
 import math
 import os
-import reprlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any
 
 from ..dataset.json_copy import json_copy
 from .classify_agent import instantiated
 from .import_object import ImportingError, kind_of, load_object
 
-Mode = Literal["simple", "full"]
-ACCEPTED = "(solution_str, ground_truth, extra_info) or (messages, ground_truth, metadata)"
-_GIVEN: dict[str, tuple[Mode, tuple[str, ...]]] = {
-    "solution_str": ("simple", ("solution_str", "ground_truth", "extra_info")),
-    "messages": ("full", ("messages", "ground_truth", "metadata")),
-}
+if TYPE_CHECKING:
+    from .eval_shapes import Shape
 
-_KEYS_SHOWN = 5
-_short = reprlib.Repr()
-_short.maxstring = _short.maxother = 60
+ACCEPTED = "(solution_str, ground_truth, extra_info) or (messages, ground_truth, metadata)"
+_SIMPLE = ("solution_str", "ground_truth", "extra_info")
+_FULL = ("messages", "ground_truth", "metadata")
+_AVAILABLE = {*_SIMPLE, *_FULL, "data_source"}
 
 
 class EvalFnError(Exception):
@@ -49,43 +46,47 @@ class EvalFnError(Exception):
 class CallPlan:
     """How a function is called: read from its signature once."""
 
-    mode: Mode
     positional: tuple[tuple[str | None, Any], ...]
     """For each positional-only parameter the argument's name, or None and the default."""
     keywords: tuple[str, ...]
     used: tuple[str, ...]
     """The names of all arguments that are passed."""
+    shape: Shape | None = None
+    """What each is given, where these are not our own names."""
 
 
-def plan_call(function: Callable[..., Any], *, named: str) -> CallPlan:
-    """The plan of a function; ImportingError has the signature seen and the two accepted ones."""
-    parameters = _parameters(function, named)
-    mode, available = _GIVEN.get(next(iter(parameters), ""), (None, ()))
-    if mode is None:
-        raise ImportingError(
-            f"{named}: takes ({_listed(parameters)}); the first parameter decides what it is "
-            f"given: expected {ACCEPTED}"
-        )
-    left = [name for name in available if name not in _bound(function)]
+def plan_call(
+    function: Callable[..., Any], *, spec: str, named: str, is_class: bool = False
+) -> CallPlan:
+    """The plan of a function that `spec` names; ImportingError says why there is none."""
+    whole = _parameters(function, named)
+    parameters = {name: each for name, each in whole.items() if name not in _bound(function)}
+    variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    required = {
+        name
+        for name, each in parameters.items()
+        if each.default is each.empty and each.kind not in variadic
+    }
+    names, shape = set(_AVAILABLE), None
+    ours = parameters.keys() & {"solution_str", "messages"}
+    if not ours or not required <= _AVAILABLE or "completions" in parameters:
+        from .eval_shapes import Signature, find_shape  # few functions have these
+
+        shape = find_shape(Signature(function, whole, spec, _bound(function), is_class), named)
+        names = set(shape.sources)
     positional: list[tuple[str | None, Any]] = []
     keywords: list[str] = []
     for parameter in parameters.values():
-        known = parameter.name in left
+        known = parameter.name in names
         if parameter.kind is parameter.VAR_KEYWORD:
-            keywords += [name for name in left if name not in parameters]
-        elif parameter.kind is parameter.VAR_POSITIONAL:
-            continue
-        elif not known and parameter.default is parameter.empty:
-            raise ImportingError(
-                f"{named}: takes ({_listed(parameters)}), and nothing is passed for "
-                f"{parameter.name!r}; expected {ACCEPTED}"
-            )
+            rest = _FULL if "messages" in ours else _SIMPLE
+            keywords += [each for each in rest if shape is None and each not in whole]
         elif parameter.kind is parameter.POSITIONAL_ONLY:
             positional.append((parameter.name, None) if known else (None, parameter.default))
-        elif known:
+        elif known and parameter.kind is not parameter.VAR_POSITIONAL:
             keywords.append(parameter.name)
     used = (*(name for name, _ in positional if name is not None), *keywords)
-    return CallPlan(mode=mode, positional=tuple(positional), keywords=tuple(keywords), used=used)
+    return CallPlan(tuple(positional), tuple(keywords), used, shape)
 
 
 def is_async(function: object) -> bool:
@@ -119,11 +120,6 @@ def _parameters(function: Callable[..., Any], named: str) -> Mapping[str, inspec
         ) from None
 
 
-def _listed(parameters: Mapping[str, inspect.Parameter]) -> str:
-    bare = [parameter.replace(annotation=parameter.empty) for parameter in parameters.values()]
-    return ", ".join(map(str, bare))
-
-
 @dataclass(frozen=True, slots=True)
 class EvalFn:
     """One eval function, ready to be called for any number of runs at once."""
@@ -136,9 +132,19 @@ class EvalFn:
     plan: CallPlan
 
     @property
-    def mode(self) -> Mode:
-        """`simple` gets the last assistant text, `full` gets the messages."""
-        return self.plan.mode
+    def needs_conversation(self) -> bool:
+        """Whether the last assistant text, the ground truth and the row are not enough."""
+        shape = self.plan.shape
+        return "messages" in self.plan.used if shape is None else shape.needs_conversation
+
+    def missing_columns(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Return which columns it cannot do without that none of the rows has."""
+        missing = [] if self.plan.shape is None else [*self.plan.shape.columns]
+        for row in rows if missing else ():
+            missing = [name for name in missing if name not in row]
+            if not missing:
+                break
+        return missing
 
     @property
     def refuse_ground_truth(self) -> Callable[[str | None], tuple[str, str] | None] | None:
@@ -165,13 +171,14 @@ class EvalFn:
         run_sync: Callable[[Callable[[], Any]], Awaitable[Any]],
         run_async: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]] | None = None,
         row: Callable[[], str] = str,
+        source: str = "",
     ) -> float:
-        """Return the score of one run.
+        """Return the score of one run; `source` names the data file.
 
         `run_sync` makes a synchronous call off the event loop; `run_async` makes one whose result
         it awaits. An EvalFnError names the `row`.
         """
-        call = self._prepared(messages, solution_str, ground_truth, metadata)
+        call = self._prepared(messages, solution_str, ground_truth, metadata, source)
         run_async = run_async or self.awaited
         try:
             result = await (run_async if self.is_async else run_sync)(call)
@@ -180,11 +187,12 @@ class EvalFn:
                 result = await run_async(lambda: awaitable)
         except SystemExit as error:  # it would end the event loop, and every other run with it
             raise EvalFnError(f"`{self.name}` called sys.exit({error.code!r})") from error
-        if type(result) is float and math.isfinite(result):
+        if type(result) is float and math.isfinite(result) and self.plan.shape is None:
             return result
-        if isinstance(result, Mapping):
-            return self._explained(result, row())
-        return self._score(result, row())
+        from .returned_score import read_score  # most functions return a float
+
+        with_list = self.plan.shape is not None and self.plan.shape.is_list
+        return read_score(result, name=self.name, row=row(), is_list=with_list)
 
     async def awaited(self, call: Callable[[], Awaitable[Any]]) -> Any:
         """Make a call, and return what its awaitable comes to."""
@@ -201,17 +209,33 @@ class EvalFn:
         self,
         messages: Sequence[Mapping[str, Any]],
         solution_str: str,
-        ground_truth: str | None,
+        ground_truth: Any,
         metadata: Mapping[str, Any],
+        source: str,
     ) -> Callable[[], Any]:
+        shape = self.plan.shape
         given: dict[str, Any] = {"solution_str": solution_str, "ground_truth": ground_truth}
         copied = {"messages": messages, "metadata": metadata, "extra_info": metadata}
-        for name in self.plan.used:
+        for name in self.plan.used if shape is None else ("messages", "metadata"):
             if name in copied:
                 given[name] = self._copy(name, copied[name])
+            elif name == "data_source":
+                given[name] = metadata.get(name, source)
+        if isinstance(metadata.get("extra_info"), dict) and "extra_info" in given:
+            given["extra_info"] = {**given["extra_info"]["extra_info"], **given["extra_info"]}
+        keywords = self.plan.keywords
+        if shape is not None:
+            from .eval_shapes import Given
+
+            given = shape.fill(
+                Given(given["messages"], solution_str, ground_truth, given["metadata"])
+            )
+            placed = {name for name, _ in self.plan.positional}
+            keywords = tuple(name for name in given if name not in placed)
         positional = [given[name] if name else default for name, default in self.plan.positional]
-        keywords = {name: given[name] for name in self.plan.keywords}
-        return functools.partial(self.function, *positional, **keywords)
+        return functools.partial(
+            self.function, *positional, **{name: given[name] for name in keywords}
+        )
 
     def _copy(self, name: str, value: object) -> Any:
         try:
@@ -221,60 +245,6 @@ class EvalFn:
 
             reason = named_error(error)
             raise EvalFnError(f"the {name} cannot be copied for `{self.name}`: {reason}") from error
-
-    def _explained(self, result: Mapping[Any, Any], row: str) -> float:
-        """The score of a mapping; its reason goes where those of judges go."""
-        where = f" for {row}" if row else ""
-        if "score" not in result:
-            keys = ", ".join(map(_short.repr, list(result)[:_KEYS_SHOWN])) or "none"
-            raise EvalFnError(
-                f"`{self.name}` returned a mapping without 'score'{where} (its keys: {keys})"
-            )
-        reason = result.get("reason")
-        if reason is not None and not isinstance(reason, str):
-            said = _describe(reason)
-            raise EvalFnError(f"`{self.name}` returned the reason {said}{where}; expected text")
-        if reason and reason.strip():
-            from osmosis_ai.rubric.reasons import add_reason  # the package is not needed before
-
-            add_reason(reason)
-        return self._score(result["score"], row)
-
-    def _score(self, result: object, row: str) -> float:
-        if isinstance(result, (float, int)) or _is_numpy_number(result):
-            try:
-                score = float(result)  # type: ignore[arg-type]
-            except OverflowError:
-                score = math.inf
-            if math.isfinite(score):
-                return score
-        where = f" for {row}" if row else ""
-        raise EvalFnError(
-            f"`{self.name}` returned {_described(result)}{where}; expected a finite float"
-        )
-
-
-def _is_numpy_number(value: object) -> bool:
-    bases = ((base.__module__, base.__qualname__) for base in type(value).__mro__)
-    return ("numpy", "generic") in bases and cast(Any, value).dtype.kind in "biuf"
-
-
-def _described(value: object) -> str:
-    if value is None or isinstance(value, float):
-        return repr(value)
-    if inspect.isgenerator(value) or inspect.isasyncgen(value):
-        return "a generator (it has `yield`)"
-    if _is_numpy_number(value):
-        return f"{value} ({kind_of(value)})"
-    if isinstance(value, int):
-        return "an int too large for a float"
-    return _describe(value)
-
-
-def _describe(value: object) -> str:
-    text = _short.repr(value)
-    printable = text if text.isprintable() else text.encode("unicode_escape").decode()
-    return f"{printable} ({kind_of(value)})"
 
 
 def load_eval_fns(
@@ -313,10 +283,12 @@ def refuse_double(names: Sequence[str], *, option: str) -> None:
 def eval_fn(function: object, *, name: str, option: str) -> EvalFn:
     """The EvalFn of a callable; ImportingError says why it cannot be one."""
     named = f"{option} {name!r}"
+    is_class = False
     if inspect.isclass(function) and any("__call__" in vars(base) for base in function.__mro__):
-        function = instantiated(function, spec=name, option=option)
+        function, is_class = instantiated(function, spec=name, option=option), True
     if inspect.isclass(function) or not callable(function):
         raise ImportingError(f"{named}: is {kind_of(function)}; expected a function {ACCEPTED}")
     if is_generator(function):
         raise ImportingError(f"{named}: is a generator (it has `yield`); return the score instead")
-    return EvalFn(name, function, is_async(function), plan_call(function, named=named))
+    plan = plan_call(function, spec=name, named=named, is_class=is_class)
+    return EvalFn(name, function, is_async(function), plan)

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from osmosis_cli.main import cli
+from pytest_osmosis.user_code.returned_score import SCORES
 from tests.support.endpoints import Ask, error_reply
 from tests.support.modes import each_mode
 from tests.support.project import AGENT, KEPT, Project, Session
@@ -110,9 +111,9 @@ FATES = [
             message=(f"`rewards:judge` returned {described}", f"  assistant  {said}"),
         )
         for said, described in [
-            ("nothing", "None for row-7; expected a finite float"),
-            ("text", "'1.0' (a str) for row-8; expected a finite float"),
-            ("nan", "nan for row-9; expected a finite float"),
+            ("nothing", f"None for row-7; expected {SCORES}"),
+            ("text", f"'1.0' (a str) for row-8; expected {SCORES}"),
+            ("nan", f"nan for row-9; expected {SCORES}"),
         ]
     ),
 ]
