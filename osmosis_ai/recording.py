@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .agents.client import ModelLLM
 from .agents.context import get_rollout_context
 from .blocking import in_daemon_thread, run_blocking
-from .bridge import anthropic
+from .bridge import anthropic, responses
 from .bridge.openai import BadRequest
 from .bridge.session import Trajectory
 from .models.base import CallOutcome, ChatCompletion, price
@@ -440,7 +440,7 @@ def _read_request(path: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
         if path.endswith("/messages"):
             return anthropic.read_message_call(json.dumps(body).encode()).messages
         if path.endswith("/responses"):
-            return _of_items(body)
+            return responses.messages_asked(body)
     except (BadRequest, AttributeError, TypeError):
         pass
     messages = body.get("messages", body.get("input"))
@@ -448,74 +448,28 @@ def _read_request(path: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [message for message in given if isinstance(message, dict)]
 
 
-def _of_items(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    given = body.get("input")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given or []
-    system = body.get("instructions")
-    head = [{"role": "system", "content": system}] if system else []
-    return [*head, *_of_output(items)]
-
-
-def _of_output(items: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return items as messages: text and calls of one turn as one, thoughts as none."""
-    messages: list[dict[str, Any]] = []
-    for message in (_of_item(item) for item in items if item.get("type") != "reasoning"):
-        before = messages[-1] if messages else {}
-        if "tool_calls" in message and before.get("role") == "assistant":
-            calls = [*before.get("tool_calls", ()), *message["tool_calls"]]
-            messages[-1] = {**before, "tool_calls": calls}
-        else:
-            messages.append(message)
-    return messages
-
-
-def _of_item(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an item of the Responses API as a message."""
-    if item.get("type") == "function_call":
-        function = {"name": item.get("name"), "arguments": item.get("arguments")}
-        call = {"id": item.get("call_id"), "type": "function", "function": function}
-        return {"role": "assistant", "content": None, "tool_calls": [call]}
-    if item.get("type") == "function_call_output":
-        result = item.get("output")
-        return {"role": "tool", "tool_call_id": item.get("call_id"), "content": result}
-    content = item.get("content")
-    if isinstance(content, list):
-        content = "".join(part.get("text") or "" for part in content)
-    return {"role": item.get("role", "assistant"), "content": content}
-
-
-def _chat(data: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+def _chat(data: Mapping[str, Any]) -> ChatCompletion:
     choice = data["choices"][0]
-    return dict(choice["message"]), choice.get("finish_reason")
+    usage, cost = read_usage(data.get("usage"))
+    return ChatCompletion(
+        message=dict(choice["message"]),
+        finish_reason=choice.get("finish_reason"),
+        usage=usage,
+        model=data.get("model"),
+        cost_usd=cost,
+    )
 
 
-def _message(data: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    return anthropic.assistant(data["content"]), data.get("stop_reason")
-
-
-def _response(data: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    items = _of_output(data["output"])
-    texts = [item["content"] for item in items if item["content"]]
-    calls = [call for item in items for call in item.get("tool_calls", ())]
-    message = {"role": "assistant", "content": "".join(texts) or None}
-    return {**message, "tool_calls": calls} if calls else message, data.get("status")
-
-
-_READERS: Mapping[str, Callable[[Mapping[str, Any]], tuple[dict[str, Any], Any]]] = {
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], ChatCompletion]] = {
     "/chat/completions": _chat,
-    "/responses": _response,
-    "/messages": _message,
+    "/responses": responses.read_response,
+    "/messages": anthropic.read_message,
 }
-"""What reads the message and the finish reason of a reply, by the end of the path."""
+"""What reads the answer in a reply, by the end of the path."""
 
 
 def _completion(path: str, data: Mapping[str, Any]) -> ChatCompletion:
-    read = next(read for end, read in _READERS.items() if path.endswith(end))
-    message, reason = read(data)
-    usage, cost = read_usage(data.get("usage"))
-    return ChatCompletion(
-        message=message, finish_reason=reason, usage=usage, model=data.get("model"), cost_usd=cost
-    )
+    return next(read for end, read in _READERS.items() if path.endswith(end))(data)
 
 
 # ---- streams

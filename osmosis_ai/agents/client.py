@@ -20,6 +20,7 @@ from .results import NO_USAGE, CompletionsResult
 
 if TYPE_CHECKING:
     from ..models.base import ChatCompletion, ChatModel, Usage
+    from ..models.other_apis import OtherRequest
     from .request import RolloutMetrics
 
 
@@ -127,9 +128,16 @@ class ModelLLM:
         """How requests were sent otherwise than asked, in order."""
 
     async def chat_completions(
-        self, messages: list[dict[str, Any]], **params: Any
+        self,
+        messages: list[dict[str, Any]],
+        *,
+        _other: OtherRequest | None = None,
+        **params: Any,
     ) -> CompletionsResult:
-        """Ask the model; raise what it raises, mostly `ProviderError`."""
+        """Ask the model; raise what it raises, mostly `ProviderError`.
+
+        `_other` is what the bridge sends in the place of a chat completion.
+        """
         if self._closed:
             raise OsmosisRolloutError("the rollout has ended: its model takes no more calls")
         if self._model is None:
@@ -140,12 +148,13 @@ class ModelLLM:
         headers = _headers(params.pop("extra_headers")) if "extra_headers" in params else None
         sent = _merge(self._params, params)
         tools = sent.pop("tools", tools) or None  # of an extra body
+        options: dict[str, Any] = {"headers": headers} if headers else {}
+        if _other is not None:
+            options["other"] = _other.with_defaults(self._params)
         call = CallProgress(self._model.endpoint, asyncio.current_task()).begin()
         self.under_way.append(call)
         try:
-            completion = await self._model.complete(
-                messages, tools=tools, params=sent, **({"headers": headers} if headers else {})
-            )
+            completion = await self._model.complete(messages, tools=tools, params=sent, **options)
         except ProviderError as error:
             self.note_error(error)
             raise
@@ -211,14 +220,16 @@ class ModelLLM:
         self.retries += completion.retries
         cost = completion.cost_usd
         self.cost_usd = cost if first else _add(self.cost_usd, cost)
-        reason = completion.finish_reason
-        self.finish_reason = "none" if reason is None else reason
-        self.answer_kind = kind_of_answer(completion.message, reason)
+        message = completion.message
+        if message:  # embeddings say nothing
+            reason = completion.finish_reason
+            self.finish_reason = "none" if reason is None else reason
+            self.answer_kind = kind_of_answer(message, reason)
+            self.last_answer = message
         self.notes.update(dict.fromkeys(completion.notes))
         known = self._note_usage(completion.usage)
         if self._record:
             self.calls.append(_call_record(completion, known))
-        message = self.last_answer = completion.message
         if "tool_calls" in message:
             _repair_tool_calls(message, self.num_llm_calls)
         return _result(completion, known)
@@ -257,6 +268,8 @@ def _result(completion: ChatCompletion, known: dict[str, int]) -> CompletionsRes
         logprobs=completion.logprobs or [],
         usage={**NO_USAGE, **{name: known[name] for name in NO_USAGE if name in known}},
         usage_details=completion.usage.details,
+        further=completion.further,
+        document=completion.document,
         finish_reason=completion.finish_reason or "stop",
     )
 

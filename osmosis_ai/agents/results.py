@@ -6,7 +6,7 @@ Plain values: they know neither the model that answered nor the context that bui
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,10 @@ class CompletionsResult:
     """"stop" where the endpoint names no reason."""
     usage_details: Mapping[str, Any] = field(default_factory=dict)
     """`prompt_tokens_details` and `completion_tokens_details`, where the endpoint sends them."""
+    document: Mapping[str, Any] | None = None
+    """The whole reply, where a client asked for another API than chat completions."""
+    further: Sequence[Mapping[str, Any]] = ()
+    """The choices beyond the first, as the endpoint sent them, where `n` asked for several."""
 
     @property
     def has_tool_calls(self) -> bool:

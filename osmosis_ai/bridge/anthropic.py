@@ -13,8 +13,11 @@ from typing import Any
 
 from ..agents.results import CompletionsResult
 from ..http_server import Response, event_stream
+from ..models.base import ChatCompletion
 from ..models.errors import ProviderError
-from .openai import NO_RETRY, BadRequest, CompletionCall, check_tools, provider_status, read_object
+from ..models.other_apis import OtherRequest
+from ..models.parsing import read_usage
+from .openai import NO_RETRY, BadRequest, OtherCall, check_tools, provider_status, read_object
 
 _AS_THEY_ARE = ("max_tokens", "temperature", "top_p", "top_k")
 _TOOL_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
@@ -34,11 +37,17 @@ _ERROR_TYPES = {
     529: "overloaded_error",
 }
 
+_TRANSLATED = ("text", "image", "tool_use", "tool_result", "thinking", "redacted_thinking")
+"""Types of blocks that chat completions have too, or, as thoughts, do without."""
+
 Block = Mapping[str, Any]
 
 
-def read_message_call(body: bytes) -> CompletionCall:
-    """Return the call in a request's body; raise BadRequest for any other."""
+def read_message_call(body: bytes) -> OtherCall:
+    """Return the call in a request's body; raise BadRequest for any other.
+
+    It goes out as it is where the model has this API, else as a chat completion.
+    """
     request = read_object(body)
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages:
@@ -54,17 +63,36 @@ def read_message_call(body: bytes) -> CompletionCall:
     history = [*_system(request.get("system"))]
     for message in messages:
         history.extend(_translated(message))
-    return CompletionCall(history, params, stream=bool(request.get("stream")))
+    fields = {name: value for name, value in request.items() if name not in ("model", "stream")}
+    other = OtherRequest(
+        "/messages",
+        "Messages API",
+        fields,
+        read_message,
+        may_translate=True,
+        lost=sorted({*_lost(messages), *_lost_tools(request.get("tools") or ())}),
+    )
+    return OtherCall(other, history, params, stream=bool(request.get("stream")))
 
 
-def message(result: CompletionsResult, *, model: str) -> Response:
-    """Return the reply to a call that did not ask for a stream."""
-    return Response(200, {**_frame(result, model), "content": list(_content(result))})
+def message(result: CompletionsResult, *, model: str, stream: bool) -> Response:
+    """Return the reply to a call, as a stream if that was asked for: each block in one piece."""
+    document = result.document
+    if document is None:
+        document = {**_frame(result, model), "content": list(_content(result))}
+    return event_stream(b"".join(_events(document))) if stream else Response(200, document)
 
 
-def streamed_message(result: CompletionsResult, *, model: str) -> Response:
-    """Return the reply to a call that asked for a stream: each block in one piece."""
-    return event_stream(b"".join(_events(result, model)))
+def read_message(document: Mapping[str, Any]) -> ChatCompletion:
+    """Return the answer in a reply; raise LookupError, TypeError or BadRequest without one."""
+    usage, cost = read_usage(document.get("usage"))
+    return ChatCompletion(
+        message=assistant(document["content"]),
+        finish_reason=document.get("stop_reason"),
+        usage=usage,
+        model=document.get("model"),
+        cost_usd=cost,
+    )
 
 
 def message_refused(status: int, text: str) -> Response:
@@ -130,6 +158,27 @@ def assistant(blocks: Iterable[Block]) -> dict[str, Any]:
     ]
     message = {"role": "assistant", "content": _text(blocks) or None}
     return {**message, "tool_calls": calls} if calls else message
+
+
+def _lost(messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what chat completions cannot hold of messages that have been translated."""
+    for block in (block for each in messages for block in _blocks_in(each.get("content"))):
+        if block.get("type") not in _TRANSLATED:
+            yield f"block of type {block.get('type')!r}"
+        if block.get("type") == "tool_result":
+            inner = _blocks_in(block.get("content"))
+            yield from (
+                f"{b.get('type')} in a tool result" for b in inner if b.get("type") != "text"
+            )
+
+
+def _blocks_in(content: Any) -> list[Block]:
+    return [] if isinstance(content, str) else _blocks(content)
+
+
+def _lost_tools(tools: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    kinds = (tool.get("type") for tool in tools)
+    yield from (f"tool of type {kind!r}" for kind in kinds if kind not in (None, "custom"))
 
 
 def _part(block: Block) -> dict[str, Any] | None:
@@ -230,26 +279,33 @@ def _input(arguments: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"arguments": arguments}
 
 
-def _events(result: CompletionsResult, model: str) -> Iterator[bytes]:
-    frame = _frame(result, model)
-    ended = {name: frame.pop(name) for name in ("stop_reason", "stop_sequence")}
-    opened = {**frame, "content": [], "stop_reason": None, "stop_sequence": None}
+def _events(document: Mapping[str, Any]) -> Iterator[bytes]:
+    ended = {name: document.get(name) for name in ("stop_reason", "stop_sequence")}
+    opened = {**document, "content": [], "stop_reason": None, "stop_sequence": None}
     yield _event("message_start", message=opened)
-    for index, block in enumerate(_content(result)):
-        opened_block, delta = _opened(block)
+    for index, block in enumerate(document["content"]):
+        opened_block, deltas = _opened(block)
         yield _event("content_block_start", index=index, content_block=opened_block)
-        yield _event("content_block_delta", index=index, delta=delta)
+        for delta in deltas:
+            yield _event("content_block_delta", index=index, delta=delta)
         yield _event("content_block_stop", index=index)
-    yield _event("message_delta", delta=ended, usage=frame["usage"])
+    yield _event("message_delta", delta=ended, usage=document.get("usage"))
     yield _event("message_stop")
 
 
-def _opened(block: Block) -> tuple[dict[str, Any], dict[str, Any]]:
+def _opened(block: Block) -> tuple[Block, list[dict[str, Any]]]:
     """Return a block before its content came, and the content that comes."""
-    if block["type"] == "text":
-        return {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
-    text = json.dumps(block["input"])
-    return {**block, "input": {}}, {"type": "input_json_delta", "partial_json": text}
+    match block["type"]:
+        case "text":
+            return {**block, "text": ""}, [{"type": "text_delta", "text": block["text"]}]
+        case "thinking":
+            thought = {"type": "thinking_delta", "thinking": block["thinking"]}
+            signature = {"type": "signature_delta", "signature": block.get("signature") or ""}
+            return {**block, "thinking": "", "signature": ""}, [thought, signature]
+        case "tool_use" | "server_tool_use":
+            text = json.dumps(block["input"])
+            return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": text}]
+    return block, []
 
 
 def _event(kind: str, **more: Any) -> bytes:

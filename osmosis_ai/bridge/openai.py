@@ -9,12 +9,13 @@ import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..agents.results import CompletionsResult
 from ..http_server import Response, event_stream, problem
 from ..models.errors import ProviderError
+from ..models.other_apis import OtherRequest
 
 _NOT_FORWARDED = ("model", "messages", "stream", "stream_options")
 _STATUS = {"timeout": 504, "rate_limited": 429, "bad_request": 400, "too_large": 413}
@@ -39,6 +40,22 @@ class CompletionCall:
     """As the client names it."""
 
 
+@dataclass(frozen=True, slots=True)
+class OtherCall:
+    """One request of another API."""
+
+    other: OtherRequest
+    messages: list[dict[str, Any]]
+    """What it says."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of the chat completion that may stand in its place, besides messages."""
+    stream: bool = False
+    previous: str | None = None
+    """The id of the answer that it continues."""
+    is_said: bool = True
+    """Whether it belongs to the conversation."""
+
+
 def read_call(body: bytes) -> CompletionCall:
     """Return the call in a request's body; raise BadRequest for any other."""
     request = read_object(body)
@@ -47,8 +64,6 @@ def read_call(body: bytes) -> CompletionCall:
         raise BadRequest("'messages' must be a non-empty array")
     if not all(isinstance(message, dict) for message in messages):
         raise BadRequest("'messages' must be an array of objects")
-    if request.get("n") not in (None, 1):
-        raise BadRequest("'n' other than 1 is not supported: make one request an answer")
     check_tools(request)
     options = request.get("stream_options")
     return CompletionCall(
@@ -90,7 +105,8 @@ def completion(result: CompletionsResult, *, model: str) -> Response:
     }
     if result.token_ids:
         choice["token_ids"] = result.token_ids
-    body = {**_frame("chat.completion", model), "choices": [choice]}
+    further = [{**each, "index": place} for place, each in enumerate(result.further, 1)]
+    body = {**_frame("chat.completion", model), "choices": [choice, *further]}
     if usage := _usage(result):
         body["usage"] = usage
     return Response(200, body)
@@ -105,9 +121,13 @@ def streamed(result: CompletionsResult, *, model: str, with_usage: bool) -> Resp
         "logprobs": result.logprobs or None,
         "finish_reason": _finish_reason(result),
     }
-    chunks: list[dict[str, Any]] = [{**frame, "choices": [choice]}]
+    choices = [choice]
+    for place, each in enumerate(result.further, 1):
+        rest = {name: value for name, value in each.items() if name != "message"}
+        choices.append({**rest, "index": place, "delta": _delta(each["message"])})
+    chunks: list[dict[str, Any]] = [{**frame, "choices": [each]} for each in choices]
     if with_usage:
-        chunks[0]["usage"] = None
+        chunks = [{**chunk, "usage": None} for chunk in chunks]
         chunks.append({**frame, "choices": [], "usage": _usage(result)})
     return event_stream(b"".join(_events(chunks)))
 

@@ -31,9 +31,11 @@ _NO_ROLLOUT = (
     "this key is not that of a running rollout: use the api_key of get_rollout_context(), "
     "and only until the rollout ends"
 )
+_ROUTES = ("", "/chat/completions", "/embeddings", "/messages", "/responses")
 _NO_ROUTE = (
     "there is no {} here: this endpoint has chat completions (POST .../chat/completions), "
-    "Anthropic's messages (POST .../messages) and GET .../models alone"
+    "OpenAI's responses (POST .../responses) and embeddings (POST .../embeddings), Anthropic's "
+    "messages (POST .../messages) and GET .../models alone"
 )
 
 
@@ -103,6 +105,8 @@ class Bridge:
         account = self._accounts[_key(request.headers)]
         if path == "/messages":
             return await self._message(account, body)
+        if path in ("/responses", "/embeddings"):
+            return await self._forwarded(account, body, path)
         return await self._completed(account, body)
 
     def _check(self, request: web.Request, path: str) -> Response | None:
@@ -111,7 +115,7 @@ class Bridge:
             return _refused(path, 401, _NO_ROLLOUT, "authentication_error", "invalid_api_key")
         if path == "/models" and request.method == "GET":
             return None
-        if path not in ("", "/chat/completions", "/messages"):
+        if path not in _ROUTES:
             return _refused(path, 404, _NO_ROUTE.format(request.path), code="unknown_url")
         if request.method != "POST":
             refusal_text = f"{request.path} takes POST only"
@@ -136,18 +140,30 @@ class Bridge:
             message_provider_refused,
             message_refused,
             read_message_call,
-            streamed_message,
         )
 
         try:
             call = read_message_call(body)
-            result = await account.ask(call)
+            result = await account.forward(call)
         except ProviderError as error:
             return message_provider_refused(error)
         except _CALLERS_FAULT as error:
             return message_refused(400, str(error))
-        reply = streamed_message if call.stream else message
-        return reply(result, model=self._model.name)
+        return message(result, model=self._model.name, stream=call.stream)
+
+    async def _forwarded(self, account: Account, body: bytes, path: str) -> Response:
+        from .responses import read_embedding_call, read_response_call, replied
+
+        try:
+            read = read_response_call if path == "/responses" else read_embedding_call
+            call = read(body)
+            result = await account.forward(call)
+        except ProviderError as error:
+            return provider_refused(error)
+        except _CALLERS_FAULT as error:
+            return refused(400, str(error))
+        assert result.document is not None
+        return replied(result.document, stream=call.stream)
 
 
 def _route(path: str) -> str:

@@ -16,7 +16,8 @@ from ..secret import Secret
 if TYPE_CHECKING:
     from ..agents.client import ModelLLM
     from ..agents.results import CompletionsResult
-    from .openai import CompletionCall
+    from ..models.other_apis import OtherRequest
+    from .openai import CompletionCall, OtherCall
 
 Message = Mapping[str, Any]
 
@@ -34,6 +35,8 @@ class Account:
         self.llm = llm
         """The rollout's totals: calls, tokens, cost, retries; and its last error."""
         self.trajectory = Trajectory()
+        self._said: dict[str, list[dict[str, Any]]] = {}
+        """What was said up to an answer, by the answer's id: calls may name it alone."""
         self._on_close = on_close
         self._caller = cassettes.current.get()
         self._asking: set[asyncio.Task[Any]] = set()
@@ -48,16 +51,36 @@ class Account:
 
     async def ask(self, call: CompletionCall) -> CompletionsResult:
         """Forward a call; in the bridge's loop."""
+        result = await self._asked(call.messages, call.params)
+        self.trajectory.note(call.messages, result.message)
+        for choice in result.further:
+            self.trajectory.note(call.messages, choice["message"])
+        return result
+
+    async def forward(self, call: OtherCall) -> CompletionsResult:
+        """Forward a call of another API; in the bridge's loop."""
+        messages = _continued(self._said.get(call.previous or "", []), call.messages)
+        result = await self._asked(messages, call.params, call.other)
+        if call.is_said:
+            self.trajectory.note(messages, result.message)
+            if result.document is not None and isinstance(name := result.document.get("id"), str):
+                self._said[name] = [*messages, result.message]
+        return result
+
+    async def _asked(
+        self,
+        messages: list[dict[str, Any]],
+        params: Mapping[str, Any],
+        other: OtherRequest | None = None,
+    ) -> CompletionsResult:
         task = asyncio.current_task()
         assert task is not None
         self._asking.add(task)
         cassettes.current.set(self._caller)  # the bridge's thread serves every run
         try:
-            result = await self.llm.chat_completions(call.messages, **call.params)
+            return await self.llm.chat_completions(messages, _other=other, **params)
         finally:
             self._asking.discard(task)
-        self.trajectory.note(call.messages, result.message)
-        return result
 
     def cancel(self) -> None:
         """Cancel what is under way; in the bridge's loop."""
@@ -100,7 +123,13 @@ class Trajectory:
         for length in range(len(sent) - 1, 0, -1):
             known = self._open.get(hashes[length - 1])
             if known:
-                del self._conversations[known.pop()]
+                # Of several answers to the same, the one that is sent back is continued.
+                answered = [
+                    n for n in known if _is_said(self._conversations[n].answer, sent[length])
+                ]
+                number = (answered or known)[-1]
+                known.remove(number)
+                del self._conversations[number]
                 break
         self._notes += 1
         self._conversations[self._notes] = _Conversation(sent, dict(answer))
@@ -115,6 +144,20 @@ class Trajectory:
         """Return the messages of every conversation, one conversation after the other."""
         conversations = list(self._conversations.values())
         return [message for conversation in conversations for message in conversation.messages()]
+
+
+def _is_said(answer: Message, message: Message) -> bool:
+    calls, sent = answer.get("tool_calls") or [], message.get("tool_calls") or []
+    same_text = (answer.get("content") or "") == (message.get("content") or "")
+    return same_text and [call.get("id") for call in calls] == [call.get("id") for call in sent]
+
+
+def _continued(said: list[dict[str, Any]], messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what was said before and now, with one system message: the newest."""
+    if not said or not messages or messages[0].get("role") != "system":
+        return [*said, *messages]
+    before = said[1:] if said[0].get("role") == "system" else said
+    return [messages[0], *before, *messages[1:]]
 
 
 def _hashes(messages: Sequence[Message]) -> Iterator[int]:

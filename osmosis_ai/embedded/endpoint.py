@@ -57,6 +57,8 @@ class EmbeddedEndpoint(ThreadedServer):
             return problem(404, f"There is only POST {_PATH} here.", code="unknown_url")
         try:
             call = read_call(await request.read())
+            if call.params.get("n") not in (None, 1):
+                raise BadRequest("'n' other than 1 is not supported: make one request an answer")
             name = persona_name(call.model)
             own = name in (None, "default")
             persona = self._persona if own else PERSONAS.get(str(name))

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from .other_apis import OtherRequest
 
 CallOutcome = Literal["ok", "rate_limited", "overloaded", "failed"]
 
@@ -41,12 +44,19 @@ class ChatCompletion:
     """One answer of a model."""
 
     message: dict[str, Any]
-    """The assistant message; its `content` is a string or None, text parts are already joined."""
+    """The assistant message; its `content` is a string or None, text parts are already joined.
+
+    Empty where nothing is said: embeddings.
+    """
     finish_reason: str | None = None
     usage: Usage = Usage()
     token_ids: list[int] | None = None
     """Sampled token ids, from endpoints that return them."""
     logprobs: Any | None = None
+    further: Sequence[Mapping[str, Any]] = ()
+    """The choices beyond the first, as the endpoint sent them, where `n` asked for several."""
+    document: Mapping[str, Any] | None = None
+    """The whole reply to an `OtherRequest`."""
     model: str | None = None
     """The model's name as the endpoint reports it."""
     cost_usd: float | None = None
@@ -76,8 +86,12 @@ class ChatModel(Protocol):
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] = NO_PARAMS,
         headers: Mapping[str, str] = NO_HEADERS,
+        other: OtherRequest | None = None,
     ) -> ChatCompletion:
-        """Return the answer after as many tries as the policy allows; raise `ProviderError`."""
+        """Return the answer after as many tries as the policy allows; raise `ProviderError`.
+
+        With `other`, that is what is sent, and `messages` is what it says.
+        """
 
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""
@@ -136,5 +150,7 @@ class PricedModel(WrappedModel):
     ) -> ChatCompletion:
         """Return the model's answer; its cost stays unknown where its tokens are."""
         answer = await self._model.complete(messages, **options)
-        price(answer, self._per_mtok)
+        other: OtherRequest | None = options.get("other")
+        if other is None or other.own_model in (None, self.name):
+            price(answer, self._per_mtok)
         return answer

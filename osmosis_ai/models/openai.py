@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from yarl import URL
 
@@ -27,6 +27,9 @@ from .transport.base_url import BaseURL, normalise_base_url
 from .transport.exchange import EVENT_STREAM, JSON_HEADERS, MAX_BODY_BYTES, ClientClosed, Reply
 from .transport.model_client import model_client
 from .transport.proxy import find_proxy, unreachable
+
+if TYPE_CHECKING:
+    from .other_apis import OtherAPIs, OtherRequest
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -89,6 +92,7 @@ class OpenAIModel:
             timeout_s=request_timeout_s,
         )
         self._succeeded = False
+        self._others: OtherAPIs | None = None
 
     def __repr__(self) -> str:
         return f"<{self.name} at {self._address}>"
@@ -100,10 +104,13 @@ class OpenAIModel:
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] = NO_PARAMS,
         headers: Mapping[str, str] = NO_HEADERS,
+        other: OtherRequest | None = None,
     ) -> ChatCompletion:
         """Return the answer after as many tries as the policy allows; raise ProviderError."""
         if params.get("stream"):
             raise ValueError("stream=True is not supported: answers come whole")
+        if other is not None and not other.is_translated():
+            return await self._other_apis().complete(other, headers)
         request = {"model": self.name, "messages": messages, **params}
         if tools:
             request["tools"] = tools
@@ -124,6 +131,35 @@ class OpenAIModel:
             if self._adaptation.is_needed:
                 answer.notes += self._adaptation.notes(request)
             return answer
+
+    def _other_apis(self) -> OtherAPIs:
+        from .other_apis import OtherAPIs
+
+        if self._others is None:
+            self._others = OtherAPIs(
+                send=self._send_other,
+                address=self._address,
+                retrier=self._retrier,
+                policy=self._policy,
+                wording=self._wording,
+                redact=self._redact,
+            )
+        return self._others
+
+    async def _send_other(
+        self, path: str, body: bytes, further: Mapping[str, str], timeout_s: float
+    ) -> Reply:
+        url = URL(self._address.url(path), encoded=True)
+        headers = merged_headers(self._headers, further)
+        try:
+            reply = await self._client.request(
+                url, body, headers=headers, timeout_s=timeout_s, proxy=self._proxy
+            )
+        except ClientClosed:
+            raise RuntimeError("the model is closed") from None
+        if reply.status == 407 and self._proxy is not None:
+            raise unreachable("the proxy asks for other credentials (407)", self._proxy)
+        return reply
 
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .base import INVALID_TEXT, ChatCompletion, Usage
-from .chunks import events_in, joined_chunks
 from .errors import CallFault
 from .faults import failure_in
 from .retry import RetryPolicy
@@ -48,6 +47,7 @@ def parse_completion(reply: Reply, *, model: str, policy: RetryPolicy) -> ChatCo
         usage=usage,
         token_ids=None if ids is None else _token_ids(ids),
         logprobs=choice.get("logprobs", data.get("logprobs")),
+        further=_further(data["choices"]) if len(data["choices"]) > 1 else (),
         model=named if isinstance(named, str) else None,
         cost_usd=cost,
         notes=(INVALID_TEXT,) if _HALF.search(reply.body) and _was_invalid(message) else (),
@@ -81,6 +81,8 @@ def load_object(reply: Reply) -> dict[str, Any]:
 
 def _load_stream(reply: Reply) -> dict[str, Any]:
     """Return the completion that a stream makes up; raise CallFault for what is none."""
+    from .chunks import events_in, joined_chunks  # few endpoints stream to us
+
     try:
         document = joined_chunks(events_in(reply.body))
         return {name: _without_surrogates(value) for name, value in document.items()}
@@ -103,6 +105,11 @@ def _first_choice(data: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(choice, dict):
         raise CallFault("protocol", summary="an answer without choices", retried=True)
     return choice
+
+
+def _further(choices: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the choices beyond the first, their messages as that of the first is read."""
+    return [{**each, "message": _message(each)} for each in choices[1:] if isinstance(each, dict)]
 
 
 def _message(choice: Mapping[str, Any]) -> dict[str, Any]:

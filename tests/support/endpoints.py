@@ -107,6 +107,8 @@ class Endpoint:
         """When set, another key gets a 401."""
         self.tls = tls
         self.keep = keep
+        self.routes: Mapping[str, Any] = {}
+        """Other paths below the base URL: the JSON that each answers with, or what makes it."""
         self.port = port
         self.requests = 0
         self.by_row: Counter[str] = Counter()
@@ -225,7 +227,11 @@ class Endpoint:
         """What to send back for `ask`."""
         if ask.method == "GET":
             return self._get(ask)
-        if not ask.path.partition("?")[0].endswith("/chat/completions"):
+        path = ask.path.partition("?")[0]
+        for end, document in self.routes.items():
+            if path.endswith(end):
+                return [reply(200, document(ask) if callable(document) else document)]
+        if not path.endswith("/chat/completions"):
             return [reply(404, {"detail": "Not Found"})]
         if self.api_key is not None and ask.headers.get("authorization") != (
             f"Bearer {self.api_key}"

@@ -16,10 +16,11 @@ from ...secret import Secret
 from ..errors import UNSUPPORTED, CallFault
 from ..retry import RetryPolicy
 from ..transport import cassettes
-from .library import complete, loaded
-from .reading import ProviderAnswer, read_answer
+from .library import complete, has_api, loaded
+from .reading import ProviderAnswer, read_answer, read_other
 
 if TYPE_CHECKING:
+    from ..other_apis import OtherRequest
     from ..transport.model_client import ModelClient
     from .transport import Exchange
 
@@ -48,20 +49,35 @@ class LiteLLMClient:
         self.replied = False
 
     async def ask(
-        self, messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], timeout_s: float
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        params: Mapping[str, Any],
+        timeout_s: float,
+        other: OtherRequest | None = None,
     ) -> ProviderAnswer:
         """Return the answer within `timeout_s` of the request's start; raise CallFault.
 
-        `params` are other fields of the request: `tools`, `temperature`, `response_format`, ...
+        `params` are other fields of the request: `tools`, `temperature`, `response_format`, ...;
+        with `other` all of them.
         """
         litellm = await loaded()
         _check_provider(litellm, self._name)
         _check_fallbacks(litellm)
         self._check_address()
+        model, path = self._name.model, ""
+        if other is not None:
+            model, path = other.own_model or model, other.path
+            _check_api(other, self._name.provider, model)
+        arguments = {**params, **self._settings(model)}
+        if other is None:
+            arguments["messages"] = [dict(message) for message in messages]
+        if params.get("tools"):
+            # LiteLLM looks for MCP tools among them with a package that it does not install.
+            arguments["_skip_mcp_handler"] = True
         exchange = self._exchange()
         error: Exception | None = None
         response: Any = None
-        asking = asyncio.ensure_future(complete(exchange, self._arguments(messages, params)))
+        asking = asyncio.ensure_future(complete(exchange, arguments, path))
         try:
             await _ended(asking, exchange, timeout_s)
             if asking.done():
@@ -75,6 +91,8 @@ class LiteLLMClient:
             self.replied = self.replied or exchange.replied
         if not asking.done():
             raise CallFault("timeout", "deadline reached without an answer", retried=True)
+        if other is not None:
+            return read_other(exchange, response, error, other, f"{self._name.provider}/{model}")
         return read_answer(exchange, response, error)
 
     def _check_address(self) -> None:
@@ -120,14 +138,11 @@ class LiteLLMClient:
             self._client = model_client(size=_MOST_CONNECTIONS)
         return Exchange(client=self._client, model=self._name.model, policy=self._policy)
 
-    def _arguments(
-        self, messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def _settings(self, model: str) -> dict[str, Any]:
+        """Return the arguments of every call."""
         provider = self._name.provider
-        arguments = {
-            **params,
-            "model": f"{_CHAT_ROUTES.get(provider, provider)}/{self._name.model}",
-            "messages": [dict(message) for message in messages],
+        arguments: dict[str, Any] = {
+            "model": f"{_CHAT_ROUTES.get(provider, provider)}/{model}",
             "max_retries": 0,
             "num_retries": 0,
             # A cache that the user's code gives LiteLLM would answer a row's second run.
@@ -139,9 +154,6 @@ class LiteLLMClient:
             arguments["api_key"] = "replayed"  # LiteLLM wants one before it makes a request
         if self._api_base is not None:
             arguments["api_base"] = self._api_base
-        if params.get("tools"):
-            # LiteLLM looks for MCP tools among them with a package that it does not install.
-            arguments["_skip_mcp_handler"] = True
         return arguments
 
 
@@ -153,6 +165,14 @@ def _check_provider(litellm: Any, name: ModelName) -> None:
     hint = f"; did you mean {close[0]!r}?" if close else ""
     detail = f"LiteLLM knows no provider {name.provider!r}{hint}"
     raise CallFault("bad_request", detail, reason=UNSUPPORTED)
+
+
+def _check_api(other: OtherRequest, provider: str, model: str) -> None:
+    if not has_api(other.path, provider, model):
+        detail = (
+            f"{provider} has no {other.api}, which the agent's client asks for: {other.instead}"
+        )
+        raise CallFault("bad_request", detail, reason=UNSUPPORTED)
 
 
 def _check_fallbacks(litellm: Any) -> None:

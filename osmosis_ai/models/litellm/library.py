@@ -79,13 +79,39 @@ async def loaded() -> Any:
     raise CallFault("bad_request", detail, reason=UNSUPPORTED)
 
 
-async def complete(exchange: Exchange, arguments: Mapping[str, Any]) -> Any:
-    """Return LiteLLM's answer to one call, in silence and over the exchange."""
+async def complete(exchange: Exchange, arguments: Mapping[str, Any], path: str = "") -> Any:
+    """Return LiteLLM's answer to one call, in silence and over the exchange.
+
+    `path` names another API than chat completions.
+    """
     from .transport import current
 
     ignore_its_warnings()
     with _set(_inside, True), _set(current, exchange), _set(_internal_call(), True):
-        return await load().acompletion(**arguments)
+        litellm = load()
+        if path == "/responses":
+            return await litellm.aresponses(**arguments)
+        if path == "/messages":
+            return await litellm.anthropic.messages.acreate(**arguments)
+        if path == "/embeddings":
+            return await litellm.aembedding(**arguments)
+        return await litellm.acompletion(**arguments)
+
+
+def has_api(path: str, provider: str, model: str) -> bool:
+    """Return whether a provider itself has the API at a path, as far as LiteLLM knows."""
+    if path == "/embeddings":
+        return True  # LiteLLM says so itself where it knows none
+    with _set(_inside, True):
+        from litellm.types.utils import LlmProviders
+        from litellm.utils import ProviderConfigManager as Known
+
+        found = (
+            Known.get_provider_responses_api_config
+            if path == "/responses"
+            else Known.get_provider_anthropic_messages_config
+        )
+        return found(provider=LlmProviders(provider), model=model) is not None
 
 
 def load() -> Any:

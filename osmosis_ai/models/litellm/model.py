@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...providers import (
     ModelName,
@@ -25,7 +25,11 @@ from ..headers import NO_SECRETS, merged_headers
 from ..rate_limiter import RateLimiter
 from ..retry import CallFailed, Retrier, RetryPolicy
 from .client import LiteLLMClient
+from .library import has_api, loaded
 from .reading import ProviderAnswer
+
+if TYPE_CHECKING:
+    from ..other_apis import OtherRequest
 
 _TRANSLATED = frozenset(
     {
@@ -118,10 +122,15 @@ class LiteLLMModel:
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] = NO_PARAMS,
         headers: Mapping[str, str] = NO_HEADERS,
+        other: OtherRequest | None = None,
     ) -> ChatCompletion:
         """One answer, after as many tries as the policy allows; raises ProviderError."""
         if params.get("stream"):
             raise ValueError("stream=True is not supported: answers come whole")
+        if other is not None and not await self._translates(other):
+            fields = _for_api(other)
+            answer = await self.answer(messages, params=fields, headers=headers, other=other)
+            return answer.completion
         asked = {**params, "tools": [dict(tool) for tool in tools]} if tools else params
         answer = await self.answer(messages, params=_for_the_model(asked), headers=headers)
         return answer.completion
@@ -132,6 +141,7 @@ class LiteLLMModel:
         *,
         params: Mapping[str, Any] = NO_PARAMS,
         headers: Mapping[str, str] = NO_HEADERS,
+        other: OtherRequest | None = None,
     ) -> ProviderAnswer:
         """As `complete`, with the raw reply, and `params` as LiteLLM takes them."""
         tries, before_s = 0, 0.0
@@ -139,7 +149,7 @@ class LiteLLMModel:
             sent = self._adaptation.apply(params)
             try:
                 answered, retries, ms = await self._retrier.run(
-                    partial(self._ask, messages, sent, headers),
+                    partial(self._ask, messages, sent, headers, other),
                     lambda answer: answer,
                     lambda fault: self._wording().of_fault(fault, self._redact),
                 )
@@ -164,17 +174,25 @@ class LiteLLMModel:
         """Return `text` without the key, in any spelling."""
         return self._redact(text)
 
+    async def _translates(self, other: OtherRequest) -> bool:
+        """Return whether a chat completion is asked for in the place of a request."""
+        if not other.may_translate:
+            return False
+        await loaded()
+        return not has_api(other.path, self._provider, self._model) and other.is_translated()
+
     async def _ask(
         self,
         messages: Sequence[Mapping[str, Any]],
         params: Mapping[str, Any],
         headers: Mapping[str, str],
+        other: OtherRequest | None,
         timeout_s: float,
     ) -> ProviderAnswer:
         if further := merged_headers(self._headers, headers):
             params = {**params, "extra_headers": further}
         try:
-            answer = await self._client.ask(messages, params, timeout_s)
+            answer = await self._client.ask(messages, params, timeout_s, other)
         finally:
             self._retrier.replied = self._client.replied
         self._succeeded = True
@@ -195,4 +213,37 @@ def _for_the_model(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments for LiteLLM: known fields as they are, others in `extra_body`."""
     known = {name: value for name, value in params.items() if name in _TRANSLATED}
     others = {name: value for name, value in params.items() if name not in _TRANSLATED}
+    return {**known, "extra_body": others} if others else known
+
+
+_FIELDS: Mapping[str, frozenset[str]] = {
+    "/responses": frozenset(
+        {
+            *("include", "input", "instructions", "max_output_tokens", "metadata"),
+            *("parallel_tool_calls", "previous_response_id", "prompt", "prompt_cache_key"),
+            *("reasoning", "safety_identifier", "service_tier", "store", "temperature", "text"),
+            *("tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
+        }
+    ),
+    "/messages": frozenset(
+        {
+            *("max_tokens", "messages", "metadata", "stop_sequences", "system", "temperature"),
+            *("thinking", "tool_choice", "tools", "top_k", "top_p"),
+        }
+    ),
+    "/embeddings": frozenset({"dimensions", "input", "user"}),
+}
+"""Fields of other APIs that LiteLLM takes by name."""
+_LEFT_OUT = {"encoding_format"}
+"""LiteLLM decodes embeddings for some providers alone: all come as numbers, which clients read."""
+
+
+def _for_api(other: OtherRequest) -> dict[str, Any]:
+    """Return arguments for LiteLLM: known fields as they are, others in `extra_body`."""
+    known = {name: value for name, value in other.body.items() if name in _FIELDS[other.path]}
+    others = {
+        name: value
+        for name, value in other.body.items()
+        if name not in known and name not in _LEFT_OUT and name != "model"
+    }
     return {**known, "extra_body": others} if others else known

@@ -19,6 +19,7 @@ from ..parsing import read_usage
 from .library import price_of
 
 if TYPE_CHECKING:
+    from ..other_apis import OtherRequest
     from .transport import Exchange
 
 _UNGUARDED = (
@@ -60,18 +61,54 @@ def read_answer(exchange: Exchange, response: Any, error: Exception | None) -> P
     return ProviderAnswer(_priced(completion, response), exchange.reply or response.model_dump())
 
 
+def read_other(
+    exchange: Exchange,
+    response: Any,
+    error: Exception | None,
+    other: OtherRequest,
+    model: str,
+) -> ProviderAnswer:
+    """Return the answer to a request of another API; raise a CallFault without one.
+
+    Of embeddings, LiteLLM's reading counts: providers have shapes of their own.
+    """
+    if exchange.fault is not None and response is None:
+        raise exchange.fault
+    if error is not None or response is None:
+        raise _fault_of_exception(error, exchange)
+    document = exchange.reply
+    if document is None or (other.path == "/embeddings" and "data" not in document):
+        document = response.model_dump(mode="json", exclude_none=True)
+    try:
+        completion = other.read(document)
+    except (AttributeError, LookupError, TypeError, ValueError) as unreadable:
+        raise _unreadable(unreadable) from None
+    if completion.cost_usd is None and completion.usage.prompt_tokens is not None:
+        completion.cost_usd = price_of(model, completion.usage) or None
+    completion.document = document
+    return ProviderAnswer(completion, document)
+
+
 def _completion(response: Any) -> ChatCompletion:
     """Return LiteLLM's reading of a reply in another shape than OpenAI's."""
-    choice = response.choices[0]
-    message = choice.message.model_dump(exclude_none=True)
-    message.pop("provider_specific_fields", None)
-    message.setdefault("content", None)
+    choice, *further = response.choices
     return ChatCompletion(
-        message=message,
+        message=_message(choice),
+        further=[
+            {"index": each.index, "message": _message(each), "finish_reason": each.finish_reason}
+            for each in further
+        ],
         finish_reason=choice.finish_reason,
         usage=_usage(getattr(response, "usage", None)),
         model=response.model,
     )
+
+
+def _message(choice: Any) -> dict[str, Any]:
+    message: dict[str, Any] = choice.message.model_dump(exclude_none=True)
+    message.pop("provider_specific_fields", None)
+    message.setdefault("content", None)
+    return message
 
 
 def _usage(usage: Any) -> Usage:

@@ -26,6 +26,7 @@ from ...agents.results import CompletionsResult
 from ...agents.schemas import RolloutMetrics, RolloutResponse, RolloutStatus, normalize_stop
 from ...models.base import NO_HEADERS, NO_PARAMS, ChatCompletion
 from ...models.errors import CallFault, clip, efforts
+from ...models.other_apis import OtherRequest
 from ...models.parsing import parse_completion
 from ...models.rate_limiter import RateLimiter
 from ...models.retry import CallFailed, Retrier, RetryPolicy, parse_retry_after
@@ -178,8 +179,11 @@ class TrainerModel:
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] = NO_PARAMS,
         headers: Mapping[str, str] = NO_HEADERS,
+        other: OtherRequest | None = None,
     ) -> ChatCompletion:
         """Return the trainer's answer, to which no headers go; raise an OsmosisRolloutError."""
+        if other is not None:
+            raise OsmosisValidationError(f"a trainer has no {other.api}: {other.instead}")
         body = self._body(messages, tools, params)
 
         def read(reply: Reply) -> ChatCompletion:

@@ -43,6 +43,7 @@ from ...storage.excerpt import encode, plain
 
 if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatCompletion, ChatModel
+    from osmosis_ai.models.other_apis import OtherRequest
 
     from ...rollouts.around import Scores
     from ...rollouts.suite import Suite
@@ -240,6 +241,7 @@ class _TracedModel(WrappedModel):
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] = NO_PARAMS,
         headers: Mapping[str, str] = NO_HEADERS,
+        other: OtherRequest | None = None,
     ) -> ChatCompletion:
         """Return the model's answer."""
         tracing = self._tracing
@@ -252,7 +254,7 @@ class _TracedModel(WrappedModel):
         with tracing.span(name, attributes, SpanKind.CLIENT) as span:
             try:
                 answer = await self._model.complete(
-                    messages, tools=tools, params=params, headers=headers
+                    messages, tools=tools, params=params, headers=headers, other=other
                 )
             except ProviderError as error:
                 _fail(span, error.kind, str(error))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.support.endpoints import Ask
@@ -153,6 +155,53 @@ def test_a_failure_of_the_endpoint_is_the_endpoints(app: Project):
     session = app.run(agent="app:fails", model="a", base_url="http://127.0.0.1:9/v1")
     assert session.runs[0]["error_type"] == "provider"
     assert "127.0.0.1:9" in session.runs[0]["error"]
+
+
+RESPONSES = """
+import json
+import urllib.request
+
+
+def agent(question, model, base_url, api_key):
+    request = urllib.request.Request(
+        base_url + "/responses",
+        json.dumps({"model": model, "input": question}).encode(),
+        {"Authorization": f"Bearer {api_key}", "Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request) as reply:
+            return json.load(reply)["output"][0]["content"][0]["text"]
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise
+"""
+
+
+@pytest.mark.fault(
+    "an agent's client asks for responses or embeddings, and the endpoint or the provider has none"
+)
+def test_responses_are_compared_where_the_endpoint_has_them_and_else_stop_at_the_first_run(
+    project: Project,
+):
+    project.write("app.py", RESPONSES)
+    project.rows(*map(str, range(20)))
+    session = project.run("--batch-size=1", agent="app:agent", model="a")
+    assert (session.ret, project.endpoint.requests) == (1, 1)
+    assert "the endpoint has no Responses API, which the agent's client asks for" in session.refusal
+
+    def answer(ask: Ask) -> dict[str, Any]:
+        part = {"type": "output_text", "text": ask.body["input"] if ask.model == "b" else "x"}
+        usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+        output = [{"type": "message", "role": "assistant", "content": [part]}]
+        return {"object": "response", "status": "completed", "usage": usage, "output": output}
+
+    project.endpoint.routes = {"/responses": answer}
+    models = ["--osmosis-model=a", "--osmosis-model=b"]
+    session = project.run(
+        *models, "--batch-size=4", "--osmosis-fresh", agent="app:agent", model=None
+    )
+    assert session.outcomes == {"failed": 20, "passed": 20}, session.out
+    assert {run["tokens"] for run in session.runs} == {15}
 
 
 def test_without_a_model_defaults_are_its_own_and_a_parameter_without_is_refused(
