@@ -5,8 +5,9 @@
     trajectories/row_R_run_N.json    the conversation of a run, as ATIF has it
     logs.txt                         what runs that did not pass have printed
 
-Further suites of the session have a folder each, below. A run that counts in no figure (an endpoint
-failed it) is `skipped`, so that the lines add up to the same figures.
+Further suites of the session, and the one of a baseline model, have a folder each, below. A run
+that counts in no figure (an endpoint failed it) is `skipped`, so that the lines add up to the same
+figures.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def write(
     result: EvalResult, path: Path, sections: Sections, *, conversations: Conversations | None
 ) -> None:
     """Write `path`, and the other files beside it; OSError where one cannot be written."""
-    for position, suite in enumerate(result.suites):
+    for position, suite in enumerate(result.with_companions):
         folder = path.parent / safe_name(suite.info.name) if position else path.parent
         folder.mkdir(parents=True, exist_ok=True)
         _write_suite(suite, folder, path.name, sections, conversations)
@@ -67,8 +68,8 @@ def _write_suite(
         line = _index_line(run, _reward(run, suite))
         if record is not None and record.messages:
             document = trajectory(run, record, reward=line.get("reward"))
-            line["trajectory_filename"] = "trajectory.json"
             file = trajectories / f"row_{run.row_index}_run_{run.run_index}.json"
+            line["trajectory_filename"] = f"{trajectories.name}/{file.name}"
             _write_json(file, document)
         lines.append(line)
     index = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines).encode()

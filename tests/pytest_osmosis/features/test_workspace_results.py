@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pytest_osmosis.features.workspace_results.atif import trajectory
+from pytest_osmosis.features.workspace_results.report import write
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from tests.support.endpoints import Ask, error_reply
+from tests.support.made_results import result_of, suite_of
 from tests.support.modes import each_mode
 from tests.support.project import Project
 
@@ -155,13 +158,27 @@ def test_figures_and_runs_are_those_of_the_report(project: Project, workers: int
     lines = [json.loads(line) for line in (folder / "index.jsonl").read_text().splitlines()]
     assert (folder / "summary.jsonl").read_text() == (folder / "index.jsonl").read_text()
     for line in lines:
-        name = f"row_{line['row_index']}_run_{line['run_index']}.json"
-        document = json.loads((folder / "trajectories" / name).read_text())
+        name = f"trajectories/row_{line['row_index']}_run_{line['run_index']}.json"
+        assert line["trajectory_filename"] == name
+        document = json.loads((folder / name).read_text())
         check(document)
         assert document["extra"]["osmosis"]["rollout_id"] == line["rollout_id"]
         assert document["extra"]["osmosis"].get("reward") == line["reward"]
     assert len(lines) == 8
     assert "row 3 run 0: raised" in (folder / "logs.txt").read_text()
+
+
+def test_the_runs_of_a_baseline_model_have_a_folder_of_their_own(tmp_path: Path):
+    suite = suite_of([[1.0], [0.0]])
+    other = suite_of([[0.0], [0.0]], name="data.jsonl (old)", companion_of=suite.info.name)
+    result = result_of(replace(suite, companion=other))
+    write(result, tmp_path / "metrics.json", lambda run: None, conversations=None)
+    rates = {
+        path.parent.name: json.loads(path.read_text())["summary"]["pass_rate"]
+        for path in tmp_path.rglob("metrics.json")
+    }
+    assert rates.pop(tmp_path.name) == 0.5
+    assert [*rates.values()] == [0.0]
 
 
 def test_runs_that_the_endpoint_failed_are_in_no_figure(project: Project):
