@@ -158,6 +158,8 @@ def _read_text(path: Path) -> str:
 
 def _read_document(document: Any) -> list[RubricConfig]:
     """Return the rubrics of a file: a mapping with `rubrics`, one rubric, or a list of them."""
+    if document is None:
+        raise _Unusable(" is empty: expected a mapping with `rubrics`")
     if not isinstance(document, dict | list):
         raise _Unusable(
             f" is no rubric file: expected a mapping with `rubrics`, not {type(document).__name__}"

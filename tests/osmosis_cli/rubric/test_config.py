@@ -80,7 +80,8 @@ def test_a_default_judge_shares_no_key_with_another_provider(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "expected a mapping with `rubrics`, not NoneType"),
+        ("", "is empty: expected a mapping with `rubrics`"),
+        ("42", "expected a mapping with `rubrics`, not int"),
         ("- a", "it holds no rubric; `rubrics` is a list"),
         ("version: 2", "version 2 is not known"),
         ("version: true", "version True is not known"),
