@@ -1,7 +1,7 @@
 """What a platform of Osmosis asks of a dataset, beyond what an evaluation does.
 
 At least 4 rows, at most 5 GB, the same fields in every row, integers within 64 bits, one type a
-field; null goes with any.
+field, also of objects within it; null goes with any.
 """
 
 from __future__ import annotations
@@ -54,12 +54,23 @@ def _of_values(
     for name, value in record.items():
         if _is_too_long(value):
             yield f"row {row}: {brief(name)} holds an integer beyond 64 bits: quote it"
-        if value is None:
-            continue
-        kind = json_type(value)
-        known, where = kinds.setdefault(name, (kind, row))
-        if known != kind:
-            yield f"{brief(name)} is {known} in row {where} and {kind} in row {row}"
+        yield from _of_type(name, value, row, kinds)
+
+
+def _of_type(path: str, value: Any, row: int, kinds: dict[str, tuple[str, int]]) -> Iterator[str]:
+    """Look at the type of a value, and of those in the objects within it; `path` as people see."""
+    if value is None:
+        return
+    kind = json_type(value)
+    known, where = kinds.setdefault(path, (kind, row))
+    if known != kind:
+        yield f"{brief(path)} is {known} in row {where} and {kind} in row {row}"
+        return
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, dict):
+            inner = f"{path}[]" if each is not value else path
+            for name, further in each.items():
+                yield from _of_type(f"{inner}.{name}", further, row, kinds)
 
 
 def _is_too_long(value: Any) -> bool:

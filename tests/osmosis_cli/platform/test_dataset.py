@@ -323,6 +323,14 @@ def line(**changed: Any) -> str:
         ([line(level=1)] + [line()] * 3, "row 1 has no 'level', which row 0 has"),
         ([line(level=1)] * 3 + [line(level="1")], "'level' is a number in row 0 and a string in"),
         ([line(at={"deep": [2**63]})] * 4, "row 0: 'at' holds an integer beyond 64 bits"),
+        (
+            [line(at={"a": {"b": 1}})] * 3 + [line(at={"a": {"b": "x"}})],
+            "'at.a.b' is a number in row 0 and a string in row 3",
+        ),
+        (
+            [line(of=[{"a": None}, {"a": 1}])] * 3 + [line(of=[{"a": [1]}])],
+            "'of[].a' is a number in row 0 and a list in row 3",
+        ),
         ([line(level=2**63 - 1), line(level=None), line(level=-(2**63)), line(level=0.5)], ""),
     ],
 )
