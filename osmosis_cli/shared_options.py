@@ -80,10 +80,10 @@ def may_ask(*, yes: bool, as_json: bool) -> None:
 
 def print_json(document: Any) -> None:
     """Print the one document of a command that succeeded."""
-    click.echo(_as_json(document))
+    click.echo(masked_json(document))
 
 
-def _as_json(document: Any, **options: Any) -> str:
+def masked_json(document: Any, **options: Any) -> str:
     """Return the document as ASCII JSON, without secrets."""
     text = json.dumps(document, **options)
     return text if redact(text) == text else json.dumps(masked(json.loads(text)), **options)
@@ -104,7 +104,7 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
     """Write the document whole, for its owner alone: it has answers. Or say that it cannot be."""
     from pytest_osmosis.storage.atomic_write import write_whole
 
-    text = _as_json(document, allow_nan=False, indent=2) + "\n"
+    text = masked_json(document, allow_nan=False, indent=2) + "\n"
     try:
         write_whole(path, text.encode("ascii"), mode=0o600)
     except OSError as error:

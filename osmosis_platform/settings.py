@@ -22,6 +22,8 @@ class ServerLimits:
     upload_pause_s: float = 60.0
     """How long an upload may send nothing."""
     dataset_bytes: int = 5 * 1024 * MIB
+    import_bytes: int = 288 * MIB
+    """Of an evaluation that ran elsewhere: its report and its conversations."""
     datasets: int = 1000
     """In a workspace."""
     part_bytes: int = 16 * MIB

@@ -42,6 +42,8 @@ class RunRecord:
     """Why it failed."""
     interruptions: int | None = None
     """How often the platform was killed while it executed the run."""
+    is_local: bool = False
+    """Whether it ran on a user's machine, and was uploaded."""
     config: Mapping[str, Any] = field(default_factory=dict)
     env: Mapping[str, Any] = field(default_factory=dict)
 
@@ -70,6 +72,7 @@ def run_record(answer: Mapping[str, Any], key: str) -> RunRecord:
         branch=text_of(answer, "branch") or text_of(experiment, "branch"),
         commit_sha=text_of(answer, "commit_sha") or text_of(experiment, "commit_sha"),
         problem=_problem(head) or _problem(table_of(answer, "results")),
+        is_local=head.get("is_local") is True,
         interruptions=count_of(head, "interruptions"),
         config=table_of(answer, "config"),
         env=table_of(answer, "env_config"),

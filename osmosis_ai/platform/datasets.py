@@ -1,4 +1,4 @@
-"""The datasets of a platform: listed, and uploaded in one piece or in parts.
+"""The datasets of a platform: files uploaded in one piece or in parts, as evaluations are too.
 
 Knows the wire; does not know how progress is shown.
 
@@ -33,7 +33,8 @@ class FileChanged(Exception):
 class DatasetUpload:
     """An upload that was begun."""
 
-    dataset_id: str
+    path: str
+    """Of the API, below which it is completed or aborted."""
     size: int
     """Of the file, in bytes."""
     part_size: int
@@ -54,19 +55,25 @@ def begin_upload(client: PlatformClient, file_name: str, size: int) -> DatasetUp
     extension = file_name.rpartition(".")[2].lower()
     body = {"file_name": file_name, "file_size": size, "extension": extension}
     answer = client.post(PATH, body, subject="place for datasets")
-    dataset_id, upload = text_or_empty(answer, "id"), table_of(answer, "upload")
-    if not dataset_id:
-        raise client.bad_answer("has no id of the new dataset")
+    return upload_of(client, answer, "datasets", size)
+
+
+def upload_of(
+    client: PlatformClient, answer: Mapping[str, Any], kind: str, size: int
+) -> DatasetUpload:
+    """Return the upload that an answer describes; `kind` is the segment of its path."""
+    number, upload = text_or_empty(answer, "id"), table_of(answer, "upload")
+    if not number:
+        raise client.bad_answer("has no id of the upload")
+    path = cli_path(kind, number)
     if upload.get("method") == "simple" and (url := text_or_empty(upload, "presigned_url")):
         return DatasetUpload(
-            dataset_id=dataset_id, size=size, part_size=max(size, 1), urls=(url,), is_simple=True
+            path=path, size=size, part_size=max(size, 1), urls=(url,), is_simple=True
         )
     part_size, urls = upload.get("part_size"), _urls(upload)
     if type(part_size) is not int or part_size < 1 or len(urls) != -(-size // part_size):
-        raise client.bad_answer("does not say where the dataset is to be sent")
-    return DatasetUpload(
-        dataset_id=dataset_id, size=size, part_size=part_size, urls=urls, is_simple=False
-    )
+        raise client.bad_answer("does not say where the file is to be sent")
+    return DatasetUpload(path=path, size=size, part_size=part_size, urls=urls, is_simple=False)
 
 
 def send_part(
@@ -98,18 +105,14 @@ def send_part(
 def complete_upload(
     client: PlatformClient, upload: DatasetUpload, etags: Mapping[int, str]
 ) -> dict[str, Any]:
-    """Have the platform put the parts together, and return the dataset; raise PlatformError."""
+    """Have the platform put the parts together, and return its record; raise PlatformError."""
     parts = [{"part_number": number, "etag": etags[number]} for number in sorted(etags)]
-    return client.post(_path(upload.dataset_id, "complete"), {"parts": parts}, subject="upload")
+    return client.post(f"{upload.path}/complete", {"parts": parts}, subject="upload")
 
 
 def abort_upload(client: PlatformClient, upload: DatasetUpload) -> None:
     """Have the platform forget an upload; raise PlatformError."""
-    client.post(_path(upload.dataset_id, "abort"), {}, subject="upload")
-
-
-def _path(dataset_id: str, *verb: str) -> str:
-    return cli_path("datasets", dataset_id, *verb)
+    client.post(f"{upload.path}/abort", {}, subject="upload")
 
 
 def _urls(upload: Mapping[str, Any]) -> tuple[str, ...]:

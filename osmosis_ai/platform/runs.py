@@ -36,6 +36,11 @@ class Runs:
         path = cli_path(self.kind.segment)
         return self._client.post(path, payload, idempotency_key=new_key(), subject="such workspace")
 
+    def begin_import(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Announce an evaluation that ran here; the answer says where its file goes."""
+        path = cli_path(self.kind.segment, "import")
+        return self._client.post(path, payload, subject="such call")
+
     def newest(self, limit: int | None) -> Listing:
         """Return the newest ones, all of them for None."""
         name = f"{self.kind.key}s"

@@ -41,7 +41,8 @@ SUBCOMMANDS = {
     "info": on_platform("run_info:eval_info_command", "Show a submitted evaluation."),
     "stop": on_platform("run_commands:eval_stop_command", "End a submitted evaluation."),
     "logs": on_platform("run_info:eval_logs_command", "Print the log of a submitted one."),
-    "download": on_platform("run_report:eval_download_command", "Download a report."),
+    "download": on_platform("run_report:eval_download_command", "Download results."),
+    "upload": on_platform("upload:eval_upload_command", "Upload results of `osmosis eval run`."),
     "run": Entry("platform.evaluate:run_command", "Evaluate a config file on this machine."),
     "rubric": Entry("rubric.command:rubric_command", "Score recorded answers with an LLM judge."),
     "check": Entry(

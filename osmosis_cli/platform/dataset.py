@@ -27,6 +27,7 @@ from .run_commands import list_options, show_list
 
 if TYPE_CHECKING:
     from osmosis_ai.platform.client import PlatformClient
+    from osmosis_ai.platform.datasets import DatasetUpload
 
 EPILOG = """\b
 Examples:
@@ -90,10 +91,11 @@ CHECKED_ROWS = 100_000
 """So many of a file are checked, as the platform does: a small Parquet file may have millions."""
 
 
-def send_file(client: PlatformClient, name: str, descriptor: int) -> dict[str, Any]:
-    """Send an open file, and return the dataset; raise CommandError or PlatformError."""
+def send_file(
+    client: PlatformClient, upload: DatasetUpload, name: str, descriptor: int
+) -> dict[str, Any]:
+    """Send an open file, and return its record; raise CommandError or PlatformError."""
     before = os.fstat(descriptor)
-    upload = datasets.begin_upload(client, name, before.st_size)
     if not sys.stderr.isatty():
         tell(f"uploading {name}")
     try:
@@ -162,7 +164,8 @@ def dataset_upload(path: Path, *, as_json: bool) -> None:
                 details={"problems": broken},
             )
         with client_of(login.platform_url, login.token, git_identity=repository) as client:
-            record = send_file(client, path.name, opened.fileno())
+            upload = datasets.begin_upload(client, path.name, size)
+            record = send_file(client, upload, path.name, opened.fileno())
     _check_taken(record, path)
     if as_json:
         print_json({**record, "checked_rows": rows})

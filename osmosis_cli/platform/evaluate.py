@@ -7,6 +7,7 @@ that command: its environment has the config's [env] and secrets, which this pro
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from pytest_osmosis.features.table import OPTIONS, SHARD_KINDS
 from pytest_osmosis.spec import CONFIG_ENV
 
 from ..env_file import NO_OPTION, values_read
-from ..errors import CommandError, command_errors
+from ..errors import CommandDone, CommandError, command_errors
 from ..eval.arguments import click_options, own_spellings, translate
 from ..eval.command import check_key, refuse_unknown, split_at_dashes
 from ..option_words import KEY_VARIABLE
@@ -65,14 +66,7 @@ class ConfigCommand(click.Command):
 
 
 @click.pass_context
-def _evaluate(
-    ctx: click.Context,
-    /,
-    path: Path,
-    dataset_file: str | None,
-    secrets_file: Path | None,
-    **values: Any,
-) -> None:
+def _evaluate(ctx: click.Context, /, **values: Any) -> None:
     """Evaluate what a config file describes, on this machine.
 
     The rollout, the dataset of the workspace, the model and the values of [evaluation] are taken
@@ -80,6 +74,19 @@ def _evaluate(
     them. The rollout has the variables of [env]; each name in [secrets] must be set in the
     environment, in --secrets-file or in .env.
     """
+    _become(*_prepared(ctx, **values))
+
+
+def _prepared(
+    ctx: click.Context,
+    *,
+    path: Path,
+    dataset_file: str | None,
+    secrets_file: Path | None,
+    isolated: bool,
+    **values: Any,
+) -> tuple[list[str], dict[str, str]]:
+    """Return the command of the evaluation, and its environment."""
     from pytest_osmosis.features.config_files.config_run import read_config_run
 
     check_key(values)
@@ -101,7 +108,18 @@ def _evaluate(
         environment[KEY_VARIABLE] = values["api_key"]
         values |= {"api_key": None, "api_key_env": KEY_VARIABLE}
     words = [*_words(values), *(["--", *ctx.meta[_EXTRA]] if ctx.meta[_EXTRA] else [])]
-    _become([sys.executable, "-m", "osmosis_cli", "eval", NO_OPTION, *words], environment)
+    python = sys.executable
+    if isolated:
+        from .isolated import environment_of
+
+        home = environment_of(run)
+        python = str(home / "bin" / "python")
+        # What is kept of another environment is another evaluation's.
+        environment |= {
+            "VIRTUAL_ENV": str(home),
+            CONFIG_ENV: f"{environment[CONFIG_ENV]} VIRTUAL_ENV".strip(),
+        }
+    return [python, "-m", "osmosis_cli", "eval", NO_OPTION, *words], environment
 
 
 @click.pass_context
@@ -113,27 +131,65 @@ def _run(
     folder: Path | None,
     max_in_flight: str | None,
     yes: bool,
+    upload: bool,
     **values: Any,
 ) -> None:
     """Evaluate what a config file describes, as `osmosis eval CONFIG.toml` does.
 
     The results also go into a folder as osmosis-ai lays them out: metrics.json, index.jsonl,
-    summary.jsonl, logs.txt and trajectories/. It asks nothing and needs no login.
+    summary.jsonl, logs.txt and trajectories/, and there are the report and the config file, which
+    `osmosis eval upload` takes. It asks nothing, and needs a login for --upload alone.
     """
+    from .upload import CONFIG, REPORT, check_login, upload_after
+
     if name is not None and (name == ".." or Path(name).name != name):
         raise CommandError(
             f"--name {name!r}: expected the name of a folder in {EVALS}; -o DIR is any other",
             code="usage",
             status=REFUSED,
         )
+    if upload:
+        check_login()
     folder = folder or Path(EVALS, name or path.stem)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandError(f"{folder}: {error.strerror}", code="usage", status=REFUSED) from None
     values["metrics"] = values["metrics"] or str(folder / "metrics.json")
     values["batch_size"] = values["batch_size"] or max_in_flight
-    ctx.invoke(_evaluate, path=path, output=None, **values)
+    words, environment = _prepared(ctx, path=path, output=str(folder / REPORT), **values)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, folder / CONFIG)
+    except OSError as error:
+        raise CommandError(f"{folder}: {error.strerror}", code="usage", status=REFUSED) from None
+    if not upload:
+        _become(words, environment)
+        return
+    status = _wait(words, environment)
+    upload_after(folder, status, [environment.get(each, "") for each in _secret_names(environment)])
+    raise CommandDone(status)
+
+
+def _secret_names(environment: Mapping[str, str]) -> list[str]:
+    return environment.get(SECRET_NAMES, "").split()
+
+
+def _wait(words: list[str], environment: Mapping[str, str]) -> int:
+    """Run the evaluation beside this process, which passes signals on; return its status."""
+    import signal
+    import subprocess
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = subprocess.Popen(words, env=environment)
+    before = {
+        # A terminal sends the first one to both.
+        signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: child.terminate()),
+    }
+    try:
+        status = child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return status if status >= 0 else 128 - status
 
 
 def _become(words: list[str], environment: Mapping[str, str]) -> None:
@@ -161,6 +217,11 @@ config_command = ConfigCommand(
             type=click.Path(path_type=Path),
             help="Values of secrets, as NAME=value lines (.env).",
         ),
+        click.Option(
+            ["--isolated"],
+            is_flag=True,
+            help="In an environment of its own, by the rollout's pyproject.toml; needs uv.",
+        ),
         *click_options(),
     ],
 )
@@ -182,6 +243,11 @@ run_command = ConfigCommand(
             help=f"The folder of the results, instead of {EVALS}/NAME.",
         ),
         click.Option(["--max-in-flight"], metavar="N", help="The same as --batch-size."),
+        click.Option(
+            ["--upload"],
+            is_flag=True,
+            help="Upload the results to the platform once all runs have ended.",
+        ),
         click.Option(["-y", "--yes"], is_flag=True, help="Nothing is asked anyway."),
     ],
 )

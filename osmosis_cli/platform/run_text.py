@@ -53,7 +53,8 @@ def run_rows(runs: Iterable[RunRecord], now: datetime) -> list[tuple[str, ...]]:
     """Return the table of runs, its header first."""
     rows: list[tuple[str, ...]] = [_HEADER]
     for run in runs:
-        texts = (run.status, run.model, run.dataset, run.rollout)
+        status = f"{run.status}, local" if run.is_local else run.status
+        texts = (status, run.model, run.dataset, run.rollout)
         created = age(run.created_at, now)
         rows.append((render(run.label), *map(render, texts), created, render(run.creator_name)))
     return rows
@@ -152,7 +153,12 @@ def run_facts(run: RunRecord, now: datetime) -> Iterator[tuple[str, str]]:
     yield "rollout", render(run.rollout) + (f", {render(run.entrypoint)}" if run.entrypoint else "")
     if run.branch:
         yield "branch", render(run.branch)
-    yield "commit", render(run.commit_sha) if run.commit_sha else "not pinned"
+    if run.is_local:
+        yield "ran", "on a user's machine; the platform computed its figures and gates from scores"
+    yield (
+        "commit",
+        render(run.commit_sha) if run.commit_sha else "unknown" if run.is_local else "not pinned",
+    )
     for section, values in run.config.items():
         if section != "experiment_config" and isinstance(values, dict) and values:
             yield section.removesuffix("_config"), _settings(values)

@@ -70,6 +70,14 @@ class Completion(Fields):
     parts: list[UploadedPart] = Field(default=[], max_length=100_000)
 
 
+def etags_of(body: Completion) -> dict[int, str]:
+    """Return the etag of each part by its number; refuse a part that is named twice."""
+    etags = {part.part_number: part.etag for part in body.parts}
+    if len(etags) != len(body.parts):
+        raise refused_fields([("parts", "name a part twice")])
+    return etags
+
+
 def _create(call: ApiCall[NewDataset, None]) -> ApiAnswer:
     limits = call.settings.limits
     extension = call.body.extension.removeprefix(".").lower()
@@ -110,9 +118,7 @@ def _parts(call: ApiCall[None, None]) -> ApiAnswer:
 def _complete(call: ApiCall[Completion, None]) -> ApiAnswer:
     with call.database.reading() as session:
         dataset = records.find(session, call.workspace.id, call.path["id"])
-    etags = {part.part_number: part.etag for part in call.body.parts}
-    if len(etags) != len(call.body.parts):
-        raise refused_fields([("parts", "name a part twice")])
+    etags = etags_of(call.body)
     uploads.complete(call.database, call.checks, _files(call, dataset), dataset, etags)
     with call.database.reading() as session:
         return ApiAnswer(
@@ -230,7 +236,7 @@ def _number(text: str) -> int:
 def _find(database: Database, dataset_id: str) -> Dataset:
     with database.reading() as session:
         dataset = session.get(Dataset, dataset_id)
-    if dataset is None or dataset.status != "uploading":
+    if dataset is None or dataset.status not in ("uploading", records.IMPORTING):
         raise upload_gone()
     return dataset
 

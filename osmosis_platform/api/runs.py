@@ -23,6 +23,7 @@ from ..http.endpoints import ApiAnswer, ApiCall, Endpoint, FileAnswer, Handler, 
 from ..http.validation import Fields, Page, page_document, refused_fields
 from ..identifiers import timestamp
 from ..runs import logs, records
+from ..runs.records import is_local
 from ..runs.submissions import Submission, name_problems, submission_model
 
 
@@ -96,7 +97,7 @@ def _submit(kind: RunKind, call: ApiCall[Submission, None]) -> ApiAnswer:
         workspace=call.workspace,
         idempotency_key=_idempotency_key(call),
     )
-    return ApiAnswer(_summary(call, run), status=201 if is_new else 200)
+    return ApiAnswer(run_summary(call, run), status=201 if is_new else 200)
 
 
 def _idempotency_key(call: ApiCall[Submission, None]) -> str | None:
@@ -111,7 +112,7 @@ def _list(kind: RunKind, call: ApiCall[None, Page]) -> ApiAnswer:
     runs, total = records.newest(
         call.session, kind, call.workspace, limit=page.limit, offset=page.offset
     )
-    shown = [_summary(call, run) for run in runs]
+    shown = [run_summary(call, run) for run in runs]
     return ApiAnswer(page_document(f"{kind.key}s", shown, total, page))
 
 
@@ -188,7 +189,7 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _stop(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:
-    return ApiAnswer(_summary(call, records.stop(call.session, kind, run)))
+    return ApiAnswer(run_summary(call, records.stop(call.session, kind, run)))
 
 
 def _delete(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:
@@ -196,7 +197,7 @@ def _delete(kind: RunKind, call: ApiCall[None, None], run: Run) -> ApiAnswer:
     return ApiAnswer({"id": run.id, "name": run.name, "deleted": True})
 
 
-def _summary(call: ApiCall[Any, Any], run: Run) -> dict[str, Any]:
+def run_summary(call: ApiCall[Any, Any], run: Run) -> dict[str, Any]:
     """Return what a list shows, and what submitting and stopping answer."""
     experiment = run.submission["experiment_config"]
     return {
@@ -217,5 +218,6 @@ def _head(call: ApiCall[Any, Any], run: Run) -> dict[str, Any]:
         "started_at": timestamp(run.started_at),
         "completed_at": timestamp(run.completed_at),
         "creator_name": run.creator.name,
+        "is_local": is_local(run),
         "platform_url": f"{call.base_url}/w/{workspace}/runs/{run.name}",
     }

@@ -7,6 +7,7 @@ from osmosis_ai.platform.run_kinds import EVALUATION, TRAINING
 from ..http.endpoints import Endpoint
 from .accounts import ACCOUNTS, DEVICES
 from .datasets import DATASETS
+from .imports import IMPORTS
 from .rollout_servers import ROLLOUT_SERVERS
 from .runs import endpoints_of
 from .secrets import SECRETS
@@ -16,6 +17,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *ACCOUNTS,
     *DATASETS,
     *SECRETS,
+    *IMPORTS,
     *endpoints_of(EVALUATION),
     *endpoints_of(TRAINING),
     *ROLLOUT_SERVERS,

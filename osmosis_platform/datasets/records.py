@@ -18,7 +18,9 @@ from ..settings import ServerLimits
 
 DELETED = "deleted"
 """The status of a dataset of which only the row is left, for runs that have ended."""
-LISTED = Dataset.status != DELETED
+IMPORTING = "importing"
+"""The status of the file of an evaluation that is being uploaded, which is no dataset."""
+LISTED = Dataset.status.not_in((DELETED, IMPORTING))
 READY = Dataset.status == "ready"
 KEPT = timedelta(days=7)
 """For so long an upload that was begun may continue."""
@@ -33,9 +35,11 @@ def create(
     file_size: int,
     extension: str,
     limits: ServerLimits,
+    status: str = "uploading",
 ) -> Dataset:
     """Record a dataset whose file is going to be uploaded."""
-    if count(session, Dataset.workspace_id == workspace.id, LISTED) >= limits.datasets:
+    ours = (Dataset.workspace_id == workspace.id, Dataset.status != DELETED)
+    if count(session, *ours) >= limits.datasets:
         message = f"the workspace has {limits.datasets} datasets, which is the limit"
         raise Refused(409, "too_many", message)
     is_simple = file_size <= limits.simple_upload_bytes
@@ -45,6 +49,7 @@ def create(
         file_name=file_name,
         extension=extension,
         file_size=file_size,
+        status=status,
         part_size=None if is_simple else limits.part_bytes,
     )
     session.add(dataset)
@@ -131,5 +136,6 @@ def dataset_document(dataset: Dataset) -> dict[str, Any]:
 
 def abandoned(session: Session) -> Sequence[Dataset]:
     """Return uploads that were begun a week ago."""
-    query = select(Dataset).where(Dataset.status == "uploading", Dataset.created_at < now() - KEPT)
+    begun = Dataset.status.in_(("uploading", IMPORTING))
+    query = select(Dataset).where(begun, Dataset.created_at < now() - KEPT)
     return session.scalars(query).all()

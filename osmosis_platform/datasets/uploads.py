@@ -94,7 +94,7 @@ def complete(
         if found.status != "uploading":
             raise Refused(409, "upload_failed", f"the upload has failed: {found.error}")
         parts = files.parts()
-        _check_parts(found, parts, etags)
+        check_parts(found, parts, etags)
         files.assemble(parts, checks.refuse_closing)
         try:
             row_count = checks.count_rows(files)
@@ -115,7 +115,8 @@ def _still_there(session: Session, dataset: Dataset) -> Dataset:
     return found
 
 
-def _check_parts(dataset: Dataset, parts: Sequence[ReceivedPart], etags: Mapping[int, str]) -> None:
+def check_parts(dataset: Dataset, parts: Sequence[ReceivedPart], etags: Mapping[int, str]) -> None:
+    """Refuse parts that are missing, or others than expected."""
     arrived = {part.number: part for part in parts}
     wanted = range(1, part_count(dataset) + 1)
     missing = [number for number in wanted if number not in arrived]

@@ -52,7 +52,7 @@ def submit(
         workspace_id=workspace.id,
         creator_id=user_id,
         kind=kind.name,
-        name=_free_name(session, workspace.id),
+        name=free_name(session, workspace.id),
         submission=submission.section,
         submission_digest=submission.digest,
         idempotency_key=idempotency_key,
@@ -97,7 +97,8 @@ def _submitted(
     return found
 
 
-def _free_name(session: Session, workspace_id: str) -> str:
+def free_name(session: Session, workspace_id: str) -> str:
+    """Return a name that no run of the workspace has."""
     for _ in range(_NAME_TRIES):
         name = new_run_name()
         taken = select(Run.id).where(Run.workspace_id == workspace_id, Run.name == name)

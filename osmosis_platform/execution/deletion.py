@@ -23,7 +23,7 @@ from pytest_osmosis.escaping import counted
 from ..accounts import registry
 from ..database.connection import Database, lock
 from ..database.models import Dataset, LogLine, Run, Workspace, now
-from ..datasets.records import DELETED, abandoned
+from ..datasets.records import DELETED, IMPORTING, abandoned
 from ..environments.store import DOWNLOADS, FOLDER
 from ..errors import Refused, not_found
 from ..runs import records
@@ -54,7 +54,7 @@ def delete_dataset(session: Session, data: Path, dataset: Dataset) -> None:
             f"{dataset.file_name} is used by runs that have not ended ({names}): stop them first"
         )
         raise Refused(409, "in_use", message, details={"runs": [run.name for run in going]})
-    _remove_later(session, data / "datasets" / dataset.id)
+    remove_later(session, data / "datasets" / dataset.id)
     if session.scalar(select(Run.id).where(*ours).limit(1)) is None:
         session.delete(dataset)
     else:
@@ -73,7 +73,7 @@ def delete_run(session: Session, data: Path, kind: RunKind, run: Run) -> None:
         message = f"processes of the {kind.noun} {run.name} are ending: try again in some seconds"
         raise Refused(409, "ending", message, details=details)
     dataset = run.dataset
-    _remove_later(session, data / "runs" / run.id)
+    remove_later(session, data / "runs" / run.id)
     session.execute(delete(LogLine).where(LogLine.run_id == run.id))
     session.delete(run)
     session.flush()
@@ -97,14 +97,14 @@ def remove_workspace(database: Database, data: Path, name: str) -> int:
         some = runs[start : start + RUNS_AT_ONCE]
         with database.writing() as session:
             for run_id in some:
-                _remove_later(session, data / "runs" / run_id)
+                remove_later(session, data / "runs" / run_id)
             session.execute(delete(LogLine).where(LogLine.run_id.in_(some)))
             session.execute(delete(Run).where(Run.id.in_(some)))
         time.sleep(_PAUSE_S)
     with database.writing() as session:
         _close(session, workspace)  # a request may have been on its way
         for dataset in session.scalars(select(Dataset.id).where(Dataset.workspace_id == home)):
-            _remove_later(session, data / "datasets" / dataset)
+            remove_later(session, data / "datasets" / dataset)
         registry.remove_workspace(session, home)
     if (downloads := data / FOLDER / DOWNLOADS / home).exists():
         shutil.rmtree(downloads, ignore_errors=True)
@@ -138,6 +138,8 @@ def sweep(database: Database, data: Path) -> None:
     """Remove what deletions have left, and uploads that were begun a week ago."""
     with database.writing() as session:
         for dataset in abandoned(session):
+            if dataset.status == IMPORTING:  # it may have been about to become a run
+                remove_later(session, data / "runs" / dataset.id)
             delete_dataset(session, data, dataset)
     for marker in sorted((data / _MARKERS).glob("*-*")):
         kind, _, row_id = marker.name.partition("-")
@@ -150,7 +152,7 @@ def sweep(database: Database, data: Path) -> None:
             marker.unlink()
 
 
-def _remove_later(session: Session, folder: Path) -> None:
+def remove_later(session: Session, folder: Path) -> None:
     """Remove a folder once the transaction has ended well."""
     marker = _marker_of(folder)
     marker.parent.mkdir(mode=0o700, exist_ok=True)

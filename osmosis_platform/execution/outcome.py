@@ -22,7 +22,8 @@ from .run_folder import RunFolder
 from .tail import copy_masked, open_written, remove
 
 _TIME_S = 120.0
-_LIMITS = JobLimits(file_bytes=256 * MIB, memory_bytes=2048 * MIB)
+LIMITS = JobLimits(file_bytes=256 * MIB, memory_bytes=2048 * MIB)
+"""Of a child that reads what a run has left."""
 _END_BYTES = 64 * 1024
 """Of the output, in which the mistake is looked for."""
 _USAGE_ERROR = re.compile(r"^ERROR: (.+)(?:\nTraceback .*((?:\n.+)*))?", re.MULTILINE)
@@ -78,7 +79,7 @@ def read_outcome(
             taken,
             folder=run_folder.folder,
             time_s=_TIME_S,
-            limits=_LIMITS,
+            limits=LIMITS,
             check=check,
         )
         if status == report_taking.ABSENT:

@@ -21,7 +21,7 @@ from .tail import open_written
 TAKEN, NO_REPORT, ABSENT = 0, 3, 4
 REPORT_BYTES = 32 * 1024 * 1024
 """Of what is kept: of some 50,000 runs."""
-_VALUES = 3_000_000
+MOST_VALUES = 3_000_000
 """In it: many small ones take much more memory than they have bytes."""
 _SETTINGS_BYTES = 64 * 1024
 _CHARACTERS = 2000
@@ -32,7 +32,7 @@ def main(source: str, target: str) -> int:
     """Take a report; return the exit status."""
     try:
         with open_written(Path(source)) as file:
-            report = _read(file.read())
+            report = read_report(file.read())
         metrics = metrics_of(report)
     except FileNotFoundError:
         return ABSENT
@@ -40,14 +40,14 @@ def main(source: str, target: str) -> int:
         return NO_REPORT
     halted = (report.summary.halted or "")[:_CHARACTERS]
     kept: dict[str, Any] = {"metrics": metrics, "halted": halted}
-    text = _known(report)
-    if len(text) <= REPORT_BYTES and text.count(",") <= _VALUES:
+    text = known_fields(report)
+    if len(text) <= REPORT_BYTES and text.count(",") <= MOST_VALUES:
         kept["report"] = json.loads(text)
     Path(target).write_text(json.dumps(kept, ensure_ascii=False), "utf-8")
     return TAKEN
 
 
-def _read(text: bytes) -> Report:
+def read_report(text: bytes) -> Report:
     """Return the report with `?` for each half of a character, which no database or answer holds.
 
     A model's text may have them, and our reports keep them as escapes.
@@ -59,7 +59,7 @@ def _read(text: bytes) -> Report:
         return Report.model_validate_json(whole)
 
 
-def _known(report: Report) -> str:
+def known_fields(report: Report) -> str:
     """Return the report without what its models do not say."""
     every: list[Report | Suite] = [report, *report.suites, *report.companions]
     for suite in every:

@@ -155,5 +155,6 @@ class Cleaning:
                 return  # something of it still runs
             run_folder.clean()
             oldest = now() - timedelta(days=self.keep_days) - _IMPORTING
-            if run.completed_at is not None and run.completed_at <= oldest:
+            ended = run.completed_at
+            if ended is not None and max(ended, run.created_at) <= oldest:  # or uploaded
                 run_folder.forget()

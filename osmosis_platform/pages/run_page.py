@@ -87,6 +87,9 @@ def set_title(context: PageContext, fields: Mapping[str, str]) -> Response:
 def run_again(context: PageContext, fields: Mapping[str, str]) -> Response:
     """Submit what it was submitted with."""
     kind, run = find_run(context)
+    if records.is_local(run):
+        message = "It ran on a user's machine: submit its config file to run it here."
+        raise Refused(409, "local", message)
     again, _ = admission.submit(
         context.session,
         kind,

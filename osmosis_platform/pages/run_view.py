@@ -9,6 +9,7 @@ from osmosis_ai.platform.answers import ENDED
 from osmosis_ai.platform.run_kinds import EVALUATION
 
 from ..database.models import Run, now
+from ..runs.records import is_local
 
 _TONES = {
     "passed": "good",
@@ -61,6 +62,8 @@ class RunView:
         self.branch: str | None = experiment.get("branch")
         """The one that the config names."""
         self.commit: str | None = results.get("commit_sha") or experiment.get("commit_sha")
+        self.is_local = is_local(run)
+        """Whether it ran on a user's machine, and was uploaded."""
         self.error: str | None = results.get("error")
         self.total: int = overview.get("total_samples", 0)
         self.done: int = overview.get("completed_samples", 0)

@@ -71,6 +71,11 @@ def newest(
     return runs, count(session, *ours)
 
 
+def is_local(run: Run) -> bool:
+    """Return whether it ran on a user's machine, and was uploaded."""
+    return bool((run.results or {}).get("local"))
+
+
 def report_text(session: Session, run: Run) -> bytes | None:
     """Return the report of a run as it is stored, for others to parse; None without one."""
     text = session.scalar(select(cast(Run.report, Text)).where(Run.id == run.id))

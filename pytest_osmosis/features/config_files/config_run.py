@@ -38,6 +38,8 @@ class ConfigRun:
 
     root: Path
     """The workspace."""
+    rollout: Path
+    """The folder of the rollout."""
     options: Mapping[str, str]
     """Values of options, by their names."""
     dataset: str
@@ -92,6 +94,7 @@ def read_config_run(path: Path) -> ConfigRun:
     options |= {name: str(given[key]) for key, name in EVALUATION.items() if key in given}
     return ConfigRun(
         root=root,
+        rollout=root / workspace.ROLLOUTS / experiment.rollout,
         options=options,
         dataset=experiment.dataset,
         env=config.env or {},

@@ -309,7 +309,31 @@ def test_run_is_the_same_with_results_in_a_folder(
         "--fresh",
         "--rows=3,7,10-20",
         f"--metrics={folder}/metrics.json",
+        f"--output={folder}/report.json",
     }
+    assert Path(folder, "config.toml").read_text() == CONFIG
+
+
+def test_a_config_that_is_not_there_leaves_no_folder_of_results(osmosis: Osmosis, workspace: Path):
+    assert osmosis("eval", "run", "configs/eval/two.toml")[0] == 4
+    assert not (workspace / ".osmosis").exists()
+
+
+def test_an_environment_of_its_own_needs_a_project_and_uv(
+    osmosis: Osmosis, workspace: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("DATABASE_URL", SECRET)
+    words = ("eval", "run", "configs/eval/one.toml", "--isolated")
+    err = osmosis.error(*words, status=4)
+    assert "--isolated: rollouts/one/pyproject.toml is not there; leave --isolated out" in err
+    project = workspace / "rollouts/one/pyproject.toml"
+    project.write_text("[project\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "/nowhere/python")
+        patch.setenv("PATH", str(workspace))
+        assert "needs uv, which is not installed" in osmosis.error(*words, status=4)
+    assert "uv cannot make the environment of rollouts/one/pyproject.toml" in osmosis(*words)[2]
+    assert not (workspace / ".osmosis").exists()
 
 
 @pytest.mark.parametrize("name", ["..", "../other", "a/b", "/tmp/x"])

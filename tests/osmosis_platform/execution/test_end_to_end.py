@@ -207,6 +207,109 @@ def _runs(row: dict[str, Any]) -> list[tuple[Any, ...]]:
     return [(row["row_index"], *(run[name] for name in kept)) for run in row["runs"]]
 
 
+MULTIPLY = """
+import uvicorn
+
+import tinylib
+from osmosis_ai.rollout.agent_workflow import AgentWorkflow
+from osmosis_ai.rollout.backend.local import LocalBackend
+from osmosis_ai.rollout.context import AgentWorkflowContext, GraderContext
+from osmosis_ai.rollout.grader import Grader
+from osmosis_ai.rollout.server import create_rollout_server
+
+
+class Multiply(AgentWorkflow):
+    async def run(self, ctx: AgentWorkflowContext):
+        left, right = ctx.metadata["left"], ctx.metadata["right"]
+        found = left * right + (left == 3)  # it is not good at three
+        return [
+            {"role": "user", "content": f"{left} times {right}, says {tinylib.VERSION}"},
+            {"role": "assistant", "content": f"#### {found}"},
+        ]
+
+
+class Right(Grader):
+    async def grade(self, ctx: GraderContext):
+        said = ctx.sample.messages[-1]["content"]
+        ctx.set_reward(1.0 if said == f"#### {ctx.label}" else 0.0)
+
+
+if __name__ == "__main__":
+    backend = LocalBackend(workflow=Multiply, grader=Right)
+    uvicorn.run(create_rollout_server(backend=backend), port=8000)
+"""
+MULTIPLY_FILES = {
+    "rollouts/multiply/main.py": MULTIPLY,
+    "rollouts/multiply/pyproject.toml": (
+        '[project]\nname = "multiply"\nversion = "0.1.0"\nrequires-python = ">=3.10"\n'
+        'dependencies = ["tinylib"]\n[tool.uv]\nno-index = true\n'
+    ),
+    "configs/eval/multiply.toml": (
+        '[experiment]\nrollout = "multiply"\nentrypoint = "main.py"\nmodel_path = "embedded"\n'
+        'dataset = "multiply"\n[evaluation]\nlimit = 4\nn = 2\n[secrets]\nrequired = []\n'
+    ),
+    "configs/training/multiply.toml": (
+        '[experiment]\nrollout = "multiply"\nentrypoint = "main.py"\nmodel_path = "base"\n'
+        'dataset = "multiply"\n'
+    ),
+    "datasets/multiply.jsonl": "".join(
+        json.dumps({"metadata": {"left": n, "right": 7}, "ground_truth": str(n * 7)}) + "\n"
+        for n in range(1, 6)
+    ),
+}
+
+
+def test_a_workspace_has_the_same_figures_here_isolated_submitted_and_uploaded(
+    osmosis: Callable[..., str],
+    workspace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    wheel = write_wheel(tmp_path / "wheels", "tinylib", "1.0")
+    for place, text in MULTIPLY_FILES.items():
+        path = workspace / place
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    commit(workspace)
+    git(workspace, "push", "--quiet", "origin", "main")
+    config = "configs/eval/multiply.toml"
+    osmosis("dataset", "upload", "datasets/multiply.jsonl")
+    name = json.loads(osmosis("eval", "submit", config, "--yes", "--json"))["eval_run"]["name"]
+
+    monkeypatch.setenv("UV_FIND_LINKS", str(wheel.parent))
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    ours = [sys.executable, "-m", "osmosis_cli", "eval"]
+    every = {
+        "isolated": [config, "--isolated", "-o", "isolated.json"],
+        ".osmosis/evals/multiply/report": ["run", config, "--upload"],
+    }
+    for words in every.values():
+        # The wheel is a file that Python can import from; an environment of its own has no need.
+        path = {} if "--isolated" in words else {"PYTHONPATH": str(wheel)}
+        done = subprocess.run(
+            [*ours, *words], env={**os.environ, **path}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1, done.stdout + done.stderr
+    uploaded = done.stderr.partition("uploaded: ")[2].partition(",")[0]
+
+    assert f"{name}  finished" in osmosis("eval", "info", name, "--watch")
+    for run_name in (name, uploaded):
+        osmosis("eval", "download", run_name, "-o", f"{run_name}.json")
+    reports = {
+        each: json.loads(Path(f"{each}.json").read_text()) for each in (*every, name, uploaded)
+    }
+    figures = {each: found["summary"]["eval_fns"] for each, found in reports.items()}
+    assert figures[name]["reward"]["mean"] == figures[name]["reward"]["pass_at_2"] == 3 / 4
+    assert [each for each, found in figures.items() if found != figures[name]] == []
+    shown = [json.loads(osmosis("eval", "info", each, "--json")) for each in (name, uploaded)]
+    same = [
+        (each["metrics"]["pass_at_k"], each["metrics"]["reward_stats"], each["dataset"]["name"])
+        for each in shown
+    ]
+    assert same[0] == same[1]
+    assert [each["eval_run"]["is_local"] for each in shown] == [False, True]
+
+
 @pytest.mark.fault("a run is stopped")
 def test_stopping_ends_every_process_and_keeps_what_was_finished(
     osmosis: Callable[..., str], platform: PlatformServer, workspace: Path, tmp_path: Path

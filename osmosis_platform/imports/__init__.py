@@ -1,0 +1,1 @@
+"""Evaluations that ran on a user's machine: uploaded, checked, and kept as runs."""

@@ -1,0 +1,290 @@
+"""Results of an evaluation that ran here, uploaded to a real platform; what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from pytest_osmosis.analysis.gates.evaluate import evaluate_suite
+from pytest_osmosis.analysis.gates.parser import parse_gate
+from pytest_osmosis.analysis.planned_rows import ran
+from pytest_osmosis.reports.json_writer import document_of
+from tests.support.command import Osmosis
+from tests.support.made_results import NASTY, result_of, suite_of
+from tests.support.platform_server import PlatformServer
+from tests.support.pushed_workspace import GIT_TOKEN, make_workspace
+
+pytest.importorskip("osmosis_platform.app", reason="the extra `platform` is not installed")
+EVALS = "/api/cli/eval-runs"
+SECRET = "sk-of-this-machine-0123456789"
+SCORES = [[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]
+AGENT = "rollouts/my-rollout/main.py"
+CONFIG = """\
+[experiment]
+rollout = "my-rollout"
+entrypoint = "main.py"
+model_path = "openai/gpt-5-mini"
+dataset = "data"
+[secrets]
+required = ["MY_WORD"]
+"""
+
+
+@pytest.fixture
+def osmosis(
+    osmosis: Osmosis,
+    platform_server: PlatformServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Osmosis:
+    """The command in a workspace, logged in at a platform."""
+    monkeypatch.chdir(make_workspace(tmp_path, monkeypatch))
+    monkeypatch.setenv("MY_WORD", SECRET)
+    osmosis.hidden = (platform_server.token, GIT_TOKEN, SECRET)
+    return osmosis.logged_in(platform_server)
+
+
+def report(gate: str = "pass@2 >= 0.5", **changed: Any) -> dict[str, Any]:
+    """A report of `SCORES`, with a gate."""
+    suite = suite_of(SCORES, **{"agent": AGENT, "answer": f"it is {SECRET}", **changed})
+    judged = evaluate_suite(
+        suite, [parse_gate(gate)], ran(suite), references={}, lacking="", confidence=None
+    )
+    return json.loads(json.dumps(document_of(result_of(judged))))
+
+
+def results(folder: str, document: dict[str, Any]) -> Path:
+    """A folder as `osmosis eval run` writes it."""
+    path = Path(folder)
+    path.mkdir(parents=True)
+    (path / "config.toml").write_text(CONFIG)
+    (path / "report.json").write_text(json.dumps(document))
+    lines = [
+        {
+            "suite": "data.jsonl",
+            "row_index": row["row_index"],
+            "run_index": run["run_index"],
+            "messages": [
+                {"role": "user", "content": NASTY},
+                {"role": "assistant", "content": f"it is {SECRET}"},
+            ],
+            "ground_truth": "391",
+        }
+        for row in document["rows"]
+        for run in row["runs"]
+    ]
+    said = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (path / "report.trajectories.jsonl").write_text(said)
+    return path
+
+
+@pytest.mark.fault("an evaluation is uploaded twice")
+def test_results_become_a_run_with_the_same_figures_and_twice_make_one(
+    osmosis: Osmosis, platform_server: PlatformServer
+):
+    document = report()
+    folder = results("made", document)
+    answer = osmosis("eval", "upload", str(folder), "--json")
+    assert answer[0] == 0, answer
+    run = json.loads(answer[1])["eval_run"]
+    again = osmosis("eval", "upload", str(folder), "--json")
+    assert json.loads(again[1])["eval_run"]["id"] == run["id"]
+    assert osmosis("eval", "upload", str(folder))[1].startswith(f"uploaded already: {run['name']}")
+
+    listed = osmosis.document("eval", "list")["eval_runs"]
+    assert [each["is_local"] for each in listed if each["name"] == run["name"]] == [True]
+    assert "finished, local" in osmosis.out("eval", "list")
+    metrics = osmosis.document("eval", "info", run["name"])["metrics"]
+    stated = document["summary"]["eval_fns"]["rewards:exact"]
+    assert metrics["pass_at_k"] == [
+        {"k": 1, "value": pytest.approx(5 / 8)},
+        {"k": 2, "value": pytest.approx(3 / 4)},
+    ]
+    assert metrics["reward_stats"]["mean"] == pytest.approx(stated["mean"])
+    assert metrics["verdict"] == "passed"
+    assert [gate["outcome"] for gate in metrics["gates"]] == ["passed"]
+    osmosis.out("eval", "download", run["name"], "-o", "there.json", "--conversations")
+    there = json.loads(Path("there.json").read_text())
+    assert there["summary"]["eval_fns"] == document["summary"]["eval_fns"]
+    assert len(Path("there.trajectories.jsonl").read_text().splitlines()) == 8
+    kept = [*platform_server.settings.data.rglob("*")]
+    assert not [each for each in kept if each.is_file() and SECRET.encode() in each.read_bytes()]
+    status, out, _ = osmosis("eval", "compare", "there.json", str(folder / "report.json"))
+    assert (status, "no difference" in out) == (0, True), out
+
+
+def _edited(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    document = report()
+    change(document)
+    return document
+
+
+REFUSED_HERE = {
+    "8 of 16 runs, since the evaluation ended before its time": report(n=4),
+    "stopped once its gates were decided": _edited(
+        lambda found: found["summary"].update(halted="every gate is decided")
+    ),
+    "not an evaluation's report": {"summary": 1},
+    "the report is of the agent other/agent.py": report(agent="other/agent.py:x"),
+}
+
+
+@pytest.mark.fault("the results of an evaluation are damaged, or not whole")
+@pytest.mark.parametrize("sentence", REFUSED_HERE)
+def test_results_that_are_not_whole_are_refused_before_anything_is_sent(
+    osmosis: Osmosis, sentence: str
+):
+    document = REFUSED_HERE[sentence]
+    path = Path("made")
+    path.mkdir()
+    (path / "config.toml").write_text(CONFIG)
+    (path / "report.json").write_text(json.dumps(document))
+    err = osmosis.error("eval", "upload", "made")
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_a_folder_without_results_and_a_platform_without_the_call_are_told_in_a_sentence(
+    osmosis: Osmosis, monkeypatch: pytest.MonkeyPatch
+):
+    Path("empty").mkdir()
+    assert "empty has no report.json: name the folder" in osmosis.error("eval", "upload", "empty")
+    folder = results("made", report())
+    from osmosis_ai.platform import runs
+
+    monkeypatch.setattr(
+        runs.Runs, "begin_import", lambda self, payload: self._client.post("/api/cli/x", payload)
+    )
+    err = osmosis.error("eval", "upload", str(folder))
+    assert "takes no evaluations that ran elsewhere" in err
+
+
+# ---- what the platform itself refuses
+
+
+def _passed(document: dict[str, Any]) -> None:
+    document["rows"][2]["runs"][0]["passed"] = True
+
+
+def _gate(document: dict[str, Any]) -> None:
+    document["gates"][0]["outcome"] = "failed"
+
+
+def _score(document: dict[str, Any]) -> None:
+    document["rows"][0]["runs"][0]["scores"]["rewards:exact"] = float("nan")
+
+
+def _missing(document: dict[str, Any]) -> None:
+    document["rows"].pop()
+
+
+FORGED: dict[str, Callable[[dict[str, Any]], None]] = {
+    "row 2, run 0: whether it passed contradicts its scores": _passed,
+    "gates[0] is passed by the runs, and failed by the report": _gate,
+    "the report is none that this version of the platform reads": _score,
+    "6 of 8 runs have ended": _missing,
+}
+
+
+def sent(
+    platform: PlatformServer, content: bytes, digest: str | None = None
+) -> tuple[httpx.Response, str]:
+    """Upload a file as a client may, whatever is in it; return the last answer, and the id."""
+    headers = platform.account.headers
+    experiment = {
+        "rollout": "my-rollout",
+        "entrypoint": "main.py",
+        "model_path": "calc-7b",
+        "dataset": "data",
+    }
+    body = {
+        "config": {"experiment_config": experiment},
+        "dataset_digest": "4f1c" * 16,
+        "file": {"size": len(content), "digest": digest or hashlib.sha256(content).hexdigest()},
+    }
+    with httpx.Client(base_url=platform.url, headers=headers, timeout=60) as client:
+        begun = client.post(f"{EVALS}/import", json=body)
+        assert begun.status_code == 201, begun.text
+        number = begun.json()["id"]
+        client.put(begun.json()["upload"]["presigned_url"], content=content).raise_for_status()
+        return client.post(f"{EVALS}/{number}/complete", json={}), number
+
+
+@pytest.mark.fault("an uploaded evaluation contradicts itself, or is no report")
+@pytest.mark.parametrize("sentence", FORGED)
+def test_a_report_that_contradicts_its_runs_is_no_run(
+    platform_server: PlatformServer, sentence: str
+):
+    document = report()
+    FORGED[sentence](document)
+    answer, number = sent(platform_server, json.dumps(document).encode() + b"\n")
+    assert (answer.status_code, sentence in answer.json()["error"]) == (422, True), answer.text
+    shown = httpx.get(
+        f"{platform_server.url}{EVALS}/{number}", headers=platform_server.account.headers
+    )
+    assert shown.status_code == 404
+    assert not (platform_server.settings.data / "datasets" / number).exists()
+
+
+def test_stated_figures_are_not_taken(platform_server: PlatformServer):
+    document = report()
+    document["summary"]["eval_fns"]["rewards:exact"].update(mean=1.0, pass_at_1=1.0, pass_at_2=1.0)
+    document["summary"]["verdict"] = "failed"
+    answer, number = sent(platform_server, json.dumps(document).encode() + b"\n")
+    assert answer.status_code == 200, answer.text
+    headers, url = platform_server.account.headers, f"{platform_server.url}{EVALS}/{number}"
+    metrics = httpx.get(f"{url}/metrics", headers=headers).json()
+    assert [each["value"] for each in metrics["pass_at_k"]] == [5 / 8, 3 / 4]
+    assert metrics["verdict"] == "passed"
+    kept = httpx.get(f"{url}/report", headers=headers).json()
+    assert kept["summary"]["eval_fns"]["rewards:exact"]["mean"] == 5 / 8
+
+
+def test_what_is_no_conversation_or_arrives_changed_is_refused(platform_server: PlatformServer):
+    first = json.dumps(report(answer=NASTY)).encode() + b"\n"
+    wrong = [b'{"row_index": 0}\n', b"[1]\n", b"[" * 99_999 + b"\n", b"\xff\n"]
+    line = b'{"suite": "data.jsonl", "row_index": 0, "run_index": 0, "messages": []}\n'
+    wrong += [line + line, line.replace(b'"row_index": 0', b'"row_index": 77')]
+    for content in wrong:
+        answer, _ = sent(platform_server, first + content)
+        assert (answer.status_code, "is no conversation" in answer.text) == (422, True)
+    answer, _ = sent(platform_server, first, digest="0" * 64)
+    assert "its digest is another one" in answer.text
+
+
+@pytest.mark.fault("an upload of an evaluation is cut off")
+def test_an_upload_that_was_cut_off_shows_nothing_and_another_workspace_sees_none(
+    platform_server: PlatformServer,
+):
+    other = platform_server.add_workspace()
+    headers = platform_server.account.headers
+    content = json.dumps(report(n=2, agent="later")).encode() + b"\n"
+    body = {
+        "config": {
+            "experiment_config": {
+                "rollout": "r", "entrypoint": "main.py", "model_path": "calc-7b", "dataset": "d",
+            }
+        },
+        "dataset_digest": "4f1c" * 16,
+        "file": {"size": len(content), "digest": hashlib.sha256(content).hexdigest()},
+    }  # fmt: skip
+    with httpx.Client(base_url=platform_server.url, headers=headers, timeout=60) as client:
+        count = client.get(EVALS).json()["total_count"]
+        begun = client.post(f"{EVALS}/import", json=body).json()
+        datasets = client.get("/api/cli/datasets").json()["datasets"]
+        assert begun["id"] not in [each["id"] for each in datasets]
+        assert client.get(EVALS).json()["total_count"] == count
+        assert client.post(f"{EVALS}/{begun['id']}/complete", json={}).status_code == 409
+        for verb in ("complete", "abort"):
+            answer = client.post(f"{EVALS}/{begun['id']}/{verb}", json={}, headers=other.headers)
+            assert answer.status_code == 404
+        assert client.post(f"{EVALS}/{begun['id']}/abort", json={}).status_code == 200
+        assert client.post(f"{EVALS}/{begun['id']}/complete", json={}).status_code == 404
+        body["file"]["size"] = platform_server.settings.limits.import_bytes + 1
+        assert client.post(f"{EVALS}/import", json=body).status_code == 413
