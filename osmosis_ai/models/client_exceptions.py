@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 
 from ..secret import redact
 from .errors import CallFault, ErrorKind, ProviderError
-from .faults import Wording, fault_of_error_object, fault_of_status
+from .failed_replies import fault_of_error_object, fault_of_status
+from .faults import Wording
 from .retry import CallFailed, RetryPolicy
 
 _PLAIN_CLIENTS = frozenset(

@@ -1,22 +1,15 @@
-"""What an unsuccessful HTTP reply means, and the one sentence that users read of it.
-
-Reads statuses and bodies as OpenAI, vLLM, SGLang, Ollama, Azure, Gemini, OpenRouter and others
-write them. Decides nothing about further tries and knows no connection.
-"""
+"""Failures inside of replies, and the one sentence that users read of a fault."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from ..secret import Redactor
 from .errors import (
     DETAIL_LIMIT,
-    DOUBTED_KEY,
     FATAL_KINDS,
     UNSUPPORTED,
     CallFault,
@@ -24,93 +17,16 @@ from .errors import (
     clip,
     efforts,
 )
-from .refusals import (
-    ErrorWords,
-    is_about_key,
-    kind_of,
-    leaves_key_in_doubt,
-    names_no_model,
-    other_name,
-    refused_param,
-    status_named,
-    wants_stream,
-    words_of,
-)
-from .retry import RETRY_AFTER_LIMIT_S, CallFailed, RetryPolicy, in_words, parse_retry_after
+from .retry import RETRY_AFTER_LIMIT_S, CallFailed, RetryPolicy, in_words
 from .transport.base_url import BaseURL
 
 _PREFIXES = frozenset({"openai", "hosted_vllm", "litellm_proxy", "lm_studio", "ollama", "vllm"})
 """What LiteLLM has before the names of models at such endpoints, and they themselves have not."""
 
-_BODY_CHARS = 64 * 1024
-"""Beginning of an error's body that is read."""
 _NO_ROUTE = re.compile(
     r"^.{0,30}not found.{0,10}$|^$|<html|cannot post|no route|unknown (?:path|url)"
 )
 """What servers say of a path that they do not have."""
-
-
-def fault_of_status(
-    status: int,
-    headers: Mapping[str, str],
-    body: bytes,
-    *,
-    model: str,
-    policy: RetryPolicy,
-    keyless: bool = False,
-) -> CallFault:
-    """Return the fault of a reply, to a request without a key or not, whose status is not 2xx."""
-    text = body.decode("utf-8", "replace")
-    if len(text) > _BODY_CHARS:  # what is quoted of it is redacted long before this end
-        text = " ".join(text.split())[:_BODY_CHARS]
-    words = words_of(text)
-    if 300 <= status < 400:
-        return CallFault("redirect", _printable_location(headers), status=status)
-    kind, local = kind_of(status, words, model)
-    passing = kind in ("rate_limited", "overloaded") or (kind == "bad_request" and status < 500)
-    in_doubt = (
-        kind == "overloaded" and status == 500 and leaves_key_in_doubt(words, keyless=keyless)
-    )
-    fault = CallFault(
-        kind,
-        words.message,
-        status=status,
-        retried=passing and policy.retries_status(status, headers),
-        retry_after_s=parse_retry_after(headers) if passing else None,
-        local=local,
-        reason=DOUBTED_KEY if in_doubt else "",
-    )
-    return _explained(fault, words, model)
-
-
-def fault_of_error_object(error: object, *, model: str, policy: RetryPolicy) -> CallFault:
-    """Return the fault of an `error` object inside a reply whose status says success."""
-    code = error.get("code") if isinstance(error, dict) else None
-    status = int(code) if isinstance(code, (int, str)) and _is_status(code) else 0
-    words = words_of(json.dumps({"error": error}))
-    status = status or status_named(words.codes)
-    kind, local = kind_of(status, words, model)
-    fault = CallFault(
-        kind,
-        words.message,
-        summary="an error inside a 200",
-        status=200,
-        retried=kind in ("rate_limited", "overloaded") and policy.retries_status(status, {}),
-        local=local,
-    )
-    return _explained(fault, words, model)
-
-
-def _explained(fault: CallFault, words: ErrorWords, model: str) -> CallFault:
-    """Return the fault with what its words say of key, model and fields of the request."""
-    if is_about_key(words):
-        fault.named = "key"
-    elif names_no_model(words, model):
-        fault.named = "model"
-    if fault.kind == "bad_request":
-        fault.param = refused_param(words)
-        fault.instead = ("", "stream") if wants_stream(words) else other_name(words)
-    return fault
 
 
 def failure_in(
@@ -136,9 +52,9 @@ def failure_in(
             if part.get("finish_reason") == "content_filter":
                 fields = error if isinstance(error, dict) else {"message": str(error)}
                 error = {"type": "content_filter", **fields}
-            return fault_of_error_object(error, model=model, policy=policy)
+            return _fault_of(error, model, policy)
     if data.get("object") == "error" or data.get("type") == "error":
-        return fault_of_error_object(dict(data), model=model, policy=policy)
+        return _fault_of(dict(data), model, policy)
     for part in parts:
         for name in ("finish_reason", "stop_reason", "status"):
             reason = part.get(name)
@@ -153,6 +69,12 @@ def failure_in(
     return None
 
 
+def _fault_of(error: object, model: str, policy: RetryPolicy) -> CallFault:
+    from .failed_replies import fault_of_error_object  # with tables that few sessions need
+
+    return fault_of_error_object(error, model=model, policy=policy)
+
+
 FAILED_REASONS = frozenset(
     {
         *("error", "abort", "aborted", "cancelled", "canceled", "failed"),
@@ -160,22 +82,6 @@ FAILED_REASONS = frozenset(
     }
 )
 """Finish reasons of a completion that the endpoint did not finish."""
-
-
-def _is_status(code: int | str) -> bool:
-    text = str(code)
-    return len(text) == 3 and text.isascii() and text.isdigit() and text >= "400"
-
-
-def _printable_location(headers: Mapping[str, str]) -> str:
-    """Where a redirect points, without user names, passwords or query."""
-    try:
-        parts = urlsplit(headers.get("location", ""))
-        host = parts.netloc.rpartition("@")[2]
-    except ValueError:
-        return "an address that cannot be read"
-    where = f"{parts.scheme}://{host}{parts.path}" if host else parts.path
-    return clip(where, 200) or "nowhere"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from ..secret import Redactor, Secret
 from .adaptation import MOST, Adaptation
 from .base import NO_HEADERS, NO_PARAMS, ChatCompletion, RateLimit
 from .errors import CallFault
-from .faults import Wording, fault_of_status
+from .faults import Wording
 from .headers import NO_SECRETS, merged_headers
 from .parsing import parse_completion
 from .rate_limiter import RateLimiter
@@ -192,6 +192,8 @@ class OpenAIModel:
             raise unreachable("the proxy asks for other credentials (407)", self._proxy)
         self._retrier.replied = True
         if not 200 <= reply.status < 300:
+            from .failed_replies import fault_of_status
+
             raise fault_of_status(
                 reply.status,
                 reply.headers,

@@ -16,7 +16,8 @@ from typing import Any
 from ..secret import Redactor
 from .base import ChatCompletion
 from .errors import UNSUPPORTED, CallFault, clip
-from .faults import Wording, failure_in, fault_of_status
+from .failed_replies import fault_of_status
+from .faults import Wording, failure_in
 from .parsing import load_object
 from .retry import CallFailed, Retrier, RetryPolicy
 from .transport.base_url import BaseURL

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
-from ..rollouts.failure_text import headline
 from ..rollouts.suite import Suite
 from ..run_result import RolloutRecord, RunId, RunResult
 from . import nodeids
@@ -134,4 +133,6 @@ class RunItem(pytest.Item):
             self._fail(self.finished.result)
 
     def _fail(self, result: RunResult) -> None:
+        from ..rollouts.failure_text import headline
+
         pytest.fail(headline(result, self.suite.spec.pass_threshold), pytrace=False)

@@ -20,7 +20,6 @@ from osmosis_ai.running.engine import EngineClosed
 
 from .. import compat
 from ..escaping import encodable
-from ..rollouts.failure_text import headline
 from ..run_result import (
     DECIDED,
     REPORT_FIELD,
@@ -259,6 +258,8 @@ def observe(
 
     For pytest it is skipped; `reason` stands in the place of the run's own.
     """
+    from ..rollouts.failure_text import headline
+
     report.outcome = "skipped"
     # for JUnit, and for plugins that know no other reason
     report.wasxfail = reason or headline(result, threshold)

@@ -17,7 +17,6 @@ import pytest
 
 from .. import compat
 from ..escaping import escape_control_chars
-from ..rollouts.failure_text import headline
 from ..rollouts.suite import Suite
 from ..run_result import REPORT_FIELD, RolloutRecord, RunId, RunResult
 
@@ -34,6 +33,8 @@ class FailureSections:
 
     def of(self, result: RunResult, nodeid: str) -> Any:
         """Return the `longrepr` of a run's item, with one line for the short summary."""
+        from ..rollouts.failure_text import headline
+
         line = headline(result, self._suites[result.suite].spec.pass_threshold)
         return compat.failure_section(
             lambda: self.text(result),

@@ -16,8 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from osmosis_ai.agents.event_log import session_folder
-
 from ..dataset.formats import ACCEPTED
 from ..escaping import escape_control_chars
 from ..reports.formats import REPORTS
@@ -42,7 +40,6 @@ def build(config: pytest.Config) -> SessionSpec:
     given = OptionReader(config)
     invocation_dir, root = config.invocation_params.dir, config.rootpath
     reports = {each.option: path for each in REPORTS if (path := given(each.option))}
-    debug_dir = given("debug-dir")
     if not given.naming():
         _require_evaluation(config, given)
     effects.check_combinations(given)
@@ -60,7 +57,7 @@ def build(config: pytest.Config) -> SessionSpec:
         reports=reports,
         trajectories=_trajectories(given, reports.get("output")),
         answers=not given("no-answers"),
-        debug_dir=session_folder(debug_dir) if debug_dir else None,
+        debug_dir=_folder_of_events(given("debug-dir")),
         inputs=tuple(str(given.path("inputs", pattern)) for pattern in given("inputs")),
         config_env=_config_env(),
         roots=(invocation_dir, root) if root != invocation_dir else (invocation_dir,),
@@ -206,6 +203,14 @@ def _trajectories(given: OptionReader, report: Path | None) -> Path | None:
     if report is None or given("no-answers") or is_special(report) or given.output_is_temporary:
         return None
     return report.parent / f"{report.stem}.trajectories.jsonl"
+
+
+def _folder_of_events(given: Path | None) -> Path | None:
+    if given is None:
+        return None
+    from osmosis_ai.agents.event_log import session_folder
+
+    return session_folder(given)
 
 
 def _config_env(environment: Mapping[str, str] = os.environ) -> dict[str, str]:

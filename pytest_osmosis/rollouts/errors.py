@@ -15,8 +15,6 @@ from osmosis_ai.running.guards import CodeEnded
 
 from ..run_result import NOT_STREAMED, WRONG_RETURN, WRONG_TOOLS
 from ..user_code.agent import AgentFailed, WrongReturn, WrongTools
-from .failure_text import user_traceback
-from .root_cause import is_of_sharing, summed_up
 
 if TYPE_CHECKING:
     from osmosis_ai.models.progress import CallProgress
@@ -41,6 +39,9 @@ class Failure:
 
 def classify_exception(error: Exception, run: AgentRun) -> Failure:
     """Classify what an agent raised."""
+    from .failure_text import user_traceback
+    from .root_cause import is_of_sharing, summed_up
+
     if isinstance(error, CodeEnded):
         return Failure("agent", f"the agent {error}", user_traceback(error.__cause__ or error))
     refused = _refusal_behind(error, run)

@@ -14,8 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.messages import last_assistant_text, text_of
-from osmosis_ai.reasoning import without_reasoning
-from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
 from osmosis_ai.rubric.reasons import collect_reasons
 from osmosis_ai.running.guards import CodeEnded
 from osmosis_ai.running.section import DeadlineExceeded, Section
@@ -24,7 +22,6 @@ from ..dataset.json_copy import json_copy
 from ..run_result import JUDGE_FAILED, NO_JUDGE, NO_REWARD, RunId
 from ..user_code.agent import AgentResult, AgentRun
 from ..user_code.eval_function import EvalFn, EvalFnError
-from .failure_text import user_traceback
 
 if TYPE_CHECKING:
     from ..dataset.rows import Row
@@ -126,6 +123,8 @@ class Scoring:
             except GeneratorExit:  # the event loop has ended
                 raise
             except BaseException as error:
+                from .failure_text import user_traceback
+
                 if isinstance(error, asyncio.CancelledError) and self._services.guards.is_ending:
                     raise
                 ended = error if isinstance(error, CodeEnded) else CodeEnded(error)
@@ -163,6 +162,8 @@ class Scoring:
 
 
 def _without_reasoning(message: dict[str, Any]) -> dict[str, Any]:
+    from osmosis_ai.reasoning import without_reasoning
+
     text = text_of(message.get("content")) if message.get("role") == "assistant" else ""
     answer = without_reasoning(text)
     return message if answer == text else {**message, "content": answer}
@@ -170,6 +171,8 @@ def _without_reasoning(message: dict[str, Any]) -> dict[str, Any]:
 
 def _judge_error_kind(error: BaseException) -> str | None:
     """Return what kind of error kept a judge from a score; None where none was asked."""
+    from osmosis_ai.rubric.errors import MissingAPIKeyError, ProviderRequestError
+
     if isinstance(error, MissingAPIKeyError):
         return NO_JUDGE
     if not isinstance(error, ProviderRequestError):  # perhaps of a client of the function's own

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from osmosis_ai.secret import redact
 
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
-from .failure_text import explanation, harmless
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
@@ -89,6 +88,8 @@ class Suite:
 
         Nothing but its error is known of a run that something else ended.
         """
+        from .failure_text import explanation, harmless
+
         result = record.result
         if not result.duration_ms:
             return redact(harmless([record.frames or result.error or ""]))

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from ..suite_results import EvalResult, RowResult
     from .failed_sections import Group
 
+TITLES = {
+    "error": "ERRORS",
+    ERRORED: "ERRORS",
+    "failed": "FAILURES",
+    "raised": "RAISED",
+    "timeout": "TIMEOUT",
+}
+"""Of the sections of each status, pytest's or of runs that gates observe, in order."""
 _OBSERVED = ("below", "raised", "timeout", ERRORED)
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
@@ -53,16 +61,18 @@ class FailedRuns:
     def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, object, object]:
         """Show the runs, then have pytest show everything else."""
         from ..reports.highlights import refusal
-        from .failed_sections import TITLES, FailedSections
 
         result = self._result()
         if result is None:
             return (yield)
         stats = compat.reports_by_status(terminalreporter)
         self._take(stats, result)
-        if self._config.option.tbstyle != "no" and refusal(result) is None:
+        has_own = any(self._own.values())
+        if has_own and self._config.option.tbstyle != "no" and refusal(result) is None:
+            from .failed_sections import FailedSections
+
             groups = {status: self._groups(self._own.get(status, ())) for status in TITLES}
-            FailedSections(terminalreporter, self._where).show(groups)
+            FailedSections(terminalreporter, self._where).show(groups, TITLES)
         try:
             return (yield)
         finally:
@@ -75,19 +85,23 @@ class FailedRuns:
     def for_short_summary(self, terminal: Any) -> None:
         """Leave the reports that pytest's short summary names: one a group, or none."""
         from ..reports.highlights import refusal
-        from .failed_sections import short
 
         result, verbose = self._result(), self._config.get_verbosity() > 0
         for status, own in self._own.items():
-            shown = own if verbose else [short(group) for group in self._groups(own)]
+            shown = own if verbose else self._short(own)
             if result is not None and refusal(result) is not None:
                 shown = []
             self._put(compat.reports_by_status(terminal), {status: shown})
 
+    def _short(self, own: Sequence[Any]) -> list[Any]:
+        if not own:
+            return []
+        from .failed_sections import short
+
+        return [short(group) for group in self._groups(own)]
+
     def _take(self, stats: dict[str, list[Any]], result: EvalResult) -> None:
         """Take the reports of runs out of the terminal's lists, sorted by row and run."""
-        from .failed_sections import TITLES
-
         names = [suite.info.name for suite in result.suites]
         wanted = {(run.suite, run.row_index) for run in self._runs.values()}
         self._rows = {

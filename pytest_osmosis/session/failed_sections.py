@@ -11,21 +11,13 @@ import pytest
 
 from .. import compat
 from ..escaping import counted
-from ..items.protocol import ERRORED, OBSERVED
+from ..items.protocol import OBSERVED
 from ..reports.line_markup import hanging, sentence
 from ..run_result import ROLLOUT, RunResult
 from .screen import Screen
 
 SECTIONS_SHOWN = 10
 """Sections of a session; with `-vv` all are shown."""
-TITLES = {
-    "error": "ERRORS",
-    ERRORED: "ERRORS",
-    "failed": "FAILURES",
-    "raised": "RAISED",
-    "timeout": "TIMEOUT",
-}
-"""Of the sections of each status, pytest's or of runs that gates observe, in order."""
 _KEPT_SHORT = re.compile(r"  (?:user|ground truth|answer|reason)  ")
 _BLOCK = re.compile(r"  (?:[a-z]+ [a-z]+|[a-z]+)  |  \(|  \d")
 
@@ -59,15 +51,15 @@ class FailedSections:
         self._where = where
         self._screen = Screen(terminal)
 
-    def show(self, groups: Mapping[str, Sequence[Group]]) -> None:
-        """Show them in order: ten sections in all, unless `-vv` asks for more.
+    def show(self, groups: Mapping[str, Sequence[Group]], titles: Mapping[str, str]) -> None:
+        """Show them in the order of `titles`: ten sections in all, unless `-vv` asks for more.
 
         Half of what is left is kept for those that come after.
         """
-        runs = {status: sum(bool(group.runs) for group in groups[status]) for status in TITLES}
+        runs = {status: sum(bool(group.runs) for group in groups[status]) for status in titles}
         after = sum(runs.values())
         left = SECTIONS_SHOWN if self._config.get_verbosity() <= 1 else after
-        for status, title in TITLES.items():
+        for status, title in titles.items():
             after -= runs[status]
             limit = min(runs[status], max(left // 2, left - after))
             if groups[status]:

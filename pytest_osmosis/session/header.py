@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +19,10 @@ from ..rollouts.prepare import endpoint_of
 from ..rollouts.suite import Suite
 from ..run_result import OWN_MODEL, SuiteInfo
 from ..spec import USUAL_KEY, ModelSpec, SessionSpec
-from .marked_files import test_files
-from .seams import Feature
 from .selection import ONE_PROCESS
+
+if TYPE_CHECKING:
+    from .seams import Feature
 
 _SELECTING = "keyword", "deselect", "lf", "stepwise"
 """Options of pytest that leave items out."""
@@ -106,6 +108,8 @@ def key_line(model: ModelSpec) -> Iterator[str]:
 
 def left_out(config: pytest.Config, arguments: list[str]) -> Iterator[str]:
     """Yield the line that says that tests below these arguments do not run."""
+    from .marked_files import test_files
+
     if next(test_files(config, arguments), None) is not None:
         here = str(config.invocation_params.dir)
         names = shlex.join("." if text == here else text for text in arguments)

@@ -22,7 +22,6 @@ from ..items.decorator import MARKER
 from ..options.reader import PLAN, OptionReader
 from ..options.values import EXPLICIT
 from ..spec import Keeping
-from .marked_files import marked_files, names_in, test_files
 
 if TYPE_CHECKING:
     from ..spec import EvalSpec
@@ -116,6 +115,8 @@ def collects_runs_alone(config: pytest.Config) -> bool:
     others = [text for text in config.args if not any(is_in(text, file) for file in files)]
     if _has_paths(config):
         return not others
+    from .marked_files import test_files
+
     return next(test_files(config, others), None) is None
 
 
@@ -162,6 +163,8 @@ def _any_marked(config: pytest.Config, given: OptionReader) -> bool:
     """Whether test files that are going to be collected have functions with the marker."""
     if given.on_command_line("model") or _mark_asks(config):
         return True
+    from .marked_files import marked_files, test_files
+
     files = marked_files(config)
     if waits_to_be_asked(config):
         files = [path for path in files if _names(config, path.resolve())]
@@ -177,6 +180,8 @@ def _any_marked(config: pytest.Config, given: OptionReader) -> bool:
 
 
 def _names_of_functions(path: Path) -> Iterator[set[str]]:
+    from .marked_files import names_in
+
     yield from ({*path.parts, MARKER, name} for name in names_in(path))
 
 

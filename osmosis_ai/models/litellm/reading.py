@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base import ChatCompletion, Usage
 from ..errors import UNSUPPORTED, CallFault
-from ..faults import fault_of_status
+from ..failed_replies import fault_of_status
 from ..parsing import read_usage
 from .library import price_of
 

@@ -22,7 +22,8 @@ from yarl import URL
 from ...secret import Redactor, Secret
 from ..base import ChatCompletion
 from ..errors import UNSUPPORTED, CallFault
-from ..faults import failure_in, fault_of_status
+from ..failed_replies import fault_of_status
+from ..faults import failure_in
 from ..parsing import load_object, parse_completion
 from ..retry import RetryPolicy
 from ..transport.base_url import BaseURL

@@ -20,7 +20,6 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
-from .client_errors import is_disconnect, transport_error
 from .exchange import EVENT_STREAM, MAX_BODY_BYTES, ClientClosed, Reply, TransportError
 from .proxy import Proxy
 
@@ -188,6 +187,8 @@ class HTTPClient:
 
     def _explain(self, error: Exception, link: _Link, proxy: Proxy | None) -> NoReturn:
         """Raise what `error` means; the error itself holds the request's headers: it ends here."""
+        from .client_errors import is_disconnect, transport_error
+
         if self._session.closed:
             raise ClientClosed from None
         if isinstance(error, asyncio.TimeoutError) and not isinstance(

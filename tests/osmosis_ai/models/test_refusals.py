@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from osmosis_ai.models.faults import Wording, failure_in, fault_of_status
+from osmosis_ai.models.failed_replies import fault_of_status
+from osmosis_ai.models.faults import Wording, failure_in
 from osmosis_ai.models.refusals import words_of
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.models.transport.base_url import normalise_base_url
