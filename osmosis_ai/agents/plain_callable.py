@@ -12,7 +12,7 @@ import copy
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -111,8 +111,9 @@ def _plan(function: Any) -> _Plan:
         return _Plan(first.name, "context", False, (), True)
     if len(required) != 1:
         taken = ", ".join(parameter.name for parameter in parameters)
-        raise TypeError(f"{name_of(function)} takes ({taken}); {_TAKEN}")
-    _check_ours(function, [parameter.name for parameter in ours])
+        made = "" if required else f"; one that makes an agent is named {name_of(function)}()"
+        raise TypeError(f"{name_of(function)} takes ({taken}); {_TAKEN}{made}")
+    check_ours(function, [parameter.name for parameter in ours])
     [parameter] = required
     return _Plan(
         parameter.name,
@@ -132,7 +133,7 @@ def _kind_of(parameter: inspect.Parameter) -> InputKind:
     return "text"
 
 
-def _check_ours(function: Any, names: Sequence[str]) -> None:
+def check_ours(function: Any, names: Sequence[str]) -> None:
     """Raise TypeError where a key of ours would go elsewhere, or one of theirs to us."""
     for one, other in (("base_url", "api_key"), ("api_key", "base_url")):
         if one in names and other not in names:
@@ -140,6 +141,16 @@ def _check_ours(function: Any, names: Sequence[str]) -> None:
                 f"{name_of(function)} takes {one} without {other}: an evaluation gives both, the "
                 "address of its model and the key for that address; take both, or neither"
             )
+
+
+def given_model(ctx: RolloutContext, names: Collection[str]) -> dict[str, str]:
+    """Return the values of parameters for the evaluated model; none where there is none."""
+    if not names or not ctx.model_name:
+        return {}
+    model = {"model": ctx.model_name} if "model" in names else {}
+    if "base_url" in names:
+        model |= {"base_url": ctx.chat_completions_url, "api_key": ctx.api_key}
+    return model
 
 
 def _parameters(function: Any) -> Sequence[inspect.Parameter]:
@@ -193,7 +204,7 @@ class CallableAgent(RolloutAgentLoop):
         if inspect.isclass(function):
             names = inspect.signature(function).parameters
             self._made_with = tuple(name for name in OURS if name in names)
-            _check_ours(function, self._made_with)
+            check_ours(function, self._made_with)
         self.ours = frozenset({*self._plan.ours, *self._made_with})
         """Its parameters for the evaluated model."""
         self.asks_model = "base_url" in self.ours
@@ -215,7 +226,7 @@ class CallableAgent(RolloutAgentLoop):
     async def run(self, ctx: RolloutContext) -> RolloutResult:
         """Call it, in a thread where it is synchronous, and return the conversation."""
         opening = ctx.request.messages
-        call = functools.partial(self._call, self._input(ctx.request), self._model(ctx))
+        call = functools.partial(self._call, self._input(ctx.request), given_model(ctx, self.ours))
         if self._is_async:
             returned = call()
         else:
@@ -240,15 +251,6 @@ class CallableAgent(RolloutAgentLoop):
         if self._plan.by_name:
             return function(**{self._plan.name: given}, **named)
         return function(given, **named)
-
-    def _model(self, ctx: RolloutContext) -> dict[str, str]:
-        """Return the values of the parameters for the evaluated model; none where there is none."""
-        if not self.ours or not ctx.model_name:
-            return {}
-        model = {"model": ctx.model_name}
-        if self.asks_model:
-            model |= {"base_url": ctx.chat_completions_url, "api_key": ctx.api_key}
-        return model
 
     def _input(self, request: RolloutRequest) -> Any:
         if self._plan.kind == "messages":

@@ -54,6 +54,42 @@ def as_agent_loop(agent: object, *, spec: str, option: str) -> RolloutAgentLoop:
     return cast("RolloutAgentLoop", agent)
 
 
+def as_factory_loop(make: Any, *, spec: str, option: str) -> RolloutAgentLoop:
+    """The agent loop that calls a function for each rollout, and runs what it made."""
+    from osmosis_ai.agents.factory import FactoryAgent
+
+    if not callable(make):
+        raise ImportingError(f"{option} {spec!r}: is {kind_of(make)}, which cannot be called")
+
+    prefix = f"{option} {spec!r}"
+
+    def as_loop(made: Any) -> RolloutAgentLoop:
+        if classify_agent(made) is None:
+            raise TypeError(f"{prefix}: made {kind_of(made)}; expected {_EXPECTED}")
+        try:
+            return as_agent_loop(made, spec=spec, option=option)
+        except ImportingError as error:
+            raise TypeError(str(error)) from None
+
+    try:
+        agent = FactoryAgent(make, as_loop)
+    except TypeError as error:
+        raise ImportingError(f"{option} {spec!r}: {error}") from None
+    if agent.ours:
+        return agent
+    try:
+        first = make()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's function: its error is the message
+        raise ImportingError(
+            f"{option} {spec!r}: {agent.name}() made no agent\n{user_traceback(error)}"
+        ) from None
+    try:
+        agent.take_after(as_loop(first))
+    except TypeError as error:
+        raise ImportingError(str(error)) from None
+    return agent
+
+
 def workflow_told(agent: object) -> str:
     """What to do with a workflow where an agent loop is expected."""
     cls = agent if inspect.isclass(agent) else type(agent)

@@ -18,7 +18,7 @@ from osmosis_ai.loaded_modules import loaded_module
 
 from .agent import MCP, PROGRAM, Agent
 from .agent_loop import LoopAgent
-from .classify_agent import as_agent_loop, classify_agent, instantiated
+from .classify_agent import as_agent_loop, as_factory_loop, classify_agent, instantiated
 from .import_object import (
     ImportingError,
     kind_of,
@@ -74,6 +74,8 @@ def load_agent(
         return LoadedAgent(LoopAgent(load_mcp_agent(spec, option=AGENT, roots=roots)))
     if names_file_alone(spec):
         spec = f"{spec.strip()}:{_only_agent(spec, roots)}"
+    if spec.rstrip().endswith("()"):
+        return LoadedAgent(LoopAgent(load_agent_loop(spec, option=AGENT, roots=roots)))
     named = load_object(spec, option=AGENT, roots=roots)
     return _loaded(named, spec, roots=roots)
 
@@ -137,7 +139,9 @@ def load_agent_loop(spec: str, *, option: str, roots: Sequence[Path]) -> Rollout
         from .mcp_server import load_mcp_agent
 
         return load_mcp_agent(spec, option=option, roots=roots)
-    return as_agent_loop(load_object(spec, option=option, roots=roots), spec=spec, option=option)
+    name = spec.rstrip().removesuffix("()")
+    made = as_agent_loop if name == spec.rstrip() else as_factory_loop
+    return made(load_object(name, option=option, roots=roots), spec=spec, option=option)
 
 
 def _only_agent(spec: str, roots: Sequence[Path]) -> str:
