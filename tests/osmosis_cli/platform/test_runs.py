@@ -546,10 +546,8 @@ def test_conversations_are_downloaded_beside_the_report_where_the_command_finds_
     report = (tmp_path / "x.json").read_bytes()
     said = b'{"row_index": 0, "run_index": 0, "messages": []}\n'
     platform.answers["GET", f"{EVALS}/x/report"] = lambda request: (200, report)
-    words = ("eval", "download", "x", "--conversations")
-    (tmp_path / "x.json").rename("x.trajectories.jsonl")
-    assert "x.trajectories.jsonl is there already: name another file" in osmosis(*words)[2]
-    (tmp_path / "x.trajectories.jsonl").unlink()
+    words = ("eval", "download", "x", "--conversations", "-o", "x.json")
+    (tmp_path / "x.json").unlink()
     gone = {"error": "the evaluation x has no conversations here", "code": "no_conversations"}
     platform.answers["GET", f"{EVALS}/x/conversations"] = lambda request: (404, gone)
     status, out, err = osmosis(*words)
@@ -560,8 +558,30 @@ def test_conversations_are_downloaded_beside_the_report_where_the_command_finds_
     assert (status, out.splitlines()[1]) == (0, f"x.trajectories.jsonl: {len(said)} bytes")
     assert (tmp_path / "x.trajectories.jsonl").read_bytes() == said
     assert (tmp_path / "x.json").read_bytes() == report
-    status, out, _ = osmosis(*words, "-o", "y.json", "--json")
+    status, out, _ = osmosis(*words[:-1], "y.json", "--json")
     assert json.loads(out)["conversations"] == {"path": "y.trajectories.jsonl", "bytes": len(said)}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--type", "artifacts"), "'artifacts' is none of metrics, trajectories, logs, report"),
+        (("--type", "metrics", "--rows", "1"), "--rows is for conversations, and --type names"),
+        (("--rows", "x"), "--rows: 'x' is not a row"),
+        (("--rows", "7"), "--rows 7: the evaluation has no such row"),
+        (("--conversations",), "--conversations is for -o FILE.json; here it is --type report"),
+        (("--overwrite", "-o", "x.json"), "--overwrite is for a folder of results, and x.json a"),
+    ],
+)
+def test_what_is_not_there_to_download_is_refused(
+    osmosis: Osmosis, platform: FakePlatform, tmp_path: Path, words: tuple[str, ...], sentence: str
+):
+    write(result_of(suite_of([[1.0, 0.0]])), tmp_path / "x.json")
+    report = (tmp_path / "x.json").read_bytes()
+    platform.answers["GET", f"{EVALS}/x/report"] = lambda request: (200, report)
+    err = osmosis.error("eval", "download", "x", *words, status=2)
+    assert sentence in err
+    assert not Path(".osmosis").exists()
 
 
 @pytest.mark.fault("the platform has no report of a run, or sends something else")

@@ -14,6 +14,8 @@ import pytest
 from pytest_osmosis.analysis.gates.evaluate import evaluate_suite
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.planned_rows import ran
+from pytest_osmosis.features.workspace_results import report as workspace_results
+from pytest_osmosis.reports.json_reader import read_result
 from pytest_osmosis.reports.json_writer import document_of
 from tests.support.command import Osmosis
 from tests.support.made_results import NASTY, result_of, suite_of
@@ -113,6 +115,23 @@ def test_results_become_a_run_with_the_same_figures_and_twice_make_one(
     there = json.loads(Path("there.json").read_text())
     assert there["summary"]["eval_fns"] == document["summary"]["eval_fns"]
     assert len(Path("there.trajectories.jsonl").read_text().splitlines()) == 8
+    out = osmosis.out("eval", "download", run["name"], "--type", "all", "--rows", "0,2")
+    copy = Path(".osmosis/evals", run["name"])
+    assert f"{copy}/trajectories: " in out
+    lines = [json.loads(line) for line in (copy / "index.jsonl").read_text().splitlines()]
+    files = [copy / line["trajectory_filename"] for line in lines if line["row_index"] in (0, 2)]
+    assert sorted(files) == sorted((copy / "trajectories").iterdir())
+    assert len(files) == 4
+    assert not [line for line in lines if "trajectory_filename" in line and line["row_index"] == 1]
+    workspace_results.write(
+        read_result(folder / "report.json"), Path("metrics.json"), lambda run: None,
+        conversations=None,
+    )  # fmt: skip
+    metrics = json.loads((copy / "metrics.json").read_text())
+    assert metrics == json.loads(Path("metrics.json").read_text())
+    assert "tmp" not in (copy / "logs.txt").read_text()
+    err = osmosis.error("eval", "download", run["name"], status=2)
+    assert "metrics.json is there already: --overwrite replaces it" in err
     kept = [*platform_server.settings.data.rglob("*")]
     assert not [each for each in kept if each.is_file() and SECRET.encode() in each.read_bytes()]
     status, out, _ = osmosis("eval", "compare", "there.json", str(folder / "report.json"))
