@@ -105,7 +105,8 @@ class RolloutContext:
         self._process = os.getpid()
         self._started = time.monotonic()
         self._tool_latency_ms = 0.0
-        self._num_tool_calls = 0
+        self.num_tool_calls = 0
+        """Tool calls that were recorded so far."""
         self._source: SampleSource | None = None
         self._source_name: str | None = None
         self._tokens: list[Token[RolloutContext | None]] = []
@@ -187,7 +188,7 @@ class RolloutContext:
 
     def record_tool_call(self, latency_ms: float = 0.0) -> None:
         """Count one tool call into the rollout's metrics."""
-        self._num_tool_calls += 1
+        self.num_tool_calls += 1
         self._tool_latency_ms += latency_ms
 
     def conversation(self) -> list[dict[str, Any]]:
@@ -209,7 +210,7 @@ class RolloutContext:
             metrics = self._llm.get_metrics()
         metrics.total_latency_ms = (time.monotonic() - self._started) * 1000.0
         metrics.tool_latency_ms = self._tool_latency_ms
-        metrics.num_tool_calls = self._num_tool_calls
+        metrics.num_tool_calls = self.num_tool_calls
         return metrics
 
     # What a workflow works with.

@@ -84,4 +84,4 @@ class FactoryAgent(RolloutAgentLoop):
                 f"{self.name} takes {', '.join(self._made_with)}, and made an agent that asks the "
                 "model by its context: leave one of the two out"
             )
-        return checked(loop, await begin(loop, ctx), ctx)
+        return checked(loop, await begin(loop, ctx))

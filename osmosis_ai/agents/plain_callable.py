@@ -240,7 +240,7 @@ class CallableAgent(RolloutAgentLoop):
         messages = self._messages(returned, opening, ctx)
         for _ in range(sum(message.get("role") == "tool" for message in messages)):
             ctx.record_tool_call()
-        return ctx.complete(messages)
+        return RolloutResult("COMPLETED", messages)  # its metrics are pydantic's
 
     def _call(self, given: Any, model: dict[str, str]) -> Any:
         function: Any = self.function

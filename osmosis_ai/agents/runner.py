@@ -46,7 +46,7 @@ async def run_rollout(
     ctx = RolloutContext(request, tools, llm, debug_dir=debug_dir, redact=redact)
     with ctx:
         result = await begin(loop, ctx)
-    return checked(loop, result, ctx)
+    return measured(loop, result, ctx)
 
 
 def begin(loop: RolloutAgentLoop, ctx: RolloutContext) -> Awaitable[Any]:
@@ -57,7 +57,15 @@ def begin(loop: RolloutAgentLoop, ctx: RolloutContext) -> Awaitable[Any]:
     return running
 
 
-def checked(agent: RolloutAgentLoop, result: Any, ctx: RolloutContext) -> RolloutResult:
+def measured(agent: RolloutAgentLoop, result: Any, ctx: RolloutContext) -> RolloutResult:
+    """Return it, checked, with the metrics of its context where it has none of its own."""
+    known = checked(agent, result)
+    if known.metrics is None:
+        known.metrics = ctx.metrics()
+    return known
+
+
+def checked(agent: RolloutAgentLoop, result: Any) -> RolloutResult:
     """Return what a loop's `run` has returned, as the rest of the project relies on it."""
     if not isinstance(result, RolloutResult):
         expected = "expected RolloutResult, as `return ctx.complete(messages)` gives it"
@@ -72,11 +80,10 @@ def checked(agent: RolloutAgentLoop, result: Any, ctx: RolloutContext) -> Rollou
         result.reward = _finite(agent, result.reward)
     if isinstance(result.error_message, BaseException):
         result.error_message = error_text(result.error_message)
-    if result.metrics is None:
-        result.metrics = ctx.metrics()
-    tool_calls = getattr(result.metrics, "num_tool_calls", None)
-    if type(tool_calls) is not int:
-        result.metrics.num_tool_calls = _whole(agent, tool_calls)
+    if (metrics := result.metrics) is not None:
+        tool_calls = getattr(metrics, "num_tool_calls", None)
+        if type(tool_calls) is not int:
+            metrics.num_tool_calls = _whole(agent, tool_calls)
     return result
 
 

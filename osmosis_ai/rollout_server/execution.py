@@ -17,7 +17,7 @@ from ..agents.context import RolloutContext
 from ..agents.errors import OsmosisRolloutError
 from ..agents.request import RolloutMetrics, RolloutRequest
 from ..agents.results import RolloutResult
-from ..agents.runner import begin, checked
+from ..agents.runner import begin, measured
 from ..agents.tools import dump_tools
 from ..error_text import named_error
 from ..models.errors import clip
@@ -117,7 +117,7 @@ class Runner:
             try:
                 with ctx:
                     given = await begin(self._agent, ctx)
-                return _outcome_of(request, checked(self._agent, given, ctx), redact)
+                return _outcome_of(request, measured(self._agent, given, ctx), redact)
             finally:
                 llm.end()
 

@@ -119,8 +119,6 @@ class RolloutPool:
             run_ahead=max(256, 8 * window),
             on_close=self._close_models,
         )
-        later = {module for suite in suites.values() for module in suite.agent.later_imports}
-        self.import_when_idle(later)
 
     def import_when_idle(self, modules: Iterable[str]) -> None:
         """Import modules once the first requests have been sent."""

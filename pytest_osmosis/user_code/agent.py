@@ -168,8 +168,6 @@ class Agent(Protocol):
     """What of a row it cannot do without."""
     imports: Sequence[str]
     """Modules of ours that its runs need, and nothing before them does."""
-    later_imports: Sequence[str]
-    """Those that a run needs when its first model call has been answered."""
 
     def run(self, run: AgentRun) -> Awaitable[AgentResult]:
         """One rollout."""

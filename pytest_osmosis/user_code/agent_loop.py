@@ -24,7 +24,6 @@ class LoopAgent:
     max_concurrent: int | None = None
     reward_hint = "return ctx.complete(messages, reward=...)"
     imports: Sequence[str] = ("osmosis_ai.agents.request",)
-    later_imports: Sequence[str] = ()
 
     def __init__(self, loop: RolloutAgentLoop) -> None:
         self.loop = loop
@@ -33,7 +32,7 @@ class LoopAgent:
         self._has_bridge = False
         self._is_callable = _is_callable(loop)
         if self._is_callable:
-            self.imports, self.later_imports = (), self.imports
+            self.imports = ()
         if self._is_callable and "endpoint" in self.reach:
             self._has_bridge, self.imports = True, ("osmosis_ai.bridge",)
         self._tools_of = f"{type(loop).__name__}.get_tools"
@@ -50,7 +49,7 @@ class LoopAgent:
         ctx = self._context(run, request, tools, dumped)
         with ctx:
             try:
-                result = checked(self.loop, await begin(self.loop, ctx), ctx)
+                result = checked(self.loop, await begin(self.loop, ctx))
             except UnusableReturn as error:
                 raise WrongReturn(str(error)) from None
         failed = result.status == "ERROR"
@@ -59,7 +58,7 @@ class LoopAgent:
             error=(result.error_message or "") if failed else None,
             cause=ctx.cause if failed else None,
             reward=result.reward,
-            tool_calls=result.metrics.num_tool_calls if result.metrics is not None else 0,
+            tool_calls=(result.metrics or ctx).num_tool_calls,
         )
 
     def _context(

@@ -46,7 +46,6 @@ class CommandAgent:
     takes: Takes = "question"
     reward_hint = 'print {"messages": [...], "reward": ...}'
     imports: Sequence[str] = ("osmosis_ai.bridge",)
-    later_imports: Sequence[str] = ()
 
     def __init__(self, argv: Sequence[str], *, cwd: Path, withheld: Iterable[str] = ()) -> None:
         self._argv = argv

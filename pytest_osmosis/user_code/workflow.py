@@ -24,7 +24,6 @@ class WorkflowAgent:
     takes: Takes = "task"
     reward_hint = "write a Grader"
     imports: Sequence[str] = ("osmosis_ai.agents.workflow", "osmosis_ai.bridge")
-    later_imports: Sequence[str] = ()
 
     def __init__(self, workflow: AgentWorkflow[Any], new: Callable[[], AgentWorkflow[Any]]) -> None:
         """`workflow` tells what the class is like; `new` returns the one that runs a rollout."""

@@ -170,7 +170,6 @@ class _NoAgent:
     takes: Takes = "row"
     reward_hint = "no reward was recorded: give --osmosis-eval-fn"
     imports: Sequence[str] = ()
-    later_imports: Sequence[str] = ()
 
     async def run(self, run: AgentRun) -> AgentResult:
         raise AssertionError("recorded conversations are not run")
