@@ -21,6 +21,7 @@ from pytest_osmosis.dataset.errors import DatasetError, Problems, RecordError
 from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, SUFFIXES_SHOWN
 from pytest_osmosis.dataset.opening import open_dataset
 from pytest_osmosis.dataset.rows import Row
+from pytest_osmosis.features.hub.files import local_file
 
 from ..errors import CommandError, command_errors
 from ..eval.lines import say
@@ -104,6 +105,7 @@ def _read(
     with command_errors(ValueError, code="usage", status=2, where="--map: "):
         named = mapping_of(mapping)
     try:
+        path = local_file(path)
         if _holds_records(path):
             found = load_records(path)
             return "records", len(found), [record.mask() for record in found[:limit]]
@@ -120,7 +122,7 @@ def _row(row: Row) -> dict[str, Any]:
     if row.task is not None:
         shown["extra"].pop("metadata", None)
         shown["metadata"] = shown["task"]
-    del shown["task"]
+    del shown["task"], shown["own_truth"]
     return shown
 
 

@@ -288,13 +288,14 @@ def _dataset(given: dict[str, Any]) -> Dataset:
     from pytest_osmosis.dataset.columns import mapping_of
     from pytest_osmosis.dataset.dataset import load_dataset
     from pytest_osmosis.dataset.errors import DatasetError
+    from pytest_osmosis.features.hub.files import local_file
 
     others = [name for name in ("limit", "offset", "sample") if given[name]]
     if given["rows"] and others:
         raise wrong_use(f"--rows and --{others[0]} both say which rows: give one of them")
     try:
         return load_dataset(
-            Path(given["data"]).expanduser(),
+            local_file(Path(given["data"]).expanduser()),
             offset=given["offset"],
             limit=given["limit"],
             rows=given["rows"],

@@ -29,6 +29,7 @@ from .config_files import CONFIG_FILES
 from .early_stopping import EARLY_STOPPING
 from .env_file import ENV_FILE
 from .html import HTML
+from .hub import HUB
 from .markdown import MARKDOWN
 from .marked_functions import MARKED_FUNCTIONS
 from .rescore import RESCORE
@@ -47,6 +48,7 @@ __all__ = ["BY_NAME", "FIRST", "GROUPS", "OPTIONS", "REPORTS", "SHARD_KINDS", "S
 FEATURES = (
     ENV_FILE,
     CONFIG_FILES,
+    HUB,
     MARKED_FUNCTIONS,
     CASSETTES,
     RESCORE,

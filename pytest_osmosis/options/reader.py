@@ -55,6 +55,10 @@ class OptionReader:
         """Whether the JSON report is one that a command removes at its end: nothing names it."""
         return bool(getattr(self._config.option, TEMPORARY_OUTPUT, False))
 
+    def attribute(self, name: str) -> Any:
+        """Return what a feature has put among pytest's options, which workers get too, or None."""
+        return getattr(self._config.option, name, None)
+
     def _ini(self, option: Option) -> Any:
         if option.flag:
             return self._config.getini(option.ini_name)

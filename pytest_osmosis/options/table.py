@@ -137,7 +137,12 @@ _EVALUATED = (
         fills="evaluation.grader",
         needs=("data",),
     ),
-    Option("data", f"dataset to evaluate on: {SUFFIXES_SHOWN}", metavar="FILE", repeatable=True),
+    Option(
+        "data",
+        f"dataset to evaluate on: {SUFFIXES_SHOWN}; or hf://datasets/OWNER/NAME/PATH",
+        metavar="FILE",
+        repeatable=True,
+    ),
     Option(
         "map",
         "which column of the dataset serves as which, such as question=user_prompt; "
