@@ -1,7 +1,8 @@
-"""Errors of configuration.
+"""Errors of an evaluation.
 
-ConfigurationError    an evaluation cannot be prepared
+ConfigurationError    it cannot be prepared
   NoRows              its dataset has no rows, or none is selected
+EvalFnError           no score was returned, sys.exit was called, or the input cannot be copied
 """
 
 from __future__ import annotations
@@ -13,3 +14,7 @@ class ConfigurationError(Exception):
 
 class NoRows(ConfigurationError):
     """There is nothing to run."""
+
+
+class EvalFnError(Exception):
+    """An eval function gave no score; `str()` names the function and what it returned."""

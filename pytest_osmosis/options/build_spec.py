@@ -28,6 +28,7 @@ from ..spec import (
     Shards,
 )
 from ..storage.atomic_write import is_special
+from ..user_code.agent import CHAT
 from . import effects
 from .model_options import model
 from .reader import OptionReader
@@ -69,7 +70,9 @@ def build(config: pytest.Config) -> SessionSpec:
 def _require_evaluation(config: pytest.Config, given: OptionReader) -> None:
     """Raise `pytest.UsageError` where a part of an evaluation is given without the others."""
     if given.raw("data") is not None:
-        _require(given, "agent", "data", "module:attribute, e.g. server:agent_loop")
+        if given.raw("model") is None:
+            expected = "module:attribute; or --osmosis-model, to ask that once a row"
+            _require(given, "agent", "data", expected)
     elif given.on_command_line("agent") and config.args_source is not config.ArgsSource.ARGS:
         _require(given, "data", "agent", ACCEPTED)
 
@@ -122,7 +125,7 @@ def thresholds(given: OptionReader) -> tuple[float, tuple[str, ...]]:
 
 def _with_data(given: OptionReader, defaults: EvalSpec) -> Iterator[EvalSpec]:
     for path, text in given.distinct("data", lambda text: given.resolved("data", text)).items():
-        yield replace(defaults, name=text, data=path)
+        yield replace(defaults, name=text, data=path, agent=defaults.agent or CHAT)
 
 
 def _rows(given: OptionReader) -> str | None:

@@ -126,7 +126,8 @@ _EVALUATED = (
         "agent",
         "the agent under test, module:attribute or path/to/file.py:attribute: a RolloutAgentLoop "
         "or an AgentWorkflow, a function of the question or of ctx, cmd:'a command line', or "
-        "mcp:FOLDER for the tools of an MCP server; several are compared",
+        "mcp:FOLDER for the tools of an MCP server; several are compared (default: chat, one call "
+        "of the model with the row's messages)",
         metavar="MODULE:ATTR",
         repeatable=True,
     ),

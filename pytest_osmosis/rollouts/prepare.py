@@ -20,6 +20,7 @@ from ..errors import ConfigurationError, NoRows
 from ..escaping import shown_path
 from ..run_result import EMBEDDED_ENDPOINT, OWN_MODEL, SuiteInfo, short_names
 from ..spec import EvalSpec, ModelSpec, SessionSpec
+from ..user_code.agent import CHAT
 from ..user_code.eval_function import EvalFn, load_eval_fns
 from ..user_code.import_object import ImportingError, imports_within
 from ..user_code.load_agent import load_agent, load_grading
@@ -63,6 +64,12 @@ def prepare(
     model = spec.model.for_agent(takes_name="model" in reach, is_asked="endpoint" in reach)
     spec = replace(spec, model=model)
     if loaded.needs_scores and not (grading or eval_fns or spec.marked):
+        if spec.agent == CHAT:
+            raise ConfigurationError(
+                "--osmosis-eval-fn is needed: nothing scores the model's answers; name a function, "
+                f"or a ready scorer such as exact (osmosis preview {shown_path(spec.data)} "
+                "shows the rows)"
+            )
         raise ConfigurationError(
             f"--osmosis-agent {spec.agent!r}: nothing scores it: put a Grader into its module, "
             "or give --osmosis-grader or --osmosis-eval-fn"

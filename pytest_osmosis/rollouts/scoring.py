@@ -19,9 +19,10 @@ from osmosis_ai.running.guards import CodeEnded
 from osmosis_ai.running.section import DeadlineExceeded, Section
 
 from ..dataset.json_copy import json_copy
+from ..errors import EvalFnError
 from ..run_result import JUDGE_FAILED, NO_JUDGE, NO_REWARD, RunId
 from ..user_code.agent import AgentResult, AgentRun
-from ..user_code.eval_function import EvalFn, EvalFnError
+from ..user_code.eval_function import EvalFn
 
 if TYPE_CHECKING:
     from ..dataset.rows import Row

@@ -108,13 +108,16 @@ class Evaluation:
         """Have pytest collect the data files: alone when the command line names them.
 
         Explicit arguments (paths, node ids) stay, and get company only where the command line names
-        an agent too and they name none of the data files.
+        an agent too, or data for the model alone, and they name none of the data files.
         """
         config, given = self.config, OptionReader(self.config)
         files = {str(each.data): argument_of(config, each.data) for each in self.spec.evals}
         has_paths = config.args_source is config.ArgsSource.ARGS
         names_one = has_paths and any(is_in(text, Path(f)) for text in config.args for f in files)
-        if not names_one and (not has_paths or given.on_command_line("agent")):
+        evaluates = given.on_command_line("agent") or (
+            given.raw("agent") is None and given.on_command_line("data") and not given.naming()
+        )
+        if not names_one and (not has_paths or evaluates):
             if files and takes_place_of_tests(config):
                 if not (given("only") or given.naming()):
                     self._left_out = config.args[:]

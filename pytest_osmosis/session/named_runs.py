@@ -38,12 +38,12 @@ def check(config: pytest.Config) -> None:
 
 
 def _lacking_of_run(given: OptionReader, run: re.Match[str]) -> Iterator[str]:
-    has_agent = given.raw("agent") is not None
-    if not has_agent:
+    is_asked = given.raw("agent") is not None or given.raw("model") is not None
+    if not is_asked:
         yield BY_NAME["agent"].flag_name
     if not any(is_in(run["file"], given.resolved("data", data)) for data in given("data")):
         yield f"{BY_NAME['data'].flag_name}={os.path.relpath(run['file'])}"
-    if not has_agent and given.raw("model") is None:  # else the agent says whether it needs one
+    if not is_asked:  # else the agent says whether it needs one
         yield BY_NAME["model"].flag_name
     for feature in FEATURES if run["label"] else ():
         yield from feature.lacking(given, run["label"])

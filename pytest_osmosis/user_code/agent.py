@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 PROGRAM = "cmd:"
 """What is written before an agent that is a program."""
+CHAT = "chat"
+"""The agent where none is named: the model, asked once with the row's messages."""
 MCP = "mcp:"
 """What is written before the folder of an MCP server that is the agent."""
 

@@ -9,9 +9,6 @@ nor in which thread a synchronous function runs; `returned_score` reads what is 
 The parameters' names decide, not their order; `eval_shapes` has the signatures of other libraries.
 Only what the function names is passed, all three with `**kwargs`; what a `functools.partial` has
 bound stays bound.
-
-    Exception
-      EvalFnError    no score was returned, sys.exit was called, or the input cannot be copied
 """
 
 from __future__ import annotations
@@ -26,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dataset.json_copy import json_copy
+from ..errors import EvalFnError
 from .classify_agent import instantiated
 from .import_object import ImportingError, kind_of, load_object
 
@@ -36,10 +34,6 @@ ACCEPTED = "(solution_str, ground_truth, extra_info) or (messages, ground_truth,
 _SIMPLE = ("solution_str", "ground_truth", "extra_info")
 _FULL = ("messages", "ground_truth", "metadata")
 _AVAILABLE = {*_SIMPLE, *_FULL, "data_source"}
-
-
-class EvalFnError(Exception):
-    """An eval function gave no score; `str()` names the function and what it returned."""
 
 
 @dataclass(frozen=True, slots=True)

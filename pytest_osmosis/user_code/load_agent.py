@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.loaded_modules import loaded_module
 
-from .agent import MCP, PROGRAM, Agent
+from .agent import CHAT, MCP, PROGRAM, Agent
 from .agent_loop import LoopAgent
 from .classify_agent import as_agent_loop, as_factory_loop, classify_agent, instantiated
 from .import_object import (
@@ -63,6 +63,8 @@ def load_agent(
     if named is not None:
         module = loaded_module(_home(named))
         return _loaded(named, spec, roots=roots, module=module)
+    if spec == CHAT:
+        return LoadedAgent(_chat(), needs_scores=True)
     if spec.startswith(PROGRAM):
         from .command import CommandAgent, parse_command
 
@@ -78,6 +80,15 @@ def load_agent(
         return LoadedAgent(LoopAgent(load_agent_loop(spec, option=AGENT, roots=roots)))
     named = load_object(spec, option=AGENT, roots=roots)
     return _loaded(named, spec, roots=roots)
+
+
+def _chat() -> LoopAgent:
+    from osmosis_ai.agents.base import FunctionAgent
+    from osmosis_ai.agents.chat import chat
+
+    agent = LoopAgent(FunctionAgent(chat))
+    agent.reach -= {"turns"}  # it has one
+    return agent
 
 
 def name_of_object(named: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from osmosis_ai.rubric.reasons import add_reason
 
-from .eval_function import EvalFnError
+from ..errors import EvalFnError
 from .import_object import kind_of
 
 SCORES = "a finite float, a mapping or an object with 'score', or (score, reason)"

@@ -6,8 +6,8 @@ import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from ..errors import EvalFnError
 from .agent import EVERYTHING, AgentResult, AgentRun, Reach, Takes, count_tool_results
-from .eval_function import EvalFnError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

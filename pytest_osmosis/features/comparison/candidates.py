@@ -75,7 +75,7 @@ def _candidates(
         yield replace(
             spec,
             name=f"{spec.name} ({label})" if first else spec.name,
-            agent=agent,
+            agent=agent or spec.agent,
             model=replace(model, role="candidate") if first and not is_baseline else model,
             label=label,
             leader=None if is_baseline else first,

@@ -22,7 +22,12 @@ Given = Replaced | list[str] | tuple[Replaced, list[str]]
 """What is replaced on the usual command line, what stands behind it, or both."""
 WRONG: list[tuple[Given, str]] = [
     # What belongs together.
-    ({"agent": None}, "--osmosis-data needs --osmosis-agent too: module:attribute"),
+    (
+        {"agent": None, "model": None},
+        "--osmosis-data needs --osmosis-agent too: module:attribute; or --osmosis-model",
+    ),
+    ({"agent": None, "eval_fn": None}, "--osmosis-eval-fn is needed: nothing scores the model's"),
+    (({"agent": None}, ["--osmosis-max-turns=3"]), "--osmosis-max-turns cannot reach chat, which"),
     ({"model": None}, "--osmosis-model is needed: a name at --osmosis-base-url"),
     (
         {"data": None},

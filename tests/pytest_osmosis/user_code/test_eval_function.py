@@ -19,9 +19,9 @@ import pytest
 from osmosis_ai import osmosis_reward
 from osmosis_ai.rubric.reasons import collect_reasons
 from osmosis_ai.running.thread_calls import CallThreads
+from pytest_osmosis.errors import EvalFnError
 from pytest_osmosis.user_code.eval_function import (
     EvalFn,
-    EvalFnError,
     eval_fn,
     load_eval_fns,
 )

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from pytest_osmosis.user_code.eval_function import EvalFnError, eval_fn
+from pytest_osmosis.errors import EvalFnError
+from pytest_osmosis.user_code.eval_function import eval_fn
 from pytest_osmosis.user_code.import_object import ImportingError
 
 QUESTION = "What is 2 + 3?"
