@@ -64,13 +64,13 @@ class Verdict(_Score, total=False):
     reason: str
 
 
-AnswerScorer = Callable[[str, str | None], Verdict]
+AnswerScorer = Callable[[str, Any], Verdict]
 """Called with the answer and the ground truth."""
 RowScorer = Callable[[str, Any, Mapping[str, Any]], Verdict]
 """Called with the answer, the ground truth as it stands in the file, and the row."""
 ConversationScorer = Callable[[Sequence[Mapping[str, Any]]], Verdict]
 """Called with the messages."""
-Judge = Callable[[str, str | None, Mapping[str, Any]], Awaitable[Verdict]]
+Judge = Callable[[str, Any, Mapping[str, Any]], Awaitable[Verdict]]
 """Called with the answer, the ground truth and the row."""
 
 
@@ -214,7 +214,10 @@ def json_equal(*, ignore: Iterable[str] = ()) -> AnswerScorer:
         more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
         return _verdict(not differences, "; ".join(differences[:3]) + more)
 
-    return _scorer("json_equal", compare, refuse=_refuse_no_json)
+    def read(truth: Any) -> list[str]:  # a list is a value of JSON as any other
+        return [_json_text(truth)]
+
+    return _scorer("json_equal", compare, refuse=_refuse_no_json, read=read)
 
 
 def json_schema(schema: Mapping[str, Any]) -> AnswerScorer:
@@ -290,9 +293,7 @@ def judge(
     info = {"provider": parsed.provider, "model": parsed.model}
     info |= {name: value for name, value in given.items() if value is not None}
 
-    async def judge(
-        solution_str: str, ground_truth: str | None, extra_info: Mapping[str, Any]
-    ) -> Verdict:
+    async def judge(solution_str: str, ground_truth: Any, extra_info: Mapping[str, Any]) -> Verdict:
         answer = answer_in(solution_str)
         if answer is None:
             return {"score": scale[0], "reason": CUT}
@@ -300,7 +301,7 @@ def judge(
             rubric,
             answer,
             info,
-            ground_truth=ground_truth,
+            ground_truth=None if ground_truth is None else _json_text(ground_truth),
             original_input=extra_info.get("user_prompt"),
             score_min=scale[0],
             score_max=scale[1],
@@ -347,28 +348,51 @@ Fault = tuple[str, str]
 """What is wrong with a ground truth, and what may be done about it."""
 
 
+def _json_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _texts_of(truth: Any) -> list[str]:
+    """Return the texts of a ground truth: of a list each of its values, of which any is right."""
+    if truth is None:
+        return [""]
+    return [*map(_json_text, truth)] if isinstance(truth, list) else [_json_text(truth)]
+
+
 def _scorer(
     name: str,
     compare: Callable[[str, str], Verdict],
     *,
     compares: bool = True,
     refuse: Callable[[str], Fault | None] = lambda truth: None,
+    read: Callable[[Any], list[str]] = _texts_of,
 ) -> AnswerScorer:
     """Return the scorer that compares answers with ground truths.
 
     `refuse` says what is wrong with one that is not blank. Without `compares` it needs none.
+    `read` returns the texts of a ground truth, of which any is right.
     """
 
-    def refuse_ground_truth(truth: str | None) -> Fault | None:
-        if truth is None or is_blank(truth):
+    def refuse_ground_truth(truth: Any) -> Fault | None:
+        texts = read(truth)
+        values = truth if isinstance(truth, list) else [truth]
+        if read is _texts_of and any(isinstance(value, dict | list) for value in values):
+            return "holds an object", "; json_equal compares JSON"
+        if truth is None or not texts or any(map(is_blank, texts)):
             return f"is {'missing' if truth is None else 'blank'}", ""
-        return refuse(truth)
+        return next((fault for text in texts if (fault := refuse(text))), None)
 
-    def scorer(solution_str: str, ground_truth: str | None = None) -> Verdict:
+    def scorer(solution_str: str, ground_truth: Any = None) -> Verdict:
         if compares and (fault := refuse_ground_truth(ground_truth)):
             raise ValueError(f"{name} compares with the ground truth, which {''.join(fault)}")
         answer = answer_in(solution_str)
-        return _verdict(False, CUT) if answer is None else compare(answer, ground_truth or "")
+        if answer is None:
+            return _verdict(False, CUT)
+        verdicts = [compare(answer, text) for text in read(ground_truth)]
+        best = max(verdicts, key=lambda verdict: verdict["score"])
+        if len(verdicts) > 1 and "reason" in best:
+            best["reason"] += f", the first of {len(verdicts)} that would be right"
+        return best
 
     scorer.__name__ = scorer.__qualname__ = name
     if compares:

@@ -304,7 +304,7 @@ class RolloutRecord:
     frames: str = ""
     """The user's frames, where something was raised."""
     messages: list[dict[str, Any]] = field(default_factory=list)
-    ground_truth: str | None = None
+    ground_truth: Any = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     reward: float | None = None
     sections: Sequence[tuple[str, str]] = ()

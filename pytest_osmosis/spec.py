@@ -126,6 +126,10 @@ class EvalSpec:
     """ "3,7,10-20": the rows by their indices."""
     map: tuple[str, ...] = ()
     """ "question=user_prompt" each: which column serves as which."""
+    prompt_template: str | None = None
+    """The Jinja2 template of the user prompt, its text."""
+    where: tuple[str, ...] = ()
+    """ "lang=en" each: the rows that are taken."""
     system_prompt: str | None = None
     """That of rows without one."""
     sample: str | None = None

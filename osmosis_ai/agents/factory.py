@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from .base import RolloutAgentLoop
 from .errors import UnusableReturn
-from .plain_callable import OURS, CallableAgent, check_ours, given_model, is_async_callable, name_of
+from .plain_callable import (
+    OURS,
+    CallableAgent,
+    Takes,
+    check_ours,
+    given_model,
+    is_async_callable,
+    name_of,
+)
 from .runner import begin, checked
 
 if TYPE_CHECKING:
@@ -53,7 +61,8 @@ class FactoryAgent(RolloutAgentLoop):
         self._first: RolloutAgentLoop | None = None
         self.asks_model = "base_url" in self.ours
         self.needs_model = any(each.default is each.empty for each in named if each.name in OURS)
-        self.sees_system_prompt, self.takes_row = True, False
+        self.sees_system_prompt = True
+        self.takes: Takes = "question"
 
     def take_after(self, first: RolloutAgentLoop) -> None:
         """Be as the agents are that a function without parameters makes: `first` is one."""
@@ -61,7 +70,7 @@ class FactoryAgent(RolloutAgentLoop):
         self.asks_model = first.asks_model
         if isinstance(first, CallableAgent):
             self.ours, self.needs_model = first.ours, first.needs_model
-            self.sees_system_prompt, self.takes_row = first.sees_system_prompt, first.takes_row
+            self.sees_system_prompt, self.takes = first.sees_system_prompt, first.takes
         else:
             del self.ours  # it is no callable's
 

@@ -31,7 +31,7 @@ class GraderConfig(BaseConfig):
 class GraderContext:
     """The input of a grader."""
 
-    label: str | None = None
+    label: Any = None
     """The row's ground truth."""
     sample: RolloutSample | None = None
     """The conversation of the workflow; None when there is none."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .request import Message, RolloutRequest
 
 InputKind = Literal["context", "messages", "row", "text"]
+Takes = Literal["question", "text", "row"]
+"""What of a row an agent is given: messages, the text of one question, or all columns."""
 _TAKEN = (
     "an agent takes one required parameter: the question as text, `messages` (a list), "
     "`row` (a dict), or `ctx` (with `async def`)"
@@ -211,7 +213,8 @@ class CallableAgent(RolloutAgentLoop):
         self.needs_model = bool(self.ours) and not self._can_do_without()
         """Whether it cannot be called without an evaluated model."""
         self.sees_system_prompt = self._plan.kind != "text"
-        self.takes_row = self._plan.kind == "row"
+        kind = self._plan.kind
+        self.takes: Takes = kind if kind in ("text", "row") else "question"
 
     def _can_do_without(self) -> bool:
         made = inspect.signature(self.function).parameters if self._made_with else {}
@@ -262,6 +265,8 @@ class CallableAgent(RolloutAgentLoop):
         for name in _ONLY_IN_EVALUATIONS:
             row.pop(name, None)
         system = _texts(request.messages, "system")[0]
+        if not _is_one_question(request.messages):
+            row.setdefault("messages", copy.deepcopy(request.messages))
         return {**row, "system_prompt": system, "user_prompt": user}
 
     def _messages(
@@ -297,6 +302,12 @@ def _beginning_with(opening: list[Message], messages: list[Message]) -> list[Mes
         if rest and messages[: len(rest)] == rest:
             return [*left_out, *messages]
     return None
+
+
+def _is_one_question(messages: Iterable[Message]) -> bool:
+    """Return whether the messages are no more than a system prompt and a question, as text."""
+    asked = [each for each in messages if each.get("role") != "system"]
+    return [each.get("role") for each in asked] == ["user"] and isinstance(asked[0]["content"], str)
 
 
 def _texts(messages: Iterable[Message], role: str) -> list[str]:

@@ -86,7 +86,7 @@ class RolloutSample(BaseModel):
     """The conversation, in the form of the agent's own framework."""
     trajectory_messages: list[dict[str, Any]] | None = None
     """The model calls' messages as the endpoint saw them, where they were recorded."""
-    label: str | None = None
+    label: Any = None
     """The row's ground truth."""
     reward: float | None = None
     remove_sample: bool = False

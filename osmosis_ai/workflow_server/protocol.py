@@ -63,7 +63,7 @@ class RolloutInitRequest(BaseModel):
 
     rollout_id: str = Field(default_factory=lambda: uuid4().hex, min_length=1, max_length=256)
     initial_messages: list[dict[str, Any]]
-    label: str | None = None
+    label: Any = None
     metadata: dict[str, Any] | None = None
     chat_completions_url: str
     """What OpenAI clients call `base_url`."""
@@ -92,7 +92,7 @@ class ExecutionRequest(BaseModel):
 
     id: str
     prompt: list[dict[str, Any]]
-    label: str | None = None
+    label: Any = None
     metadata: dict[str, Any] | None = None
     agent_timeout_sec: float | None = None
     grader_timeout_sec: float | None = None

@@ -19,6 +19,7 @@ from osmosis_ai.models.errors import clip
 from osmosis_ai.secret import Secret, mask_everywhere
 from pytest_osmosis.escaping import counted
 from pytest_osmosis.features.table import OPTIONS, Option
+from pytest_osmosis.options.values import template_of
 from pytest_osmosis.rollouts.failure_text import conversation
 
 from ..errors import CommandError, command_errors, wrong_use
@@ -51,8 +52,9 @@ _MODEL_HELP = f" Default, where OPENAI_API_KEY is set: openai/{DEFAULT_MODEL}."
 SAMPLING = ("temperature", "max_tokens", "top_p")
 ACCEPTED = (
     *NEEDED, "model", "base-url", "api-key-env", "api-key", "max-turns", "temperature",
-    "max-tokens", "top-p", "seed", "batch-size", "map", "limit", "offset", "rows", "sample",
-    "sample-seed", "agent-timeout", "import-timeout", "debug-dir",
+    "max-tokens", "top-p", "seed", "batch-size", "map", "prompt-template", "where",
+    "limit", "offset", "rows", "sample", "sample-seed", "agent-timeout", "import-timeout",
+    "debug-dir",
 )  # fmt: skip
 """The plugin's options that apply without scores."""
 
@@ -242,11 +244,8 @@ def _trial(given: dict[str, Any]) -> Trial:
                 takes_name="model" in agent.reach, is_asked=False
             )
     with command_errors(DatasetError, code="usage", status=2):
-        dataset.refuse_for(
-            given["agent"],
-            needs_question=agent.takes == "question",
-            needs_task=agent.takes == "task",
-        )
+        needs_task = agent.takes == "task"
+        dataset.refuse_for(given["agent"], takes=agent.takes, needs_task=needs_task)
     mask_everywhere(*secrets_of(model))
     return Trial(agent=agent, dataset=dataset, spec=replace(spec, model=model), session=session)
 
@@ -293,6 +292,10 @@ def _dataset(given: dict[str, Any]) -> Dataset:
     others = [name for name in ("limit", "offset", "sample") if given[name]]
     if given["rows"] and others:
         raise wrong_use(f"--rows and --{others[0]} both say which rows: give one of them")
+    template = given["prompt_template"]
+    if template is not None:
+        with command_errors(ValueError, code="usage", status=2, where="--prompt-template: "):
+            template = template_of(template, Path)
     try:
         return load_dataset(
             local_file(Path(given["data"]).expanduser()),
@@ -300,6 +303,8 @@ def _dataset(given: dict[str, Any]) -> Dataset:
             limit=given["limit"],
             rows=given["rows"],
             mapping=mapping_of(given["map"]),
+            template=template,
+            where=given["where"],
             sample=given["sample"],
             sample_seed=given["sample_seed"],
         )

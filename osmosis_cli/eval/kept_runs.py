@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pytest_osmosis.dataset.rows import truth_text
 from pytest_osmosis.escaping import counted
 from pytest_osmosis.reports.line_markup import hanging
 from pytest_osmosis.reports.text_table import columns
@@ -170,7 +171,7 @@ def _run_text(result: RunResult, record: RolloutRecord | None) -> Iterator[str]:
         return
     yield from conversation(record.messages, limit=None).splitlines()
     if record.ground_truth is not None:
-        yield from ("", f"  ground truth  {record.ground_truth}")
+        yield from ("", f"  ground truth  {truth_text(record.ground_truth)}")
     for name, reasons in record.reasons.items():
         yield from (f"  reason        {name}: {reason}" for reason in reasons)
 

@@ -5,32 +5,36 @@ Knows the named columns and `id`; does not know files, nor where a record stood.
 
 from __future__ import annotations
 
-import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from osmosis_ai.messages import text_of
 
+from .chat import as_chat, last_user_text, lost_as_text, system_text, wrong_messages
 from .column_names import NOT_ALONE, QUESTIONS, SYSTEM_PROMPTS, TRUTHS, plain
-from .decoding import brief, decode, json_type
+from .decoding import brief, decode, is_blank, json_type
 from .errors import RecordError, WrongColumns
+from .places import Place, find_place, with_places
 from .rows import Row
+
+if TYPE_CHECKING:
+    from .prompt_template import PromptTemplate
 
 PROMPTS = ("system_prompt", "user_prompt")
 MESSAGES = "messages"
 TRUTH = "ground_truth"
 LABEL = "label"
-"""Stands for `ground_truth` where there is none, as far as it is text or null."""
+"""Stands for `ground_truth` where there is none."""
 METADATA = "metadata"
 """Holds the task of a row as an object, for workflows; such a row needs no prompt."""
 NAMED = (*PROMPTS, MESSAGES, TRUTH, "id")
 """What a column may serve as."""
-ROLES = ("system", "developer", "user", "assistant", "tool")
 NONE = "none"
 """In the place of the column that serves as `system_prompt`: there is none."""
-TruthCheck = tuple[str, Callable[[str | None], tuple[str, str] | None]]
+TruthCheck = tuple[str, Callable[[Any], tuple[str, str] | None]]
 """An eval function's name, and what it says is wrong with a ground truth: the fault and a hint."""
 RowCheck = Callable[[Any, Mapping[str, Any]], str | None]
 """What is wrong with a ground truth, as it stands in the file, and its row: a sentence."""
@@ -42,29 +46,8 @@ _USUAL = {
     TRUTH: dict.fromkeys(map(plain, TRUTHS)),
 }
 _NOT_ALONE = frozenset(map(plain, ("user_prompt", MESSAGES, METADATA, TRUTH, *NOT_ALONE)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Path:
-    """A place within a row: `reward_model.ground_truth`, `turns[0]`."""
-
-    text: str
-    parts: tuple[str | int, ...]
-
-    def value(self, record: Mapping[str, Any]) -> Any:
-        """Return what stands there, None where nothing does."""
-        value: Any = record
-        for part in self.parts:
-            if isinstance(part, int):
-                value = value[part] if isinstance(value, list) and part < len(value) else None
-            else:
-                value = value.get(part) if isinstance(value, dict) else None
-        return value
-
-
-def _with_places(record: Mapping[str, Any], paths: Iterable[_Path]) -> dict[str, Any]:
-    """Return a row with what stands at these places, under their own texts."""
-    return {**record, **{path.text: path.value(record) for path in paths}}
+_NO_TRUTH = frozenset(map(plain, (METADATA, TRUTH, LABEL)))
+"""Columns beside which no truth is guessed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +65,13 @@ class _Plan:
     id: str | None
     metadata: str | None
     extra: tuple[str, ...]
-    paths: tuple[_Path, ...]
+    paths: tuple[Place, ...]
     """The places within a row that play a role."""
     own_names: tuple[str, ...]
     """The columns that play a role under another name than its own."""
     problem: str | None
+    answers: bool = False
+    """Whether the truth stands in the last of the messages, which is none of the prompt then."""
 
 
 class CheckedRow(NamedTuple):
@@ -98,6 +83,10 @@ class CheckedRow(NamedTuple):
     """An object in the column `metadata`."""
     has_question: bool
     """A prompt, or messages."""
+    lost: str = ""
+    """What its messages have beyond one question as text."""
+    ends_answered: bool = False
+    """Whether its messages end with an assistant's turn."""
 
 
 class Columns:
@@ -109,6 +98,7 @@ class Columns:
         *,
         has_only_text: bool = False,
         system_prompt: str | None = None,
+        template: PromptTemplate | None = None,
         compared_by: Sequence[TruthCheck] = (),
         row_checks: Sequence[RowCheck] = (),
         guessed: Mapping[str, str] = MappingProxyType({}),
@@ -117,14 +107,20 @@ class Columns:
 
         With `has_only_text` an empty ground truth is none: such a format has no null.
         `system_prompt` is that of records without one, which need not have the column then;
+        `template` makes the user prompt, in the place of columns that would be it;
         `compared_by`: the eval functions that need every ground truth; `row_checks`: those that
         need further columns.
         """
         self._row_checks = row_checks
         self._compared_by = compared_by
+        self._template = template
+        self._seen: dict[str, None] = {}
+        """The columns of all records."""
         self._system_prompt = system_prompt
         self._mapping = {**guessed, **(mapping or {})}
         self._guessed = guessed
+        self.last_turn = ""
+        """What makes the last turn of messages the truth, where it is an assistant's."""
         self._reached: set[str] = set()
         """The places within rows where something stood."""
         self._has_only_text = has_only_text
@@ -136,38 +132,68 @@ class Columns:
         if plan.problem is not None:
             raise WrongColumns(plan.problem)
         if plan.paths:
-            record = _with_places(record, plan.paths)
+            record = with_places(record, plan.paths)
             self._reached.update(p.text for p in plan.paths if record[p.text] is not None)
-        truth = None if plan.truth is None else record[plan.truth]
         has_task = plan.metadata is not None and _task(record[plan.metadata]) is not None
-        has_question = True
+        has_question, lost, ends_answered = True, "", False
         if plan.messages is not None:
-            _check_messages(record[plan.messages], truth)
+            messages = self._chat(plan, record)
+            lost, ends_answered = lost_as_text(messages), messages[-1]["role"] == "assistant"
+            if ends_answered:
+                text = "content" if "content" in record[plan.messages][-1] else "value"
+                self.last_turn = f"{plan.messages}[-1].{text}={TRUTH}"
         else:
-            user = None if plan.user is None else record[plan.user]
+            user = self._user(plan, record)
             has_question = bool(user)
-            if plan.user is None and not has_task:
+            if user is None and plan.user is None and not has_task:
                 raise RecordError(_no_task(plan.metadata, record))
             system = None if plan.system is None else record[plan.system]
             if system is None:
                 system = self._system_prompt or ""
-            _check_prompts(system, user, truth, needs_question=not has_task)
+            _check_prompts(system, user, needs_question=not has_task)
         if self._compared_by:
             self._check_truth(plan, record)
         for refuse in self._row_checks:
             if fault := refuse(_own_truth(plan, record), record):
                 raise RecordError(fault)
         row_id = None if plan.id is None else _usable_id(record[plan.id])
-        return CheckedRow(row_id, has_task, has_question)
+        return CheckedRow(row_id, has_task, has_question, lost, ends_answered)
+
+    def _user(self, plan: _Plan, record: Mapping[str, Any]) -> Any:
+        if self._template is not None:
+            return self._template.render(record)
+        return None if plan.user is None else record[plan.user]
+
+    def _chat(self, plan: _Plan, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the messages of a row, without the turn that is its truth."""
+        messages: list[dict[str, Any]] = as_chat(record[plan.messages or ""])
+        if problem := wrong_messages(messages):
+            raise RecordError(problem)
+        if not plan.answers:
+            return messages
+        if messages[-1]["role"] != "assistant" or len(messages) == 1:
+            raise RecordError(
+                "the last of 'messages' is the truth here, but is no answer of an assistant to "
+                "what stands before it"
+            )
+        return messages[:-1]
 
     def _check_truth(self, plan: _Plan, record: dict[str, Any]) -> None:
         truth = self._truth(plan, record, lambda: record)
+        has_column = plan.truth is not None or plan.label is not None
         for name, refuse in self._compared_by:
-            if (fault := refuse(truth)) is None:
+            if is_blank(truth):
+                what, hint = "missing" if truth is None else "blank", ""
+                if has_column:
+                    hint = f"; leave such rows out: --osmosis-where '{TRUTH}!='"
+                fault = (f"is {what}", hint)
+            elif (found := refuse(truth)) is None:
                 continue
-            column = self.likely_truth() if truth is None else None
-            hint = f"; try --osmosis-map {column}={TRUTH}" if column else fault[1]
-            error = WrongColumns if plan.truth is None is plan.label else RecordError
+            else:
+                fault = found
+            column = None if has_column else self.likely_truth()
+            hint = f"; try --osmosis-map {shlex.quote(f'{column}={TRUTH}')}" if column else fault[1]
+            error = RecordError if has_column else WrongColumns
             raise error(f"'{TRUTH}' {fault[0]}, and {name} compares with it{hint}")
 
     def row_id(self, record: Mapping[str, Any]) -> str | None:
@@ -175,7 +201,7 @@ class Columns:
         plan = self._plan(record)
         if plan.id is None:
             return None
-        return _usable_id(_with_places(record, plan.paths)[plan.id])
+        return _usable_id(with_places(record, plan.paths)[plan.id])
 
     def likely_truth(self) -> str | None:
         """The column that is probably meant as ground truth, where no record has one."""
@@ -198,20 +224,21 @@ class Columns:
         if plan.problem is not None:
             raise WrongColumns(plan.problem)
         if plan.paths:
-            record = _with_places(record, plan.paths)
-        messages = None if plan.messages is None else record[plan.messages]
+            record = with_places(record, plan.paths)
+        messages = None if plan.messages is None else self._chat(plan, record)
         if messages is not None:
-            system, user = _system_text(messages), _last_user_text(messages)
+            system, user = system_text(messages), last_user_text(messages)
         else:
             given = None if plan.system is None else record[plan.system]
             system = (self._system_prompt or "") if given is None else given
-            user = "" if plan.user is None else record[plan.user] or ""
+            user = self._user(plan, record) or ""
+        truth = self._truth(plan, record, written)
         return Row(
             row_index=row_index,
             row_id=row_id,
             system_prompt=system,
             user_prompt=user,
-            ground_truth=self._truth(plan, record, written),
+            ground_truth=truth,
             extra={name: record[name] for name in plan.extra},
             own_names={name: record[name] for name in plan.own_names},
             own_truth=_own_truth(plan, record),
@@ -224,16 +251,11 @@ class Columns:
         plan: _Plan,
         record: Mapping[str, Any],
         written: Callable[[], Mapping[str, Any]],
-    ) -> str | None:
-        if plan.truth is not None:
-            found = record[plan.truth]
-            is_number = isinstance(found, int | float)
-            truth: str | None = (
-                str(_with_places(written(), plan.paths)[plan.truth]) if is_number else found
-            )
-        else:
-            label = None if plan.label is None else record[plan.label]
-            truth = label if type(label) is str else None
+    ) -> Any:
+        """Return the truth: a number as text, as it is written, all else as it is."""
+        truth = _own_truth(plan, record)
+        if type(truth) in (int, float):
+            return str(with_places(written(), plan.paths)[plan.truth or plan.label or ""])
         return None if self._has_only_text and not truth else truth
 
     def _plan(self, record: Mapping[str, Any]) -> _Plan:
@@ -242,11 +264,21 @@ class Columns:
         if plan is None:
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.clear()
-            plan = _planned(keys, self._mapping)
-            if self._guessed and _leaves_doubt(keys):
+            self._seen.update(dict.fromkeys(keys))
+            plan = _planned(keys, self._mapping, self._guessed, self._template)
+            if self._guessed and _leaves_doubt(keys, self._template):
                 plan = replace(plan, problem=_doubt(keys, self._guessed))
             self._plans[keys] = plan
         return plan
+
+    def missing_name(self) -> str | None:
+        """Return what is wrong with the template where it has a name that no record had."""
+        missing = [] if self._template is None else self._template.missing(self._seen)
+        if not missing:
+            return None
+        keys = tuple(self._seen)
+        shown = columns_shown(keys, missing)
+        return f"the prompt template: no row has a column {brief(missing[0])} ({shown})"
 
     def empty_places(self) -> list[str]:
         """Return the places that play a role, where nothing stood in any row that was checked."""
@@ -257,23 +289,32 @@ class Columns:
 def _own_truth(plan: _Plan, record: Mapping[str, Any]) -> Any:
     """Return the ground truth as it stands in the file, or None."""
     column = plan.label if plan.truth is None else plan.truth
-    return None if column is None else record[column]
+    truth = None if column is None else record[column]
+    return text_of(truth) if plan.answers and isinstance(truth, list) else truth
 
 
-def guessed_mapping(record: Mapping[str, Any]) -> dict[str, str]:
+def guessed_mapping(
+    record: Mapping[str, Any], template: PromptTemplate | None = None
+) -> dict[str, str]:
     """Return which columns are the question and the truth, where a row leaves no doubt.
 
-    That is one column of text by the name of a question, at most one by that of a truth, and none
-    that holds a list or an object, or what a question alone would leave out.
+    That is one column of text by the name of a question, at most one by that of a truth, and no
+    other that holds a list or an object, or what a question alone would leave out. Beside a
+    template, which is the question, only what it does not print can be the truth.
     """
-    if _leaves_doubt(record) or any(isinstance(value, list | dict) for value in record.values()):
+    if _leaves_doubt(record, template):
+        return {}
+    shown = frozenset() if template is None else template.names
+    truths = [key for key in record if plain(key) in _USUAL[TRUTH] and key not in shown]
+    if template is not None:
+        return {TRUTH: truths[0]} if len(truths) == 1 else {}
+    if any(isinstance(record[key], list | dict) for key in record if key not in truths):
         return {}
     questions = [
         key
         for key, value in record.items()
         if plain(key) in _USUAL["user_prompt"] and isinstance(value, str)
     ]
-    truths = [key for key in record if plain(key) in _USUAL[TRUTH]]
     if len(questions) != 1 or len(truths) > 1:
         return {}
     guessed = {"user_prompt": questions[0]}
@@ -282,9 +323,10 @@ def guessed_mapping(record: Mapping[str, Any]) -> dict[str, str]:
     return guessed
 
 
-def _leaves_doubt(keys: Iterable[str]) -> bool:
+def _leaves_doubt(keys: Iterable[str], template: PromptTemplate | None = None) -> bool:
     """Return whether a column is there beside which none can be guessed."""
-    return not _NOT_ALONE.isdisjoint(map(plain, keys))
+    beside = _NOT_ALONE if template is None else _NO_TRUTH
+    return not beside.isdisjoint(map(plain, keys))
 
 
 def parse_map(text: str) -> tuple[str, str]:
@@ -322,7 +364,12 @@ def mapping_of(texts: Iterable[str]) -> dict[str, str]:
     return mapping
 
 
-def _planned(keys: tuple[str, ...], mapping: Mapping[str, str]) -> _Plan:
+def _planned(
+    keys: tuple[str, ...],
+    mapping: Mapping[str, str],
+    guessed: Mapping[str, str],
+    template: PromptTemplate | None,
+) -> _Plan:
     problems: list[str] = []
     by_name: dict[str, str] = {}
     for key in keys:
@@ -336,21 +383,29 @@ def _planned(keys: tuple[str, ...], mapping: Mapping[str, str]) -> _Plan:
             )
         by_name[name] = key
     found = {name: by_name[name] for name in (*NAMED, LABEL) if name in by_name}
-    paths: list[_Path] = []
+    paths: list[Place] = []
+    if template is not None:
+        found.pop("user_prompt", None)  # data for the template, as all else is
+        beside = found.pop(MESSAGES, None)
+        if beside is not None and not template.names & {beside, "row"}:
+            problems.append(
+                f"'{beside}' would be the prompt, but for the prompt template: leave out one"
+            )
     for name, column in mapping.items():
         found.pop(name, None)
         if column in keys:
             found[name] = column
         elif _plain_name(column) in by_name:
             found[name] = by_name[_plain_name(column)]
-        elif (path := _path(column, keys)) is not None:
+        elif (path := find_place(column, keys)) is not None:
             found[name] = path.text
             paths.append(path)
-        elif column != NONE:
+        elif column != NONE and name not in guessed:
             problems.append(_not_there(column, name, keys))
     if "user_prompt" in mapping and MESSAGES not in mapping:
         found.pop(MESSAGES, None)  # then it is data like any other
-    problems += _missing(found, keys, mapping)
+    if template is None:
+        problems += _missing(found, keys, mapping)
     named = {found[name] for name in (*PROMPTS, MESSAGES, TRUTH) if name in found}
     return _Plan(
         system=found.get("system_prompt"),
@@ -368,22 +423,17 @@ def _planned(keys: tuple[str, ...], mapping: Mapping[str, str]) -> _Plan:
             if key in named and key in keys and _plain_name(key) != name
         ),
         problem="; ".join(problems) or None,
+        answers=_is_last_of(found.get(TRUTH), found.get(MESSAGES), paths),
     )
 
 
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
-
-
-def _path(text: str, keys: Collection[str]) -> _Path | None:
-    """Return the place that a text names within a row, if it begins with a column."""
-    begins = [key for key in keys if text.startswith(key) and text[len(key) : len(key) + 1] in ".["]
-    for key in sorted(begins, key=len, reverse=True):
-        rest = text[len(key) :]
-        steps = list(_STEP.finditer(rest))
-        if "".join(step[0] for step in steps) == rest:
-            names = (step[1] if step[1] is not None else int(step[2]) for step in steps)
-            return _Path(text, (key, *names))
-    return None
+def _is_last_of(truth: str | None, messages: str | None, places: Sequence[Place]) -> bool:
+    """Return whether the truth stands in the last of the messages."""
+    by_text = {place.text: place.parts for place in places}
+    if truth not in by_text or messages is None:
+        return False
+    begins = (*by_text.get(messages, (messages,)), -1)
+    return by_text[truth][: len(begins)] == begins
 
 
 def _plain_name(key: str) -> str:
@@ -399,7 +449,7 @@ def _doubt(keys: tuple[str, ...], guessed: Mapping[str, str]) -> str:
 
 
 def _not_there(column: str, name: str, keys: tuple[str, ...]) -> str:
-    shown = _columns(keys, _guess([column], keys))
+    shown = columns_shown(keys, [column])
     return f"there is no column {brief(column)} to serve as {name} ({shown})"
 
 
@@ -465,6 +515,11 @@ def _way_out(missing: Collection[str], free: list[str], truth: list[str]) -> str
     return f"; try {' '.join(pairs)}"
 
 
+def columns_shown(keys: tuple[str, ...], missing: Iterable[str]) -> str:
+    """Return the columns that there are, and the one that was probably meant."""
+    return _columns(keys, _guess(missing, keys))
+
+
 def _columns(keys: tuple[str, ...], guess: str | None) -> str:
     columns = ", ".join(_plain(key) for key in keys[:_COLUMNS_SHOWN]) or "none"
     if len(keys) > _COLUMNS_SHOWN:
@@ -489,11 +544,10 @@ def _plain(key: str) -> str:
     return brief(key, quoted=not key or key != key.strip() or "," in key)
 
 
-def _check_prompts(system: object, user: object, truth: object, *, needs_question: bool) -> None:
+def _check_prompts(system: object, user: object, *, needs_question: bool) -> None:
     if (
         type(system) is str
         and type(user) is str
-        and (truth is None or type(truth) is str)
         and user
         and not system.isspace()
         and not user.isspace()
@@ -507,13 +561,7 @@ def _check_prompts(system: object, user: object, truth: object, *, needs_questio
         for name, value in prompts.items()
         if (problem := _wrong_prompt(name, value, may_be_empty=name == "system_prompt"))
     ]
-    if problems := [*problems, *_wrong_truth(truth)]:
-        raise RecordError("; ".join(problems))
-
-
-def _check_messages(messages: object, truth: object) -> None:
-    problems = [problem for problem in (_wrong_messages(messages),) if problem]
-    if problems := [*problems, *_wrong_truth(truth)]:
+    if problems:
         raise RecordError("; ".join(problems))
 
 
@@ -526,54 +574,9 @@ def _wrong_prompt(name: str, value: object, *, may_be_empty: bool) -> str | None
     return f"'{name}' holds only blanks; expected text" if value.isspace() else None
 
 
-def _wrong_truth(value: object) -> list[str]:
-    if value is None or type(value) in (str, int, float):
-        return []
-    return [f"'{TRUTH}' is {json_type(value)}; expected a string, a number or null"]
-
-
 def _usable_id(value: object) -> str | None:
     if type(value) is int:
         return str(value)
     if type(value) is str and value and not value.isspace():
         return value
     return None
-
-
-def _wrong_messages(value: object) -> str | None:
-    """Return what is wrong with the messages of a row, or None."""
-    if not isinstance(value, list):
-        return f"'messages' is {json_type(value)}; expected a list of chat messages"
-    if not value:
-        return "'messages' is an empty list; expected at least one message"
-    return next(
-        (problem for at, each in enumerate(value) if (problem := _wrong_one(at, each))), None
-    )
-
-
-def _wrong_one(at: int, message: object) -> str | None:
-    if not isinstance(message, dict):
-        return f"'messages[{at}]' is {json_type(message)}; expected an object with role and content"
-    role = message.get("role")
-    if role not in ROLES:
-        shown = brief(role) if isinstance(role, str) else json_type(role)
-        return f"'messages[{at}]' has the role {shown}; expected one of {', '.join(ROLES)}"
-    content = message.get("content")
-    if isinstance(content, (str, list)) or (content is None and role == "assistant"):
-        return None
-    return f"'messages[{at}].content' is {json_type(content)}; expected a string"
-
-
-def _system_text(messages: Sequence[dict[str, Any]]) -> str:
-    """Return the text of the first system message, if there is one."""
-    return _text(each for each in messages if each["role"] in ("system", "developer"))
-
-
-def _last_user_text(messages: Sequence[dict[str, Any]]) -> str:
-    """Return the text of the last user message, if there is one."""
-    return _text(each for each in reversed(messages) if each["role"] == "user")
-
-
-def _text(messages: Iterable[dict[str, Any]]) -> str:
-    first = next(iter(messages), None)
-    return "" if first is None else text_of(first.get("content"))

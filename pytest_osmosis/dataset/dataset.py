@@ -6,11 +6,12 @@ Puts the parts together: file, source, reading, selection. Does not know the for
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..escaping import counted
 from .columns import Columns, RowCheck, TruthCheck, guessed_mapping
@@ -29,6 +30,10 @@ from .opening import open_dataset
 from .rows import Row, safe_name
 from .sampling import Part, Selection, draw, parse_rows, place_in, refuse_missing, window
 from .validation import ChangedError, Reading, RowStore
+
+if TYPE_CHECKING:
+    from .conditions import Matching
+    from .prompt_template import PromptTemplate
 
 
 class Dataset:
@@ -73,8 +78,8 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.row_indices)
 
-    def refuse_for(self, agent: str, *, needs_question: bool, needs_task: bool) -> None:
-        """Refuse an agent that would get nothing of some rows; only of rows that were checked.
+    def refuse_for(self, agent: str, *, takes: str, needs_task: bool) -> None:
+        """Refuse an agent that would not get all of some rows; only of rows that were checked.
 
         `needs_task`: it is given the object in the column `metadata`, which all rows have, or none.
 
@@ -89,10 +94,24 @@ class Dataset:
                 "give every row one, or none"
             )
         lacking = self._reading.without_question
-        if needs_question and lacking:
+        if takes in ("question", "text") and lacking:
             raise DatasetError(
                 f"{quote(self.path)}: no question in {lacking.named(unit)}, and {agent} needs one: "
                 "give every row a user_prompt, or use a workflow, which is given `ctx.metadata`"
+            )
+        if answered := self._reading.ends_answered:
+            raise DatasetError(
+                f"{quote(self.path)}: 'messages' end with an assistant's turn in "
+                f"{answered.named(unit)}: to compare with that turn, which is no part of the "
+                f"prompt then, add --osmosis-map {shlex.quote(self._columns.last_turn)}"
+            )
+        if takes == "text" and self._reading.lost:
+            shown = "; ".join(
+                f"{what} in {rows.named(unit)}" for what, rows in self._reading.lost.items()
+            )
+            raise DatasetError(
+                f"{quote(self.path)}: {agent} takes one question as text, and 'messages' hold "
+                f"{shown}: let its parameter be `messages`, which is given all of them"
             )
 
     @property
@@ -146,6 +165,8 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     sample_seed: int = 0,
     part: Part | None = None,
     mapping: Mapping[str, str] | None = None,
+    template: str | None = None,
+    where: Sequence[str] = (),
     system_prompt: str | None = None,
     compared_by: Sequence[TruthCheck] = (),
     row_checks: Sequence[RowCheck] = (),
@@ -154,46 +175,54 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     """The rows of a file that are selected; DatasetError when one of them is wrong.
 
     `rows`, as "3,7,10-20", names them; `sample`, as "10%" or "50", draws from the rows that offset
-    and limit leave; `part` divides what is left then. `mapping` tells which column serves as which
-    (see `Columns`), `system_prompt` is that of rows without one. Rows outside the selection are not
-    checked. Without `validate`, for a file that another process has checked, only places, names
-    and the digest are made.
+    and limit leave; `part` divides what is left then. `where`, as "lang=en", leaves out rows before
+    any of these. `mapping` tells which column serves as which (see `Columns`), `template` is a
+    Jinja2 template of the user prompt, `system_prompt` is that of rows without one. Rows outside
+    the selection are not checked. Without `validate`, for a file that another process has checked,
+    only places, names and the digest are made.
     """
     start, stop = window(offset, limit) if rows is None else (0, None)
     mapping = mapping or {}
-    guessed = {} if {"user_prompt", "messages"} & mapping.keys() else _guessed(path)
+    prompt = None if template is None else _prompt_template(template, path, mapping)
+    guessed = {} if {"user_prompt", "messages"} & mapping.keys() else _guessed(path, prompt)
     if {*guessed.values()} & {*mapping.values()}:
         guessed = {}
     guessed = {role: column for role, column in guessed.items() if role not in mapping}
     with _explain_os_errors(path), ExitStack() as files, ExitStack() as undo:
+        matching = _matching(path, where, {**guessed, **mapping}) if where else None
         source, kind = _source(path, files)
         columns = Columns(
             mapping,
             guessed=guessed,
             has_only_text=kind.has_only_text,
             system_prompt=system_prompt,
+            template=prompt,
             compared_by=compared_by,
             row_checks=row_checks,
         )
         reading = Reading(RowStore(os.dup(source.descriptor)), columns)
         undo.callback(reading.store.close)
-        drawn = None if rows is None else parse_rows(rows)
-        if drawn is None and sample is not None:
-            drawn = draw(sample, sample_seed, range(start, max(start, source.count(stop))))
+        drawn: Selection | None = None if rows is None else parse_rows(rows)
+        if matching is not None:
+            found = matching.rows[start:stop]
+            drawn = found if drawn is None else _all_match(drawn, matching, path)
+            start, stop = 0, None  # they have been taken into account
+        if rows is None and sample is not None:
+            whole = range(start, max(start, source.count(stop))) if drawn is None else drawn
+            drawn = draw(sample, sample_seed, whole)
         problems = Problems(path, source.unit)
         scan = source.scan(drawn, start, stop, problems)
         header_of = path if kind.has_only_text else None
         _read(scan, source, reading, problems if validate else None, header_of=header_of)
-        if guessed:
-            pairs = ", ".join(f"{role} <- {column}" for role, column in guessed.items())
-            reading.notices.append(pairs)
-        for place in columns.empty_places() if validate else ():
-            reading.notices.append(f"nothing stands at {place} in any row")
+        pairs = ", ".join(f"{role} <- {column}" for role, column in guessed.items())
+        reading.notices += filter(None, [pairs, "" if matching is None else matching.summary])
+        places = columns.empty_places() if validate else ()
+        reading.notices += [f"nothing stands at {place} in any row" for place in places]
         reading.notices += [*source.notices, *reading.notice_double_ids(source.unit)]
         if rows is not None and drawn is not None:
             refuse_missing(drawn, len(reading.store), path, source.rows_total)
         if not len(reading.store):
-            raise _empty(path, source.rows_total, offset, limit)
+            raise _empty(path, source.rows_total, offset, limit, matching)
         undo.pop_all()
     selection = drawn if drawn is not None else range(start, start + len(reading.store))
     if part is not None and not part.of(len(selection)):
@@ -211,13 +240,62 @@ def load_dataset(  # noqa: PLR0913  # one for each thing that options say
     )
 
 
-def _guessed(path: Path) -> dict[str, str]:
+def _prompt_template(text: str, path: Path, mapping: Mapping[str, str]) -> PromptTemplate:
+    if beside := {"user_prompt", "messages"} & mapping.keys():
+        shown = " and ".join(f"{mapping[name]}={name}" for name in sorted(beside))
+        raise DatasetError(
+            f"{quote(path)}: the prompt template makes the user prompt: leave it out, or the "
+            f"map {shown}"
+        )
+    from .prompt_template import PromptTemplate, WrongTemplate  # brings Jinja2
+
+    try:
+        return PromptTemplate(text)
+    except WrongTemplate as error:
+        raise DatasetError(f"the prompt template: {error}") from None
+
+
+def _matching(path: Path, where: Sequence[str], roles: Mapping[str, str]) -> Matching:
+    """Return the rows for which all conditions hold."""
+    from .conditions import Matching
+
+    matching = Matching(where, roles)
+    with ExitStack() as files:
+        source, _ = _source(path, files)
+        problems = Problems(path, source.unit)
+        for place, _, raw in source.scan(None, 0, None, problems):
+            try:
+                record = decode_checked(raw)
+            except RecordError as error:
+                problems.add(place, f"{error}{_hint(error, raw, torn=source.torn)}")
+            else:
+                matching.look(record, partial(decode_numbers, raw))
+        if found := problems.error():
+            raise found
+    if matching.total and (problem := matching.problem()):
+        raise DatasetError(f"{quote(path)}: {problem}")
+    return matching
+
+
+def _all_match(rows: Selection, matching: Matching, path: Path) -> Selection:
+    """Return named rows; raise DatasetError where the conditions leave one of them out."""
+    matched = {*matching.rows}
+    for row in rows:
+        if row < matching.total and row not in matched:
+            raise DatasetError(
+                f"{quote(path)}: row {row} is named, and left out where {matching.text}: give "
+                "one of them"
+            )
+    return rows
+
+
+def _guessed(path: Path, prompt: PromptTemplate | None) -> dict[str, str]:
     """Return which columns play which role, as far as the first row leaves no doubt."""
     with _explain_os_errors(path), ExitStack() as files:
         source, _ = _source(path, files)
         for _, _, raw in source.scan(None, 0, 1, Problems(path, source.unit)):
             try:
-                return guessed_mapping(decode_checked(raw))
+                return guessed_mapping(decode_checked(raw), prompt)
             except RecordError:
                 break  # reading the file says what is wrong
     return {}
@@ -257,6 +335,8 @@ def _read(
             problems.add_columns(place, str(error))
         except RecordError as error:
             problems.add(place, f"{error}{_hint(error, raw, torn=source.torn)}")
+    if missing := reading.columns.missing_name():
+        raise DatasetError(f"{quote(problems.path)}: {missing}")
     if found := problems.error(is_all=not len(reading.store)):
         raise found
 
@@ -275,7 +355,17 @@ def _source(path: Path, files: ExitStack) -> tuple[RowSource, DatasetFormat]:
     return files.enter_context(closing(kind.open(file, path))), kind
 
 
-def _empty(path: Path, rows_total: int | None, offset: int, limit: int | None) -> EmptyDataset:
+def _empty(
+    path: Path,
+    rows_total: int | None,
+    offset: int,
+    limit: int | None,
+    matching: Matching | None,
+) -> EmptyDataset:
+    if matching is not None and matching.total:
+        return EmptyDataset(
+            f"{quote(path)}: {matching.summary}; an offset of {offset} is past the last one"
+        )
     if rows_total == 0:
         return EmptyDataset(f"{quote(path)}: has no rows")
     if limit == 0 or rows_total is None:

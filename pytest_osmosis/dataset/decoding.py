@@ -75,6 +75,15 @@ def json_type(value: object) -> str:
     return "an object" if isinstance(value, dict) else "a list"
 
 
+def is_blank(value: object) -> bool:
+    """Return whether a value says nothing: null, blanks, an empty object, a list of such."""
+    if isinstance(value, str):
+        return not value.strip()
+    if isinstance(value, list):
+        return all(map(is_blank, value))
+    return value is None or value == {}
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) != len(pairs):

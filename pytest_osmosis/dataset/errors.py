@@ -50,6 +50,7 @@ class Problems:
     """Collects wrong rows while a file is read, in memory bounded by `LISTED`."""
 
     def __init__(self, path: str | os.PathLike[str], unit: Literal["line", "row"]) -> None:
+        self.path = path
         self._path = quote(path)
         self.unit = unit
         self._listed: list[tuple[int, str]] = []

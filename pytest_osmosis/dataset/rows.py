@@ -31,7 +31,8 @@ class Row:
     """May be empty; of a row with `messages`, the text of its first system message."""
     user_prompt: str
     """Of a row with `messages`, the text of its last user message."""
-    ground_truth: str | None
+    ground_truth: Any
+    """Text, or what else the row has; a number as text, as the file writes it."""
     extra: dict[str, Any]
     """The other columns, under the names that the file gives them."""
     own_names: Mapping[str, Any] = field(default_factory=dict)
@@ -71,7 +72,7 @@ class Row:
 
         shown = {
             "user_prompt": self.user_prompt or _as_text(self.task),
-            "ground_truth": self.ground_truth,
+            "ground_truth": None if self.ground_truth is None else truth_text(self.ground_truth),
             "columns": {name: _cell(value) for name, value in self.extra.items()},
             "system_prompt": self.system_prompt,
         }
@@ -81,6 +82,11 @@ class Row:
 def _as_text(task: dict[str, Any] | None) -> str:
     """Return what stands for the question of a row that has none."""
     return "" if task is None else json.dumps(task, ensure_ascii=False)
+
+
+def truth_text(truth: Any) -> str:
+    """Return a ground truth as reports show it: text as it is, all else as JSON."""
+    return truth if isinstance(truth, str) else json.dumps(truth, ensure_ascii=False)
 
 
 def _cell(value: Any) -> str | float | bool | None:

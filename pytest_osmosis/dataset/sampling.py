@@ -49,12 +49,12 @@ def sample_size(sample: str, available: int) -> int:
     return min(available, int(number))
 
 
-def draw(sample: str, seed: int, rows: range) -> Selection:
-    """The sampled rows of a window, ascending."""
+def draw(sample: str, seed: int, rows: Selection) -> Selection:
+    """The sampled rows of those given, ascending."""
     from random import Random  # its own generator: the session's random state stays untouched
 
-    taken = Random(seed).sample(rows, sample_size(sample, len(rows)))
-    return array("q", sorted(taken))
+    taken = Random(seed).sample(range(len(rows)), sample_size(sample, len(rows)))
+    return array("q", (rows[place] for place in sorted(taken)))
 
 
 def parse_rows(text: str) -> Selection:

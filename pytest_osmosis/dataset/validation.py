@@ -35,18 +35,26 @@ class Reading:
         self.without_task = Lacking()
         """The first of the others."""
         self.without_question = Lacking()
+        self.ends_answered = Lacking()
+        """The first whose messages end with an assistant's turn."""
+        self.lost: dict[str, Lacking] = {}
+        """The first whose messages have what one question as text has not, by what that is."""
 
     def check(self, place: int, offset: int, raw: bytes) -> None:
         """Take a row if it is right; RecordError if it is wrong."""
-        row_id, has_task, has_question = self.columns.check(decode(raw))
-        if has_task:
+        row = self.columns.check(decode(raw))
+        if row.has_task:
             self.tasks += 1
-        elif self.without_task.is_short:
+        else:
             self.without_task.add(place)
-        if not has_question and self.without_question.is_short:
+        if not row.has_question:
             self.without_question.add(place)
+        if row.ends_answered:
+            self.ends_answered.add(place)
+        if row.lost:
+            self.lost.setdefault(row.lost, Lacking()).add(place)
         if self._places is not None:
-            self._named(place, row_id)
+            self._named(place, row.row_id)
         self._take(offset, raw)
 
     def note(self, offset: int, raw: bytes) -> None:
@@ -117,8 +125,9 @@ class Lacking:
 
     def add(self, place: int) -> None:
         """Note a row by its place: the number of a line from 1, or of a row from 0."""
-        self._places.append(place)
-        self.is_short = len(self._places) < LISTED
+        if self.is_short:
+            self._places.append(place)
+            self.is_short = len(self._places) < LISTED
 
     def named(self, unit: str) -> str:
         """Return "line 3", or "lines 3, 4 and others"."""

@@ -28,7 +28,7 @@ class Rollout:
         self.text: str = last_assistant_text(finished.messages)
         """The text of the last assistant message."""
         self.solution_str = self.text
-        self.ground_truth: str | None = finished.ground_truth
+        self.ground_truth: Any = finished.ground_truth
         self.metadata: Mapping[str, Any] = finished.metadata
         """The row's columns, and the position of the run."""
         position = finished.result.run_id.position()

@@ -33,7 +33,7 @@ from . import effects
 from .model_options import model
 from .reader import OptionReader
 from .table import BY_NAME, FEATURES, SHARD_KINDS
-from .values import report_of
+from .values import OF_FILE, report_of, template_of
 
 
 def build(config: pytest.Config) -> SessionSpec:
@@ -88,6 +88,7 @@ def _evaluation(given: OptionReader) -> EvalSpec:
     fields = given.fields("evaluation")
     if file := given("system-prompt-file"):
         fields["system_prompt"] = _text_of(given, file)
+    fields["prompt_template"] = _prompt_template(given)
     fields["strip_reasoning"] = given("strip-reasoning") or None
     fields["pass_threshold"], fields["thresholds"] = thresholds(given)
     return EvalSpec(
@@ -100,6 +101,18 @@ def _evaluation(given: OptionReader) -> EvalSpec:
         rows=_rows(given),
         **fields,
     )
+
+
+def _prompt_template(given: OptionReader) -> str | None:
+    text = given("prompt-template")
+    if text is None:
+        return None
+    try:
+        return template_of(text, lambda file: given.path("prompt-template", file))
+    except ValueError as error:
+        shown = text if text.startswith(OF_FILE) else ""
+        option = given.spelled("prompt-template")
+        raise pytest.UsageError(f"{option}{shown and f' {shown!r}'}: {error}") from None
 
 
 def _text_of(given: OptionReader, file: Path) -> str:

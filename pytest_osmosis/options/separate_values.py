@@ -18,6 +18,7 @@ import pytest
 from .. import compat
 from .table import OPTIONS, Option
 
+_TEMPLATE = "--osmosis-prompt-template"
 _PATHS = ("DIR", "FILE", "GLOB", "MODULE", "ROWS", "RUN")
 """What the metavar of an option has whose value may be a path."""
 
@@ -27,7 +28,13 @@ def check(config: pytest.Config, parser: pytest.Parser) -> None:
 
     To be called before conftest.py files are loaded.
     """
-    given = map(str, config.invocation_params.args)
+    given = [*map(str, config.invocation_params.args)]
+    for word, value in pairwise(given):
+        if word == _TEMPLATE and value.startswith("@"):
+            raise pytest.UsageError(
+                f"{word} {value}: pytest reads options from a file behind an @ that is a word "
+                f"of its own; write {shlex.quote(f'{word}={value}')}"
+            )
     words = _expanded([*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *given])
     found = dict(_separate(words, _by_spelling(parser)))
     if not found:

@@ -153,6 +153,22 @@ _EVALUATED = (
         repeatable=True,
     ),
     Option(
+        "prompt-template",
+        "the user prompt out of several columns, a Jinja2 template such as "
+        "'{{ question }} {{ hint }}'; =@FILE reads it from a text file",
+        str,
+        metavar="TEXT|@FILE",
+    ),
+    Option(
+        "where",
+        "evaluate only rows with this value in a column, such as lang=en, or with another, "
+        "lang!=en; several hold together",
+        values.condition,
+        metavar="COLUMN=VALUE",
+        repeatable=True,
+        fills="evaluation.where",
+    ),
+    Option(
         "system-prompt",
         "the system prompt of rows without one, which need no such column then; it may be empty",
         str,

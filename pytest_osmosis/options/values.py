@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EXPLICIT = "explicit"
 """When the evaluation of the ini file runs: only where the command line asks for it."""
@@ -164,6 +168,33 @@ def column_map(text: str) -> str:
     return text
 
 
+def condition(text: str) -> str:
+    """Return COLUMN=VALUE or COLUMN!=VALUE, as `conditions.Matching` takes it."""
+    from ..dataset.conditions import parse_condition
+
+    parse_condition(text)
+    return text
+
+
+def template_of(text: str, find: Callable[[str], Path]) -> str:
+    """Return a prompt template, or that of a file behind an @, whose path `find` returns.
+
+    Raises:
+        ValueError: when it cannot be read, or is no template.
+    """
+    from ..dataset.prompt_template import PromptTemplate
+
+    if text.startswith(OF_FILE):
+        try:
+            text = find(text.removeprefix(OF_FILE)).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(getattr(error, "strerror", None) or "is not UTF-8 text") from None
+    PromptTemplate(text)
+    return text
+
+
+OF_FILE = "@"
+"""What a prompt template begins with that stands in a file."""
 OF_REPORT = "@"
 """What a report may begin with where row indices may stand too."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from osmosis_ai.messages import text_of
 
+from ..dataset.rows import truth_text
 from ..rollouts.failure_text import explanation
 from ..run_result import RolloutRecord, RunId
 from ..suite_results import EvalResult, RowData, RowResult
@@ -22,10 +23,11 @@ def beside(report: Path) -> Path:
     return report.with_name(f"{report.stem}.trajectories.jsonl")
 
 
-def asked_in(messages: Sequence[Mapping[str, Any]], ground_truth: str | None) -> RowData:
+def asked_in(messages: Sequence[Mapping[str, Any]], ground_truth: Any) -> RowData:
     """Return what a conversation says of its row: what the user asked first, and the truth."""
     asked = (text_of(each.get("content")) for each in messages if each.get("role") == "user")
-    return RowData(next(asked, ""), ground_truth, {})
+    truth = None if ground_truth is None else truth_text(ground_truth)
+    return RowData(next(asked, ""), truth, {})
 
 
 class SavedConversations:

@@ -94,6 +94,7 @@ def _with_rows(suite: SuiteResult) -> SuiteResult:
         Path(suite.info.data),
         limit=1 + max(row.row_index for row in suite.rows),
         mapping=mapping_of(suite.info.settings.get("map", ())),
+        template=suite.info.settings.get("prompt_template"),
         system_prompt=suite.info.settings.get("system_prompt"),
         validate=False,
     )

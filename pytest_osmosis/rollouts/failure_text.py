@@ -16,6 +16,7 @@ import osmosis_ai
 from osmosis_ai.messages import text_of
 from osmosis_ai.secret import masked, redact
 
+from ..dataset.rows import truth_text
 from ..escaping import counted, escape_control_chars, escape_workflow_commands, shown_path
 from ..run_result import RolloutRecord, RunResult, passes
 from ..storage.excerpt import plain
@@ -224,13 +225,13 @@ def _out_of_turns(record: RolloutRecord, max_turns: int) -> str:
 def _held_against(
     result: RunResult,
     messages: Sequence[Mapping[str, Any]],
-    ground_truth: str | None,
+    ground_truth: Any,
     reasons: Mapping[str, Sequence[str]],
 ) -> Iterator[str]:
     """What was expected, what came if the conversation does not end with it, and the reasons."""
     if ground_truth is not None:
         below = "\n" + " " * len("  ground truth  ")
-        truth = escape_control_chars(_without_middle(ground_truth, TEXT_LIMIT))
+        truth = escape_control_chars(_without_middle(truth_text(ground_truth), TEXT_LIMIT))
         yield f"  ground truth  {below.join(truth.splitlines())}"
         ends_with = text_of(messages[-1].get("content")) if messages else ""
         if result.answer and not ends_with.startswith(result.answer):

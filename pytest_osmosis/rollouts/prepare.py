@@ -90,9 +90,8 @@ def prepare(
 
 
 def _check_rows(dataset: Dataset, agent: Agent, name: str, *, needs_task: bool) -> None:
-    needs_question = agent.takes == "question"
     try:
-        dataset.refuse_for(name, needs_question=needs_question, needs_task=needs_task)
+        dataset.refuse_for(name, takes=agent.takes, needs_task=needs_task)
     except DatasetError as error:
         raise ConfigurationError(f"--osmosis-data {error}") from None
 
@@ -130,6 +129,8 @@ def read_rows(
             sample_seed=spec.sample_seed,
             part=part,
             mapping=mapping_of(spec.map),
+            template=spec.prompt_template,
+            where=spec.where,
             system_prompt=spec.system_prompt,
             compared_by=[
                 (each.name, each.refuse_ground_truth)
@@ -165,6 +166,9 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
     settings["system_prompt"] = spec.system_prompt
     if spec.map:
         settings.update(map=list(spec.map))
+    settings["prompt_template"] = spec.prompt_template
+    if spec.where:
+        settings.update(where=list(spec.where))
     settings.update(strip_reasoning=spec.strip_reasoning)
     if spec.sample is not None:
         settings.update(sample=spec.sample, sample_seed=spec.sample_seed)

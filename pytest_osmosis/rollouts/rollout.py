@@ -84,6 +84,7 @@ class Rollout:
 
     def _for_agent(self) -> AgentRun:
         row, run_id, model = self.row, self.run_id, self.suite.spec.model
+        truth = row.ground_truth
         rollout_id = f"eval-{row.row_index}-run-{run_id.run_index}"
         params = dict(model.sampling)
         if model.seed is not None:
@@ -101,7 +102,7 @@ class Rollout:
                 "run_index": run_id.run_index,
                 "execution_mode": "eval",
             },
-            ground_truth=row.ground_truth,
+            ground_truth=truth if isinstance(truth, str) else json_copy(truth),
             task=None if row.task is None else json_copy(row.task),
             params=params,
             sent=sent,

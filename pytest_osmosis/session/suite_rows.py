@@ -62,6 +62,8 @@ def _reloaded(info: SuiteInfo, spec: SessionSpec) -> Dataset:
         limit=settings.get("limit"),
         rows=settings.get("rows"),
         mapping=mapping_of(settings.get("map", ())),
+        template=settings.get("prompt_template"),
+        where=settings.get("where", ()),
         system_prompt=settings.get("system_prompt"),
         sample=settings.get("sample"),
         sample_seed=settings.get("sample_seed", 0),

@@ -33,6 +33,7 @@ _NOT_COMPARED = frozenset(
         "limit",
         "offset",
         "rows",
+        "where",
         "sample",
         "sample_seed",
         "part",

@@ -63,9 +63,9 @@ class RunSync(Protocol):
         """
 
 
-Takes = Literal["question", "row", "task"]
-"""A prompt or messages; nothing, since it has all columns; the object in the column `metadata`,
-in all rows or in none."""
+Takes = Literal["question", "text", "row", "task"]
+"""A prompt or messages; one prompt as text; nothing, since it has all columns; the object in the
+column `metadata`, in all rows or in none."""
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class AgentRun:
     """System then user."""
     metadata: dict[str, Any]
     """The row's extra columns, `row_index`, `run_index` and `execution_mode`."""
-    ground_truth: str | None
+    ground_truth: Any
     task: dict[str, Any] | None
     """The row's object in the column `metadata`, if that is what it has there."""
     params: Mapping[str, Any]

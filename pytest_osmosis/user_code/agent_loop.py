@@ -28,7 +28,7 @@ class LoopAgent:
     def __init__(self, loop: RolloutAgentLoop) -> None:
         self.loop = loop
         self.reach, self.needs_model = _reach(loop)
-        self.takes: Takes = "row" if getattr(loop, "takes_row", False) else "question"
+        self.takes: Takes = getattr(loop, "takes", "question")
         self._has_bridge = False
         self._is_callable = _is_callable(loop)
         if self._is_callable:

@@ -141,7 +141,7 @@ class EvalFn:
         return missing
 
     @property
-    def refuse_ground_truth(self) -> Callable[[str | None], tuple[str, str] | None] | None:
+    def refuse_ground_truth(self) -> Callable[[Any], tuple[str, str] | None] | None:
         """What a ready scorer says is wrong with a ground truth, before there is an answer."""
         return getattr(self.function, "refuse_ground_truth", None)
 
@@ -160,7 +160,7 @@ class EvalFn:
         *,
         messages: Sequence[Mapping[str, Any]],
         solution_str: str,
-        ground_truth: str | None,
+        ground_truth: Any,
         metadata: Mapping[str, Any],
         run_sync: Callable[[Callable[[], Any]], Awaitable[Any]],
         run_async: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]] | None = None,
@@ -209,6 +209,8 @@ class EvalFn:
     ) -> Callable[[], Any]:
         shape = self.plan.shape
         given: dict[str, Any] = {"solution_str": solution_str, "ground_truth": ground_truth}
+        if isinstance(ground_truth, list | dict):
+            given["ground_truth"] = self._copy("ground_truth", ground_truth)
         copied = {"messages": messages, "metadata": metadata, "extra_info": metadata}
         for name in self.plan.used if shape is None else ("messages", "metadata"):
             if name in copied:

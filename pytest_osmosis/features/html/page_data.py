@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...dataset.rows import truth_text
 from ...reports.formats import Conversations, Sections
 from ...run_result import RolloutRecord, RunId, RunResult
 from ...storage.excerpt import encode, excerpt
@@ -228,7 +229,7 @@ def describe_run(record: RolloutRecord | None, section: str = "") -> dict[str, A
         "messages": messages,
         "left_out": left_out,
         "calls": list(record.calls),
-        "ground_truth": record.ground_truth,
+        "ground_truth": "" if record.ground_truth is None else truth_text(record.ground_truth),
         "reasons": dict(record.reasons),
         "frames": record.frames,
     }

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from osmosis_ai.secret import mask_everywhere
 
 from ...api_keys import secrets_of
+from ...dataset.sampling import as_text
 from ...errors import ConfigurationError
 from ...rollouts.prepare import own_thresholds, read_rows
 from ...rollouts.scoring import REWARD
@@ -79,8 +80,8 @@ class RescoreFeature(Feature):
             pass_threshold=info.pass_threshold if asked.thresholds is None else asked.thresholds[0],
             thresholds=() if asked.thresholds is None else asked.thresholds[1],
             map=tuple(identity.asked.get("map") or ()),
-            offset=min(indices),
-            limit=max(indices) - min(indices) + 1,
+            prompt_template=identity.asked.get("prompt template"),
+            **_selection_of(indices),
         )
         return replace(
             spec.with_models(lambda model: _NO_MODEL),
@@ -131,6 +132,14 @@ class RescoreFeature(Feature):
         )
         suite.recorded = kept
         return suite
+
+
+def _selection_of(indices: Sequence[int]) -> dict[str, Any]:
+    """Return the fields of a spec that select rows: a window where they are one."""
+    first, count = min(indices), max(indices) - min(indices) + 1
+    if count == len(indices):
+        return {"offset": first, "limit": count}
+    return {"rows": as_text(indices)}
 
 
 def _find_run(run: str, runs: Path) -> Path:

@@ -85,6 +85,23 @@ WRONG: list[tuple[Given, str]] = [
     ({"data": "keyed.jsonl"}, "keyed.jsonl: the id of row 0 holds the value of a key or token"),
     ({"data": "a [b].jsonl"}, "a [b].jsonl: pytest takes"),
     (["--osmosis-map=a=id"], "there is no column 'a' to serve as id (columns: system_prompt"),
+    (
+        ["--osmosis-prompt-template={{ x }}"],
+        "template: no row has a column 'x' (columns",
+    ),
+    (["--osmosis-prompt-template={{ x"], "--osmosis-prompt-template: line 1: unexpected end of"),
+    (["--osmosis-prompt-template=@x"], "--osmosis-prompt-template '@x': No such file or directory"),
+    (
+        ["--osmosis-prompt-template", "@data.jsonl"],
+        "of its own; write --osmosis-prompt-template=@data.jsonl",
+    ),
+    (
+        ["--osmosis-prompt-template={{ x }}", "--osmosis-map=x=messages"],
+        "makes the user prompt: leave it out, or the map x=messages",
+    ),
+    (["--osmosis-where=level"], "--osmosis-where 'level': expected COLUMN=VALUE"),
+    (["--osmosis-where=x=1"], "no row has the column 'x' of x=1 (columns: system_prompt"),
+    (["--osmosis-where=ground_truth="], "no row is left where ground_truth=: ground_truth is a"),
     (["--osmosis-rows=3-1"], "--osmosis-rows '3-1': '3-1' is not a row; expected row indices"),
     (["--osmosis-rows=1,7"], "data.jsonl: has 2 rows; there is no row 7 (the first row is 0)"),
     (["--osmosis-rows=@"], "--osmosis-rows '@': expected a JSON report behind the @, such as"),
@@ -219,7 +236,7 @@ WRONG: list[tuple[Given, str]] = [
     "a report cannot be written where it should be",
     "the key is in the base URL",
     "`--dist loadgroup`, `loadscope`, `loadfile`",
-    "`--osmosis-map` or `--osmosis-rows` names what is not there",
+    "an option names rows or columns that are not there",
     "`--pdb`, `--trace`",
 )
 @pytest.mark.parametrize(("given", "sentence"), WRONG, ids=lambda each: str(each)[:60])

@@ -86,9 +86,9 @@ class TestPrompts:
 
 class TestLabel:
     @pytest.mark.parametrize(
-        ("label", "truth"), [("5", "5"), (None, None), (5, None), (["5"], None)]
+        ("label", "truth"), [("5", "5"), (None, None), (5, "5"), (["5"], ["5"]), (False, False)]
     )
-    def test_text_or_null_stands_for_the_ground_truth(self, tmp_path, label, truth):
+    def test_any_value_stands_for_the_ground_truth(self, tmp_path, label, truth):
         row = loaded(tmp_path, {"system_prompt": "", "user_prompt": "u", "label": label}).row(0)
         assert row.ground_truth == truth
         assert row.metadata() == {

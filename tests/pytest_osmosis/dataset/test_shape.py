@@ -226,7 +226,7 @@ TEXTS: dict[str, tuple[Rows, Flags]] = {
     ),
     "objects": (
         [{"text": "Ada, 36", "expected": {"name": "Ada", "age": 36}}],
-        [*mapped("text=user_prompt", "expected=ground_truth"), ("eval-fn", "json_equal")],
+        [("eval-fn", "json_equal")],
     ),
     "no truth": (
         [{"key": 1, "prompt": "Write.", "instruction_id_list": ["a"]}],

@@ -71,7 +71,7 @@ def test_a_question_and_an_answer_run_without_a_flag(
         {"question": "q", "choices": "a b"},
         {"question": "q", "context": "c"},
         {"question": "q", "answer": "a", "label": "b"},
-        {"question": "q", "answer": ["a"]},
+        {"question": "q", "answer": "a", "tags": ["a"]},
         {"question": ["q"]},
         {"asked": "q"},
     ],
