@@ -31,6 +31,7 @@ from .whole_words import word_places
 __all__ = [
     "Verdict",
     "choice",
+    "code",
     "exact",
     "includes",
     "json_equal",
@@ -44,6 +45,9 @@ __all__ = [
 
 SHOWN = 80
 """Characters of an answer or a value that a reason quotes."""
+MOST_SECONDS = 600
+"""That code and its tests may take."""
+CODE_RUNS = "code executes what the model wrote, on this machine and outside of any sandbox"
 CUT = "cut within its reasoning"
 """The reason of an answer that there is not."""
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
@@ -196,6 +200,44 @@ def choice(options: str = "choices", *, base: int | None = None) -> RowScorer:
 
     vars(choice).update(refuse_row=refuse_row, reads_own_truth=True)
     return choice
+
+
+def code(tests: str = "test", *, timeout: float = 10.0) -> RowScorer:
+    """Score 1 where the code of the answer passes the tests in a column of the row.
+
+    It runs what a model wrote, on this machine: see `code_tests`. The tests are text or a list of
+    asserts; where they define `check`, it is called with the function that `entry_point` names.
+    `timeout`: seconds for all of it.
+    """
+    from .code_tests import TestsError, code_in, failure, tests_of
+
+    if isinstance(timeout, bool) or not 0 < timeout <= MOST_SECONDS:
+        raise ValueError(f"code: timeout is a number of seconds up to {MOST_SECONDS}")
+
+    def refuse_row(truth: Any, row: Mapping[str, Any]) -> str | None:
+        try:
+            tests_of(row, tests)
+        except TestsError as error:
+            return str(error)
+        return None
+
+    def code(solution_str: str, ground_truth: Any, extra_info: Mapping[str, Any]) -> Verdict:
+        try:
+            text, entry_point = tests_of(extra_info, tests)
+        except TestsError as error:
+            raise ValueError(f"code: {error}") from None
+        answer = answer_in(solution_str)
+        if answer is None:
+            return _verdict(False, CUT)
+        prompt = extra_info.get("user_prompt")
+        program = code_in(answer, prompt if isinstance(prompt, str) else "", entry_point)
+        if program is None:
+            return _verdict(False, f"no Python in {_short(answer)}")
+        reason = failure(program, text, entry_point, timeout)
+        return _verdict(reason is None, reason or "")
+
+    vars(code).update(refuse_row=refuse_row, notice=f"{CODE_RUNS} (docs: Security)")
+    return code
 
 
 def json_equal(*, ignore: Iterable[str] = ()) -> AnswerScorer:

@@ -43,6 +43,9 @@ def header(
             for notice in suite.dataset.notices:
                 shown = escape_control_chars(f"{suite.spec.data.name}: {notice}")
                 yield f"osmosis: {shown}"
+            yield from dict.fromkeys(
+                f"osmosis: {one.notice}" for one in suite.eval_fns if one.notice
+            )
             if suite.info.eval_fns and (column := suite.dataset.likely_truth):
                 pair = escape_control_chars(shlex.quote(f"{column}=ground_truth"))
                 yield f"osmosis: no row has a ground_truth: is it this? --osmosis-map {pair}"

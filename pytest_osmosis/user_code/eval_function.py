@@ -151,6 +151,11 @@ class EvalFn:
         return getattr(self.function, "refuse_row", None)
 
     @property
+    def notice(self) -> str | None:
+        """What users should know before it is called, in a sentence."""
+        return getattr(self.function, "notice", None)
+
+    @property
     def reads_own_truth(self) -> bool:
         """Whether it takes the ground truth as it stands in the file, a number as a number."""
         return getattr(self.function, "reads_own_truth", False)

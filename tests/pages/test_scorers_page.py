@@ -55,18 +55,6 @@ def function(file: str, name: str) -> Any:
     return getattr(module, name)
 
 
-@pytest.mark.slow
-def test_code_of_an_answer_is_run_in_a_process_of_its_own():
-    judge = function("programs.py", "passes_tests")
-    answer = "```python\ndef double(x):\n    return 2 * x\n```"
-    assert judge(answer, None, {"tests": "assert double(2) == 4"})["score"] == 1
-    wrong = judge(answer, None, {"tests": "assert double(2) == 5"})
-    assert (wrong["score"], wrong["reason"]) == (0, "AssertionError")
-    ends = "```python\ndef double(x):\n    return 0\nraise SystemExit\n```"
-    ended = judge(ends, None, {"tests": "assert double(2) == 4"})
-    assert (ended["score"], ended["reason"]) == (0, "it ended before its tests did")
-
-
 def test_every_recipe_is_held_by_a_sample_or_needs_what_a_test_has_not():
     sampled = {sample[0] for sample in SAMPLES}
-    assert sorted({*CODE} - sampled) == ["lookup.py", "programs.py", "rewards.py"]
+    assert sorted({*CODE} - sampled) == ["lookup.py", "rewards.py"]

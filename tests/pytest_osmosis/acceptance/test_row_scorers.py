@@ -49,3 +49,17 @@ def test_choice_takes_the_ground_truth_with_its_type(echo: Project):
     labelled |= {"says": "2", "ground_truth": "2"}
     assert "'choices'; try choice(options='options')" in refusal(echo, "choice", labelled)
     assert scores(echo, "choice('options')", labelled) == [1]
+
+
+def test_code_runs_the_tests_of_the_row_and_the_header_says_so(echo: Project):
+    row = {"user_prompt": "Write add.", "test_list": ["assert add(1, 2) == 3"]}
+    right = {**row, "says": "```python\ndef add(a, b):\n    return a + b\n```"}
+    wrong = {**row, "says": "import os; os._exit(0)"}
+    assert scores(echo, "code('test_list')", right, wrong) == [1, 0]
+    session = echo.run("--osmosis-fresh", agent="app:answer", model=None, base_url=None,
+                       eval_fn="code('test_list')")  # fmt: skip
+    assert sum("code executes what the model wrote" in line for line in session.lines) == 1
+    nothing = {**row, "test_list": ["x = 1"], "says": "x"}
+    said = "data.jsonl:2: the tests in 'test_list' assert nothing"
+    assert refusal(echo, "code('test_list')", right, nothing).endswith(said)
+    assert "try code('test_list')" in refusal(echo, "code", right)
