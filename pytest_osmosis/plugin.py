@@ -3,7 +3,7 @@
 Each delegates. Nothing happens, and nothing heavy is imported, until an evaluation is asked for.
 What runs an item is registered with the first of them: `items/runner.py`. The hooks of xdist are in
 `distributed/controller.py`.
-(PYTEST_DONT_REWRITE: no assert of ours is rewritten, installed or editable.)
+(PYTEST_DONT_REWRITE: what is imported before its hooks.)
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .session.evaluation import Evaluation
     from .spec import SessionSpec
 
+_OURS = ("pytest_osmosis", "osmosis_ai", "osmosis_cli", "osmosis_executors", "osmosis_platform")
 _EARLY = pytest.StashKey[list[str]]()
 """Lines of the header by features that acted before the session began."""
 
@@ -37,6 +38,10 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     from . import hookspecs
 
     pluginmanager.add_hookspecs(hookspecs)
+    # pytest would parse each module of ours to rewrite its asserts: on Python 3.11 that fails with
+    # a SystemError while another thread parses one too, as an agent does that imports a plugin.
+    rewritten = getattr(pluginmanager.rewrite_hook, "_must_rewrite", set())
+    rewritten.difference_update(_OURS)
 
 
 @pytest.hookimpl(wrapper=True)
