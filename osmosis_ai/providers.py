@@ -145,7 +145,15 @@ def parse_model_name(name: str) -> ModelName:
     return ModelName(provider.lower(), model)
 
 
-_BEGINNINGS = {"claude": "anthropic", "gemini": "gemini", "grok": "xai"}
+_BEGINNINGS = {
+    "chatgpt": "openai",
+    "claude": "anthropic",
+    "ft:": "openai",
+    "gemini": "gemini",
+    "gpt-": "openai",
+    "grok": "xai",
+    **dict.fromkeys(("o1", "o3", "o4"), "openai"),
+}
 
 
 def judge_name(name: str) -> ModelName:
@@ -153,8 +161,14 @@ def judge_name(name: str) -> ModelName:
     parsed = parse_model_name(name)
     if "/" in name:
         return parsed
-    beginning = next((each for each in _BEGINNINGS if parsed.model.startswith(each)), "")
-    return ModelName(_BEGINNINGS.get(beginning, parsed.provider), parsed.model)
+    known = parsed.model.lower()
+    for beginning, provider in _BEGINNINGS.items():
+        if known.startswith(beginning):
+            return ModelName(provider, parsed.model)
+    raise ValueError(
+        f"{name!r} names no provider, and begins as no model that is known: write provider/model, "
+        f"such as openai/{parsed.model}"
+    )
 
 
 def names_provider(name: str) -> bool:

@@ -52,7 +52,7 @@ async def evaluate_rubric(  # noqa: PLR0913  # as many as there are in 0.3
     A name without a provider is one of OpenAI, Anthropic, Gemini or xAI by its beginning (`gpt-`,
     `claude`, `gemini`, `grok`). The key is `api_key`, else that of the provider's usual variable.
 
-    Raises what `osmosis_ai.aevaluate_rubric` does.
+    Raises what `osmosis_ai.aevaluate_rubric` does; ValueError for a name that tells no provider.
     """
     __tracebackhide__ = True
     name = judge_name(model)

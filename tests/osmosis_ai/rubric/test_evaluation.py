@@ -418,9 +418,16 @@ def test_the_coroutine_of_workspaces_returns_its_own_result(
         ("gpt-5", "openai/gpt-5"),
         ("claude-sonnet-5", "anthropic/claude-sonnet-5"),
         ("gemini-3-pro", "gemini/gemini-3-pro"),
-        ("grok-4", "xai/grok-4"),
+        ("Grok-4", "xai/Grok-4"),
+        ("o3-mini", "openai/o3-mini"),
         ("groq/claude", "groq/claude"),
     ],
 )
 def test_a_judge_without_a_provider_is_known_by_its_beginning(name: str, whole: str):
     assert str(judge_name(name)) == whole
+
+
+def test_a_judge_that_no_provider_is_known_for_is_not_asked_of_openai():
+    asked = workspace_rubric.evaluate_rubric(model="nosuch", solution_str="a", rubric=RUBRIC)
+    with pytest.raises(ValueError, match=r"'nosuch' names no provider.* such as openai/nosuch"):
+        asyncio.run(asked)
