@@ -38,6 +38,17 @@ _KEY_LIKE = re.compile(
     r"(sk|pk|rk)-[\w-]{8,}|gh[pousr]_\w{8,}|github_pat_\w+|xox[abprs]-[\w-]+|hf_\w{8,}|AKIA\w{12,}"
     r"|AIza[\w-]{20,}|eyJ[\w-]{10,}\.[\w-]+\..*|[0-9a-fA-F]{40,}"
 )
+_MOVED = {
+    "eval": "[experiment], and `limit` in [evaluation]",
+    "llm": "`model_path` in [experiment], and the option --base-url",
+    "runs": "[evaluation]",
+    "timeouts": "[evaluation]",
+    "grader": "the entrypoint imports its grader",
+    "baseline": "the option --baseline-model",
+    "output": "the options -o and --debug-dir",
+    "rollout": "[env], and names in [secrets] required = [...]",
+}
+"""Tables of config files before osmosis-ai 0.3, and what stands for them today."""
 _NAME_LIKE = re.compile(r"[A-Za-z0-9_]{1,40}")
 _TOML_TYPES = {
     str: "a string",
@@ -191,6 +202,10 @@ def _missing(kind: type[RunConfig], path: KeyPath) -> str:
 def _unknown(kind: type[RunConfig], path: KeyPath) -> tuple[str, KeyPath]:
     """Return what to say of an unknown key, and the path of the key that is meant."""
     *tables, name = path
+    if not tables and name in _MOVED:
+        return f"a table of older config files; today: {_MOVED[name]}", path
+    if tables == ["secrets"] and SECRET_NAME.fullmatch(name):
+        return "names of secrets are listed in `required`, without values", ("secrets", "required")
     noun = "unknown key" if tables else "unknown key or table"
     known = section_fields(kind, path[0]) if tables else kind.model_fields
     elsewhere = [table for table in kind.model_fields if name in section_fields(kind, table)]

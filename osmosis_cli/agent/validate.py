@@ -45,6 +45,7 @@ def import_agent(
 
     A program is started without the variables `withheld`.
     """
+    from pytest_osmosis.user_code.agent import MCP
     from pytest_osmosis.user_code.import_object import ImportingError, imports_within
     from pytest_osmosis.user_code.load_agent import AGENT, load_agent
 
@@ -52,6 +53,8 @@ def import_agent(
         try:
             return load_agent(spec, roots=[Path.cwd()], withheld=withheld)
         except ImportingError as error:
+            if spec.startswith(MCP):
+                raise
             raise ImportingError(str(error).replace(AGENT, "-m/--module")) from None
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import logging
-import re
 from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 ENTRY = "main.py"
 _SERVERS = frozenset({"FastMCP", "MCPServer"})
 _SDKS = frozenset({"mcp", "fastmcp"})
-_IMPORTS_FASTMCP = re.compile(r"^\s*(?:from|import)\s+fastmcp\b", re.MULTILINE)
 
 
 def load_mcp_agent(spec: str, *, option: str, roots: Sequence[Path]) -> RolloutAgentLoop:
@@ -34,13 +31,15 @@ def load_mcp_agent(spec: str, *, option: str, roots: Sequence[Path]) -> RolloutA
     entry = _folder(spec, prefix, roots) / ENTRY
     if not entry.is_file():
         raise ImportingError(f"{prefix}: no {ENTRY}, which makes the MCP server, in {entry.parent}")
-    text = entry.read_text(encoding="utf-8", errors="replace")
-    if _IMPORTS_FASTMCP.search(text) and find_spec("fastmcp") is None:
+    try:
+        module = load_module(str(entry), option=option, roots=roots, prefix=prefix)
+    except ImportingError as error:
+        if "imports 'fastmcp', which is missing" not in str(error):
+            raise
         raise ImportingError(
             f"{prefix}: {ENTRY} imports fastmcp, which is not installed: "
             "pip install 'pytest-osmosis[mcp]' fastmcp"
-        )
-    module = load_module(str(entry), option=option, roots=roots, prefix=prefix)
+        ) from None
     server = _server(module, prefix)
     from osmosis_ai.agents.mcp_agent import McpAgent, connect_to
 

@@ -352,6 +352,17 @@ WHOLE: list[tuple[str, str | bytes, list[str]]] = [
         "line 22: training: unknown key or table; known: experiment, advanced, env, secrets, "
         "evaluation",
     ]),
+    ("tables of older files", EVAL + '[eval]\n[llm]\nmodel = "a/b"\n[rollout.env]\nA = "b"\n', [
+        "rollout: a table of older config files; today: [env], and names in [secrets] required = "
+        "[...]",
+        "line 22: eval: a table of older config files; today: [experiment], and `limit` in "
+        "[evaluation]",
+        "line 23: llm: a table of older config files; today: `model_path` in [experiment], and the "
+        "option --base-url",
+    ]),
+    ("secrets with values", EVAL.replace("required", 'A_KEY = "sk-of-mine"\nrequired'), [
+        "line 21: secrets.A_KEY: names of secrets are listed in `required`, without values",
+    ]),
     ("table that is none", EVAL.replace("[evaluation]", "").replace(
         "[experiment]", "evaluation = 5\n[experiment]"), [
         "line 1: evaluation: must be a table, not 5",
