@@ -152,7 +152,13 @@ def _logs_command(kind: RunKind) -> click.Command:
     @run_argument
     @click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
     @click.option(
-        "-n", "--lines", type=click.IntRange(1), metavar="N", help="The last N lines only."
+        "-n",
+        "--lines",
+        "--limit",
+        "lines",
+        type=click.IntRange(1),
+        metavar="N",
+        help="The last N lines only.",
     )
     @json_option
     def command(name: str, follow: bool, lines: int | None, as_json: bool) -> None:

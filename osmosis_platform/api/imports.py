@@ -83,6 +83,8 @@ def _complete(call: ApiCall[Completion, None]) -> ApiAnswer:
     if upload is not None:
         try:
             run = records.complete(call.database, call.checks, call.settings.data, upload, etags)
+            if run.id != number:  # another one of the same file was first
+                _forget(call, number)
         except Refused as error:
             if error.status == 422:  # no other try can be better
                 _forget(call, number)

@@ -40,6 +40,8 @@ from . import taking
 
 EXTENSION = "jsonl"
 _ORDER = "order.json"
+_FIRST_YEAR = 2020
+"""A report that says an earlier one is wrong about the time."""
 
 
 def known_run(session: Session, workspace_id: str, digest: str) -> Run | None:
@@ -207,7 +209,7 @@ def _times(kept: Mapping[str, Any]) -> tuple[datetime | None, datetime]:
         ended = started + timedelta(milliseconds=kept["duration_ms"])
     except (OverflowError, ValueError, OSError):
         return None, now()
-    if not kept["started_at"] or ended > now():
+    if not kept["started_at"] or started.year < _FIRST_YEAR or ended > now():
         return None, now()
     return started, ended
 

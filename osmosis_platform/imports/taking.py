@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -32,6 +33,7 @@ from ..execution.tail import BLOCK, LINE, new_file
 
 REFUSED = 3
 _GATES = 100
+_COMMIT = re.compile("[0-9a-f]{7,64}")
 _PLACE = ("suite", "row_index", "run_index")
 _SAID = (
     "row_id", "outcome", "scores", "error", "error_type", "started_at", "duration_ms", "model",
@@ -59,6 +61,7 @@ def main(source: str, order: str, target: str, conversations: str) -> int:
     suite = result.suites[0]
     began = [run.started_at for run in suite.runs if run.started_at]
     git = result.environment.get("git") or {}
+    commit = git.get("commit") or ""
     kept = {
         "report": json.loads(known_fields(report)),
         "metrics": metrics_of(report),
@@ -68,7 +71,7 @@ def main(source: str, order: str, target: str, conversations: str) -> int:
         "n": suite.info.n,
         "pass_threshold": suite.info.pass_threshold,
         "unchecked_gates": sum(_needs_another(gate) for gate in suite.verdicts),
-        "commit": git.get("commit"),
+        "commit": commit if _COMMIT.fullmatch(commit) else None,
         "dirty": git.get("dirty"),
     }
     Path(target).write_text(json.dumps(kept), "utf-8")

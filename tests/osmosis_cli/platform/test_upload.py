@@ -211,22 +211,26 @@ FORGED: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
-def sent(
-    platform: PlatformServer, content: bytes, digest: str | None = None
-) -> tuple[httpx.Response, str]:
-    """Upload a file as a client may, whatever is in it; return the last answer, and the id."""
-    headers = platform.account.headers
+def import_of(content: bytes, digest: str | None = None) -> dict[str, Any]:
+    """The body that announces an upload."""
     experiment = {
         "rollout": "my-rollout",
         "entrypoint": "main.py",
         "model_path": "calc-7b",
         "dataset": "data",
     }
-    body = {
+    return {
         "config": {"experiment_config": experiment},
         "dataset_digest": "4f1c" * 16,
         "file": {"size": len(content), "digest": digest or hashlib.sha256(content).hexdigest()},
     }
+
+
+def sent(
+    platform: PlatformServer, content: bytes, digest: str | None = None
+) -> tuple[httpx.Response, str]:
+    """Upload a file as a client may, whatever is in it; return the last answer, and the id."""
+    headers, body = platform.account.headers, import_of(content, digest)
     with httpx.Client(base_url=platform.url, headers=headers, timeout=60) as client:
         begun = client.post(f"{EVALS}/import", json=body)
         assert begun.status_code == 201, begun.text
@@ -284,15 +288,7 @@ def test_an_upload_that_was_cut_off_shows_nothing_and_another_workspace_sees_non
     other = platform_server.add_workspace()
     headers = platform_server.account.headers
     content = json.dumps(report(n=2, agent="later")).encode() + b"\n"
-    body = {
-        "config": {
-            "experiment_config": {
-                "rollout": "r", "entrypoint": "main.py", "model_path": "calc-7b", "dataset": "d",
-            }
-        },
-        "dataset_digest": "4f1c" * 16,
-        "file": {"size": len(content), "digest": hashlib.sha256(content).hexdigest()},
-    }  # fmt: skip
+    body = import_of(content)
     with httpx.Client(base_url=platform_server.url, headers=headers, timeout=60) as client:
         count = client.get(EVALS).json()["total_count"]
         begun = client.post(f"{EVALS}/import", json=body).json()
@@ -307,3 +303,47 @@ def test_an_upload_that_was_cut_off_shows_nothing_and_another_workspace_sees_non
         assert client.post(f"{EVALS}/{begun['id']}/complete", json={}).status_code == 404
         body["file"]["size"] = platform_server.settings.limits.import_bytes + 1
         assert client.post(f"{EVALS}/import", json=body).status_code == 413
+
+
+def test_what_a_report_says_of_times_and_commits_is_shown_where_it_can_be_true(
+    platform_server: PlatformServer,
+):
+    said = {"commit": "../../evil", "branch": None, "dirty": True}
+    wrong = (
+        {"started_at": -1e12, "commit": "../../evil"},
+        {"started_at": 1e308, "commit": 'x" onclick="'},
+        {"started_at": 4e9, "commit": "f" * 40},
+    )
+    for each in wrong:
+        document = report()
+        git = {**said, "commit": each["commit"]}
+        document["environment"] = {
+            "versions": {}, "platform": NASTY, "git": git, "command_line": "x",
+        }  # fmt: skip
+        document["rows"][0]["runs"][0]["started_at"] = each["started_at"]
+        document["rows"][0]["runs"][0]["answer"] = f"{NASTY}\x00\ud800"
+        answer, number = sent(platform_server, json.dumps(document).encode() + b"\n")
+        assert answer.status_code == 200, answer.text
+        headers, url = platform_server.account.headers, f"{platform_server.url}{EVALS}/{number}"
+        found = httpx.get(url, headers=headers).json()
+        assert found["commit_sha"] in (None, "f" * 40)
+        run = found["eval_run"]
+        assert run["started_at"] in (None, "2026-09-21T14:13:20.000Z")  # that of the other runs
+        assert run["completed_at"] <= run["created_at"]
+
+
+def test_two_uploads_of_one_file_at_once_make_one_run(platform_server: PlatformServer):
+    content = json.dumps(report(answer="twice")).encode() + b"\n"
+    body = import_of(content)
+    with httpx.Client(
+        base_url=platform_server.url, headers=platform_server.account.headers, timeout=60
+    ) as client:
+        begun = [client.post(f"{EVALS}/import", json=body).json() for _ in range(2)]
+        for each in begun:
+            client.put(each["upload"]["presigned_url"], content=content).raise_for_status()
+        paths = [f"{EVALS}/{each['id']}/complete" for each in begun]
+        made = [client.post(path, json={}) for path in (*paths, paths[0])]
+        assert [answer.status_code for answer in made] == [200] * 3
+        assert {answer.json()["id"] for answer in made} == {begun[0]["id"]}
+        assert client.post(paths[1], json={}).status_code == 404
+        assert client.get(f"{EVALS}/{begun[1]['id']}").status_code == 404
