@@ -13,8 +13,9 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from . import gemini_messages
 from .agents.client import ModelLLM
 from .agents.context import get_rollout_context
 from .blocking import in_daemon_thread, run_blocking
@@ -40,33 +41,97 @@ _END = re.compile(
     rb"data: ?\[DONE\]|event: ?(?:message_stop|response\.(?:completed|incomplete|failed|cancelled))"
 )
 """What the last event of a stream holds: clients read no further."""
-_HOSTS = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}
+_GEMINI = re.compile(r"/models/([^/]+):(?:stream)?[gG]enerateContent$")
+_HOSTS = {
+    "api.openai.com": "openai",
+    "api.anthropic.com": "anthropic",
+    "generativelanguage.googleapis.com": "gemini",
+}
 """Where the prices that LiteLLM knows hold."""
 
 
 def record(client: Client) -> Client:
     """Return the client, its calls recorded where a rollout is running.
 
-    `client` is an OpenAI, AsyncOpenAI, Anthropic or AsyncAnthropic.
+    `client` is an OpenAI, AsyncOpenAI, Anthropic or AsyncAnthropic, or a chat model of LangChain
+    over one of them: a copy is returned. A `google.genai.Client` and the module `litellm` are
+    changed themselves.
 
     Raises:
         TypeError: for anything else.
     """
+    found: Any = client
+    if getattr(client, "__name__", None) == "litellm":
+        from .recording_litellm import record_litellm
+
+        record_litellm(client)
+        return client
+    if hasattr(client, "root_client") and hasattr(client, "root_async_client"):
+        return cast("Client", _recorded_langchain(client))
+    if any(kind.__name__ == "ChatAnthropic" for kind in type(client).__mro__):
+        found = found.model_copy()
+        # Made by the model when they are first used, and kept here.
+        vars(found).update(_client=record(found._client), _async_client=record(found._async_client))
+        return cast("Client", found)
+    if type(client).__module__.startswith("google.genai") and hasattr(client, "_api_client"):
+        _record_genai(found._api_client)
+        return client
     inner: Any = getattr(client, "_client", None)
     copy: Any = getattr(client, "copy", None)
-    http = _http_library(inner)
-    if http is None or not callable(copy):
+    if _http_library(inner) is None or not callable(copy):
         raise TypeError(
             "record takes a client of OpenAI or Anthropic (OpenAI, AsyncOpenAI, Anthropic, "
-            f"AsyncAnthropic), not {type(client).__name__}"
+            "AsyncAnthropic), a chat model of LangChain over one of these (ChatOpenAI, "
+            "ChatAnthropic: before bind_tools), google.genai.Client, or the module litellm, not "
+            f"{type(client).__name__}"
         )
-    if isinstance(getattr(inner, "_transport", None), _Sender):
+    if _is_recorded(inner):
         return client  # recorded already: its calls count once
+    recorded: Client = copy(http_client=_recording(inner))
+    return recorded
+
+
+def _recorded_langchain(model: Any) -> Any:
+    """Return a copy of a model of LangChain whose OpenAI clients are recorded."""
+    sync, twin = model.root_client, model.root_async_client
+    clients: dict[str, Any] = {}
+    if sync is not None:
+        sync = clients["root_client"] = record(sync)
+        clients["client"] = sync.chat.completions
+    if twin is not None:
+        twin = clients["root_async_client"] = record(twin)
+        clients["async_client"] = twin.chat.completions
+    if not clients:
+        raise TypeError(f"record: {type(model).__name__} has no client of OpenAI to be recorded")
+    return model.model_copy(update=clients)
+
+
+def _record_genai(api: Any) -> None:
+    """Have a client of google.genai send by the recorded HTTP clients, and not by aiohttp."""
+    if api.vertexai and not api.api_key:
+        raise TypeError(
+            "record takes a google.genai.Client with an API key: Vertex AI's credentials send by "
+            "another library, whose calls are not seen"
+        )
+    if not _is_recorded(api._httpx_client):
+        api._httpx_client = _recording(api._httpx_client)
+    twin = api._async_httpx_client
+    if twin is not None and not _is_recorded(twin):
+        api._async_httpx_client = api._http_options.httpx_async_client = _recording(twin)
+
+
+def _is_recorded(client: Any) -> bool:
+    return isinstance(getattr(client, "_transport", None), _Sender)
+
+
+def _recording(inner: Any) -> Any:
+    """Return an HTTP client that sends through another, and records."""
+    http = _http_library(inner)
     is_sync = isinstance(inner, http.Client)
     kind = http.Client if is_sync else http.AsyncClient
     sync, twin = (_Transport, http.BaseTransport), (_AsyncTransport, http.AsyncBaseTransport)
     transport = type("Recording", sync if is_sync else twin, {})
-    outer = kind(
+    return kind(
         transport=transport(http, inner),
         trust_env=False,
         timeout=inner.timeout,
@@ -74,8 +139,6 @@ def record(client: Client) -> Client:
         params=inner.params,
         cookies=inner.cookies,
     )
-    recorded: Client = copy(http_client=outer)
-    return recorded
 
 
 def _http_library(inner: object) -> Any:
@@ -141,6 +204,14 @@ class RecordedCalls:
         return trajectory.all()
 
 
+def calls_of(ctx: RolloutContext) -> RecordedCalls:
+    """Return the recorded calls of a rollout."""
+    if ctx.recorded is None:
+        ctx.recorded = RecordedCalls(ctx.llm)  # type: ignore[arg-type]
+    calls: RecordedCalls = ctx.recorded
+    return calls
+
+
 class _Call:
     """One request that is on its way, and the reading of its reply."""
 
@@ -148,12 +219,11 @@ class _Call:
         self._pace = ctx.rate_limit
         self._prices = ctx.price_per_mtok
         self._path = request.url.path
-        self._model = str(body.get("model"))
-        if ctx.recorded is None:
-            ctx.recorded = RecordedCalls(ctx.llm)  # type: ignore[arg-type]
-        self._calls: RecordedCalls = ctx.recorded
+        in_path = _GEMINI.search(self._path)  # Gemini's model stands there
+        self._model = str(body.get("model")) if in_path is None else in_path[1]
+        self._calls = calls_of(ctx)
         self.progress = CallProgress(request.url.netloc.decode("ascii", "replace"), None)
-        self.progress.is_streamed = bool(body.get("stream"))
+        self.progress.is_streamed = bool(body.get("stream")) or "stream" in self._path
         is_retry = request.headers.get("x-stainless-retry-count", "0") != "0"
         self._answers = self._calls.begin(
             _read_request(self._path, body), self.progress, is_retry=is_retry
@@ -441,6 +511,8 @@ def _read_request(path: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
             return anthropic.read_message_call(json.dumps(body).encode()).messages
         if path.endswith("/responses"):
             return responses.messages_asked(body)
+        if path.endswith("enerateContent"):
+            return gemini_messages.messages_asked(body)
     except (BadRequest, AttributeError, TypeError):
         pass
     messages = body.get("messages", body.get("input"))
@@ -464,6 +536,8 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], ChatCompletion]] = {
     "/chat/completions": _chat,
     "/responses": responses.read_response,
     "/messages": anthropic.read_message,
+    ":generateContent": gemini_messages.read_answer,
+    ":streamGenerateContent": gemini_messages.read_answer,
 }
 """What reads the answer in a reply, by the end of the path."""
 
@@ -482,6 +556,8 @@ def _joined(events: list[dict[str, Any]]) -> dict[str, Any]:
         texts = (e["delta"] for e in events if e["type"] == "response.output_text.delta")
         partial = {"output": [{"type": "message", "content": "".join(texts)}]}
         return dict(last.get("response") or partial)
+    if "candidates" in first or "usageMetadata" in first:
+        return gemini_messages.joined(events)
     if first.get("type") == "message_start":
         return _joined_message(events)
     return joined_chunks(events)

@@ -230,7 +230,8 @@ class Endpoint:
         path = ask.path.partition("?")[0]
         for end, document in self.routes.items():
             if path.endswith(end):
-                return [reply(200, document(ask) if callable(document) else document)]
+                found = document(ask) if callable(document) else document
+                return found if isinstance(found, list) else [reply(200, found)]
         if not path.endswith("/chat/completions"):
             return [reply(404, {"detail": "Not Found"})]
         if self.api_key is not None and ask.headers.get("authorization") != (

@@ -114,6 +114,11 @@ def has_api(path: str, provider: str, model: str) -> bool:
         return found(provider=LlmProviders(provider), model=model) is not None
 
 
+def is_ours() -> bool:
+    """Return whether the running code is within a call of ours."""
+    return _inside.get()
+
+
 def load() -> Any:
     """Return LiteLLM, imported without output and network; safe to call from any thread."""
     with _loading:
