@@ -248,6 +248,51 @@ def test_calls_at_the_bridge_belong_to_their_rollout(
     assert len(rollouts) == len({rollouts[chat["parent"]]["trace"] for chat in chats}) == 2
 
 
+OWN_SPANS = """
+from opentelemetry import trace
+
+tracer = trace.get_tracer("mine")
+
+
+def agent(question):
+    with tracer.start_as_current_span("search"):
+        return "42"
+"""
+OWN_PROVIDER = """
+import os
+
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+provider = TracerProvider(resource=Resource({"service.name": "mine"}))
+exporter = OTLPSpanExporter(endpoint=os.environ["MINE"])
+provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=60_000))
+trace.set_tracer_provider(provider)
+"""
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_spans_of_the_users_code_are_children_and_a_provider_that_is_set_is_used(
+    project: Project, collector: Collector, monkeypatch: pytest.MonkeyPatch, own: bool
+):
+    project.rows({"user_prompt": "?", "ground_truth": "42"})
+    project.write("agent.py", (OWN_PROVIDER if own else "") + OWN_SPANS)
+    given: dict[str, Any] = {"agent": "agent:agent", "model": None, "base_url": None}
+    if own:
+        monkeypatch.setenv("MINE", f"{collector.url}/v1/traces")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    session = project.apart(*project.options("-n0", "--osmosis-otel", **given))
+    assert session.outcomes == {"passed": 1}, session.out
+    by_name = {span["name"]: span for span in collector.spans}
+    rollout, inner = by_name["invoke_agent agent:agent"], by_name["search"]
+    assert (inner["trace"], inner["parent"]) == (rollout["trace"], rollout["id"])
+    assert collector.services == {"mine" if own else "pytest-osmosis"}
+    assert "were not sent" not in session.out + session.err
+
+
 def test_what_failed_is_an_error_with_its_kind(
     project: Project, collector: Collector, endpoint: Endpoint
 ):

@@ -5,7 +5,8 @@
       execute_tool NAME   a tool call
       evaluate FUNCTION   an eval function, with the event `gen_ai.evaluation.result`
 
-They go to where the variables `OTEL_EXPORTER_OTLP_*` say. What is said goes along only where
+They go to where the variables `OTEL_EXPORTER_OTLP_*` say, unless the user's code has set a tracer
+provider, which is used then. What is said goes along only where
 `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` is true. A collector that is slow or away
 costs spans, and never a rollout its time. Needs the extra `otel`.
 """
@@ -15,14 +16,15 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context, trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import (
     BatchSpanProcessor,
     SpanExporter,
@@ -71,6 +73,57 @@ class _Sender(SpanExporter):
         return result
 
 
+class _Relay(SpanProcessor):
+    """What the process's provider of ours hands spans to: a processor for each session."""
+
+    def __init__(self) -> None:
+        self.processor: SpanProcessor | None = None
+        resource = Resource({"service.name": "pytest-osmosis"})
+        self.provider = TracerProvider(
+            resource=resource.merge(OTELResourceDetector().detect()), shutdown_on_exit=False
+        )
+        self.provider.add_span_processor(self)
+
+    def on_start(self, span: Span, parent_context: context.Context | None = None) -> None:
+        """Hand on a span that begins."""
+        if self.processor is not None:
+            self.processor.on_start(span, parent_context)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Hand on a span that has ended."""
+        if self.processor is not None:
+            self.processor.on_end(span)
+
+    def close(self) -> None:
+        """Send what waits; later spans are dropped."""
+        processor, self.processor = self.processor, None
+        if processor is not None:
+            processor.shutdown()
+
+
+@cache
+def _own_provider() -> _Relay:
+    """Return ours, one for a process: where the user has set none, it becomes the global one.
+
+    Spans of the user's code and of frameworks are then children of ours.
+    """
+    relay = _Relay()
+    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        trace.set_tracer_provider(relay.provider)
+    return relay
+
+
+def _users_provider() -> tuple[Callable[[], Any], trace.TracerProvider | None]:
+    """Return what sends all that waits at the provider that the user has set, and that provider.
+
+    None: there is none, or one that records nothing.
+    """
+    found: Any = trace.get_tracer_provider()
+    flush = getattr(found, "force_flush", None)
+    is_ours = _own_provider.cache_info().currsize and found is _own_provider().provider
+    return (flush, found) if callable(flush) and not is_ours else (lambda: None, None)
+
+
 class Tracing(AroundRuns):
     """The spans of one process; used from any thread."""
 
@@ -81,13 +134,14 @@ class Tracing(AroundRuns):
         self._logger, self._silence = logging.getLogger("opentelemetry"), logging.NullHandler()
         self._logger.addHandler(self._silence)
         self._logger.propagate = False
-        self._sender = _Sender()
-        resource = Resource({"service.name": "pytest-osmosis"})
-        self._provider = TracerProvider(
-            resource=resource.merge(OTELResourceDetector().detect()), shutdown_on_exit=False
-        )
-        self._provider.add_span_processor(BatchSpanProcessor(self._sender))
-        self._tracer = self._provider.get_tracer("pytest-osmosis")
+        self._sender: _Sender | None = None
+        self._finish, provider = _users_provider()
+        if provider is None:
+            self._sender = _Sender()
+            relay = _own_provider()
+            relay.processor = BatchSpanProcessor(self._sender)
+            self._finish, provider = relay.close, relay.provider
+        self._tracer = provider.get_tracer("pytest-osmosis")
         self._open: dict[RunId, Span] = {}
         tools.around = self._around_tools
 
@@ -178,12 +232,12 @@ class Tracing(AroundRuns):
     def close(self) -> str | None:
         """Send what waits; return a sentence where spans were lost."""
         tools.around = None
-        ending = threading.Thread(target=self._provider.shutdown, daemon=True)
+        ending = threading.Thread(target=self._finish, daemon=True)
         ending.start()
         ending.join(CLOSE_TIMEOUT_S)
         self._logger.removeHandler(self._silence)
         self._logger.propagate = True
-        unsent = self._sender.unsent
+        unsent = 0 if self._sender is None else self._sender.unsent
         if not unsent and not ending.is_alive():
             return None
         many = f"{unsent} spans" if unsent else "the last spans"
