@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_osmosis.distributed.shards import Shards
     from pytest_osmosis.distributed.shards.fleet import Fleet
-    from pytest_osmosis.spec import Shards
 
     from .job import Executor
 
@@ -47,7 +47,7 @@ class ExecutorKind:
     make: Callable[..., Executor]
     """Takes the values of `options` in their order; raises NoExecutor where it cannot be used."""
     options: tuple[ExecutorOption, ...] = ()
-    """Those of a platform; the options of sessions are in the plugin's table (`SHARD_KINDS`)."""
+    """Those of a platform; the options of sessions are in the plugin (`SHARD_KINDS`)."""
 
 
 def _local() -> Executor:

@@ -18,7 +18,7 @@ import pytest
 
 from .distributed import processes
 from .distributed.shards.shard_plugin import SHARD
-from .features.table import features_of
+from .features.table import FEATURES, features_of
 from .options.build_spec import batch_size, build
 from .options.reader import OptionReader
 from .session import preflight
@@ -38,7 +38,8 @@ def choose_processes(config: pytest.Config) -> None:
     """Set how many workers xdist starts, before it reads that."""
     if processes.is_worker(config):
         return
-    if _lists_only(config) or OptionReader(config).shard_kind is not None:
+    given = OptionReader(config)
+    if _lists_only(config) or any(each.runs_elsewhere(given) for each in FEATURES):
         processes.use_no_workers(config)
     else:
         processes.choose_processes(config, batch_size(config))
@@ -64,7 +65,7 @@ def evaluation_for(config: pytest.Config) -> Evaluation:
         from .distributed.controller import ControllerEvaluation
 
         return ControllerEvaluation(config, spec, features)
-    if spec.shards is not None:
+    if "shards" in spec.parts:
         from .distributed.shards.driver_evaluation import DriverEvaluation
 
         return DriverEvaluation(config, spec, features)

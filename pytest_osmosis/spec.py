@@ -186,24 +186,6 @@ class Deciding:
 
 
 @dataclass(frozen=True, slots=True)
-class Shards:
-    """The processes on other machines that run the rollouts."""
-
-    kind: str
-    """Its name in the table of executors, and the option that asks for it."""
-    address: str
-    count: int | None = None
-    """How many; None is as many as there is room for."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Values of the kind's own options, by their names without the kind."""
-
-    @property
-    def option(self) -> str:
-        """The option that asks for it."""
-        return f"--osmosis-{self.kind}"
-
-
-@dataclass(frozen=True, slots=True)
 class SessionSpec:
     """What holds for the whole session: throughput and outputs."""
 
@@ -212,8 +194,6 @@ class SessionSpec:
     defaults: EvalSpec | None = None
     """What a marked test falls back on."""
     batch_size: int = 1
-    shards: Shards | None = None
-    """Where the rollouts are run, unless on this machine."""
     worker_timeout_s: float = 30.0
     """How long a worker process may be silent."""
     import_timeout_s: float = 60.0

@@ -17,7 +17,8 @@ import click
 
 from osmosis_ai.secret_variables import SECRET_NAMES
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.features.table import OPTIONS, SHARD_KINDS
+from pytest_osmosis.features.shards import SHARD_KINDS
+from pytest_osmosis.features.table import OPTIONS
 from pytest_osmosis.spec import CONFIG_ENV
 
 from ..env_file import NO_OPTION, values_read

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from osmosis_ai.platform import git_command
+from pytest_osmosis.distributed.shards import Shards
 from pytest_osmosis.distributed.shards.fleet import Listener, ShardOrder
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.spec import Shards
 
 from ..shards.process import NOT_INVITED
 from . import cluster

@@ -14,7 +14,6 @@ from ..options.table import (
     FIRST,
     GROUPS,
     OPTIONS,
-    SHARD_KINDS,
     SPELLINGS,
     FeatureEntry,
     Option,
@@ -33,6 +32,7 @@ from .hub import HUB
 from .markdown import MARKDOWN
 from .marked_functions import MARKED_FUNCTIONS
 from .rescore import RESCORE
+from .shards import SHARDS
 from .tables import TABLES
 from .tracing import TRACING
 from .workspace_results import WORKSPACE_RESULTS
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..session.seams import Feature
     from ..spec import SessionSpec
 
-__all__ = ["BY_NAME", "FIRST", "GROUPS", "OPTIONS", "REPORTS", "SHARD_KINDS", "SPELLINGS", "Option"]
+__all__ = ["BY_NAME", "FIRST", "GROUPS", "OPTIONS", "REPORTS", "SPELLINGS", "Option"]
 
 FEATURES = (
     ENV_FILE,
@@ -53,6 +53,7 @@ FEATURES = (
     CASSETTES,
     RESCORE,
     TRACING,
+    SHARDS,
     COMPARISON,
     BUDGETS,
     EARLY_STOPPING,
@@ -68,7 +69,7 @@ add_features(FEATURES)
 
 def features_of(config: pytest.Config, spec: SessionSpec) -> tuple[Feature, ...]:
     """Return the features that a session asks for."""
-    asked = [each for each in FEATURES if each.name in spec.parts]
+    asked = [each for each in FEATURES if each.feature and each.name in spec.parts]
     return tuple(_class_of(each)(config, spec.parts[each.name]) for each in asked)
 
 

@@ -25,14 +25,13 @@ from ..spec import (
     EvalSpec,
     Keeping,
     SessionSpec,
-    Shards,
 )
 from ..storage.atomic_write import is_special
 from ..user_code.agent import CHAT
 from . import effects
 from .model_options import model
 from .reader import OptionReader
-from .table import BY_NAME, FEATURES, SHARD_KINDS
+from .table import BY_NAME, FEATURES
 from .values import OF_FILE, report_of, template_of
 
 
@@ -49,7 +48,6 @@ def build(config: pytest.Config) -> SessionSpec:
         evals=tuple(_with_data(given, defaults)),
         defaults=defaults,
         batch_size=batch_size(config),
-        shards=_shards(given, batch_size(config)),
         deciding=Deciding(
             gates=tuple(given.distinct("gate", canonical=lambda text: _canonical(given, text))),
             **given.fields("deciding"),
@@ -193,23 +191,6 @@ def batch_size(config: pytest.Config) -> int:
 def _names_single_items(arguments: Sequence[str]) -> bool:
     """Return whether each argument is the node id of one run."""
     return bool(arguments) and all("::" in text and text.endswith("]") for text in arguments)
-
-
-def _shards(given: OptionReader, batch: int) -> Shards | None:
-    """Return what runs the rollouts elsewhere, with no more shards than the batch size."""
-    kind, count = given.shard_kind, given("shards")
-    if kind is None:
-        return None
-    if count is not None and count > batch:
-        raise pytest.UsageError(
-            f"{given.spelled('shards')} {count}: each shard has a part of the batch size, which "
-            f"is {batch}; give --osmosis-batch-size {count} or more, or fewer shards"
-        )
-    settings = {
-        option.name.removeprefix(f"{kind}-").replace("-", "_"): given(option.name)
-        for option in SHARD_KINDS[kind][1:]
-    }
-    return Shards(kind, address=given(kind), count=count, settings=settings)
 
 
 def _trajectories(given: OptionReader, report: Path | None) -> Path | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .. import compat
-from .table import BY_NAME, OPTIONS, REPLACED_BY, SHARD_KINDS, Option
+from .table import BY_NAME, OPTIONS, REPLACED_BY, Option
 
 if TYPE_CHECKING:
     from ..spec import SessionSpec
@@ -88,11 +88,6 @@ class OptionReader:
             return tuple(self._parsed(option, text) for text in value)
         parsed = self._parsed(option, str(value))
         return self.resolved(name, parsed) if option.is_path else parsed
-
-    @property
-    def shard_kind(self) -> str | None:
-        """What runs shards, as the option that asks for it; None for this machine."""
-        return next((kind for kind in SHARD_KINDS if self.raw(kind) is not None), None)
 
     def fields(self, part: str) -> dict[str, Any]:
         """Return the values that options have for the fields of a part of the spec, by field."""

@@ -9,7 +9,7 @@ was given; `build_spec`, which makes the spec of a session of it, is imported on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -108,6 +108,8 @@ class FeatureEntry:
     """Acts before any conftest.py is loaded, on pytest's config; returns lines of the header."""
     change_arguments: Callable[[Any], None] = lambda config: None
     """Changes arguments and options of pytest's config, before any of them is used."""
+    runs_elsewhere: Callable[[Any], bool] = lambda given: False
+    """Returns, by an `OptionReader`, whether processes of its own run the rollouts."""
     lacking: Callable[[Any, str], Iterable[str]] = lambda given, label: ()
     """Returns what a run with this label in its node id needs besides what is given."""
     section: SectionFormat | None = None
@@ -429,59 +431,6 @@ _LIMITS = (
     ),
 )
 
-SHARD_KINDS: Mapping[str, tuple[Option, ...]] = {
-    "ray": (
-        Option(
-            "ray",
-            "run the rollouts on a Ray cluster: the one at this address, else the one of "
-            "RAY_ADDRESS, else one that is started on this machine for the session",
-            metavar="ADDRESS",
-            const=values.UNNAMED_ADDRESS,
-        ),
-        Option(
-            "ray-cpus",
-            "processors that Ray sets aside for each shard",
-            values.number("a number above 0", lambda value: value > 0),
-            1.0,
-            metavar="X",
-            needs=("ray",),
-        ),
-        Option(
-            "ray-env",
-            "variable of this machine that shards have too, besides those of keys",
-            values.variable,
-            metavar="NAME",
-            repeatable=True,
-            needs=("ray",),
-        ),
-        Option(
-            "ray-runtime-env",
-            "Ray's runtime environment of the shards, as YAML or JSON: pip, conda, a container, "
-            "etc.",
-            metavar="FILE",
-            is_path=True,
-            needs=("ray",),
-        ),
-    ),
-}
-"""What asks for each kind of shards, with its address, and the kind's own settings.
-
-`osmosis_executors.table` has what starts processes there, by the same names. A setting begins
-with the kind's name; `<kind>-env` names variables that processes have too.
-"""
-
-_SHARDS = (
-    *(option for options in SHARD_KINDS.values() for option in options),
-    Option(
-        "shards",
-        "split the rows over K processes of the cluster, at most one for each of the batch size "
-        "(default: as many as it has room for)",
-        values.whole_number(1),
-        metavar="K",
-        needs=tuple(SHARD_KINDS),
-    ),
-)
-
 _GATES = (
     Option(
         "gate",
@@ -575,7 +524,6 @@ GROUPS: dict[str, tuple[Option, ...]] = {
     "the model": _MODEL,
     "sampling": _SAMPLING,
     "limits": _LIMITS,
-    "a cluster": _SHARDS,
     "gates": _GATES,
     "reports": _REPORTS,
     "resuming": _RESUMING,

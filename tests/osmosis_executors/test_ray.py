@@ -16,8 +16,8 @@ from osmosis_executors.ray import cluster, fleet
 from osmosis_executors.ray.executor import RayExecutor
 from osmosis_executors.ray.task import mark_of
 from osmosis_executors.table import NoExecutor, choose_executor
+from pytest_osmosis.distributed.shards import Shards
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.spec import Shards
 
 
 def write(folder: Path, *names: str) -> None:
@@ -83,7 +83,7 @@ import sys
 sys.modules.update(dict.fromkeys(["ray", "cryptography"]))
 from osmosis_executors.ray.fleet import RayFleet
 from pytest_osmosis.errors import ConfigurationError
-from pytest_osmosis.spec import Shards
+from pytest_osmosis.distributed.shards import Shards
 try:
     RayFleet(Shards("ray", "auto"))
 except ConfigurationError as error:

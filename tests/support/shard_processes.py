@@ -14,8 +14,8 @@ from osmosis_executors.job import Job
 from osmosis_executors.local import LocalExecutor, LocalRun
 from osmosis_executors.shards.frames import VARIABLE
 from osmosis_executors.shards.hub import Hub
+from pytest_osmosis.distributed.shards import Shards
 from pytest_osmosis.distributed.shards.fleet import Listener, ShardOrder
-from pytest_osmosis.spec import Shards
 
 PATIENCE_S = 60.0
 

@@ -15,17 +15,19 @@ import pytest
 from osmosis_ai.secret_variables import SECRET_NAMES, secret_variables
 
 from ...dataset.sampling import place_in
+from ...errors import ConfigurationError
 from ...escaping import counted
 from ...items.protocol import Rollouts
 from ...options.reader import OptionReader
-from ...options.table import OPTIONS, SHARD_KINDS
+from ...options.table import GROUPS, OPTIONS
 from ...rollouts.cached import ResultCache
 from ...run_result import RunId
 from ...session import preflight
 from ...session.reporting_evaluation import LocalEvaluation
 from ...session.seams import Feature
-from ...spec import SessionSpec, Shards
+from ...spec import SessionSpec
 from ...storage.source_digest import input_digests
+from . import Shards
 from .fleet import Fleet, ShardOrder, make_fleet
 from .plan import ShardPlan
 from .rollouts import Loaded, ShardRollouts
@@ -46,12 +48,13 @@ class DriverEvaluation(LocalEvaluation):
     @property
     def shards(self) -> Shards:
         """What was asked for."""
-        assert self.spec.shards is not None
-        return self.spec.shards
+        shards: Shards = self.spec.parts["shards"]
+        return shards
 
     def start(self) -> None:
         """Check everything, then connect to where shards run."""
         with preflight.usage_errors():
+            self._check_count()
             self._fleet = make_fleet(self.shards)
         super().start()
         self._known = self._loaded()
@@ -80,6 +83,15 @@ class DriverEvaluation(LocalEvaluation):
         super().begin(items)
         if self._shard_rollouts is not None and self.runner is not None:
             self.runner.begin_all()
+
+    def _check_count(self) -> None:
+        count, batch = self.shards.count, self.spec.batch_size
+        if count is not None and count > batch:
+            raise ConfigurationError(
+                f"{OptionReader(self.config).spelled('shards')} {count}: each shard has a part of "
+                f"the batch size, which is {batch}; give --osmosis-batch-size {count} or more, or "
+                "fewer shards"
+            )
 
     def _shards(self) -> int:
         """Return how many shards there are: no more than rows, or than the batch size."""
@@ -136,8 +148,7 @@ class DriverEvaluation(LocalEvaluation):
 KEY_VARIABLE = "OSMOSIS_SHARD_API_KEY"
 """Where a key given as an option travels."""
 _NOT_THEIRS = (
-    "api-key", "only", "rows", "run", "shards",
-    *(option.name for options in SHARD_KINDS.values() for option in options),
+    "api-key", "only", "rows", "run", *(option.name for option in GROUPS["a cluster"]),
 )  # fmt: skip
 """Options that shards do not need, or have otherwise."""
 LARGE_BYTES = 64 << 20
@@ -230,7 +241,8 @@ def _of_pytest(config: pytest.Config) -> Iterator[str]:
 
 def _environment(spec: SessionSpec, own: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the variables of shards: keys, addresses of providers, settings, and those named."""
-    named = spec.shards.settings.get("env", ()) if spec.shards is not None else ()
+    shards: Shards = spec.parts["shards"]
+    named = shards.settings.get("env", ())
     wanted = {*named, *own.get(SECRET_NAMES, "").split(), SECRET_NAMES}
     wanted |= {secret.name for secret in spec.key_variables}
     wanted |= {each.name for each in secret_variables() if each.name.endswith("_API_KEY")}

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...spec import Shards
+from . import Shards
 
 GROUP = "osmosis.fleets"
 """The group of the entry point that makes fleets."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ...options.table import SHARD_KINDS, FeatureEntry, Option, OptionSet
+from ...options.table import FeatureEntry, Option, OptionSet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +67,7 @@ RESCORE = FeatureEntry(
                     "score the recorded conversations of this evaluation again, without any model "
                     "call",
                     metavar="RUN",
-                    excludes=("fresh", "resume", "extend", "retry-failed", *SHARD_KINDS),
+                    excludes=("fresh", "resume", "extend", "retry-failed"),
                     replaces=_OF_ROLLOUTS,
                     serves=("grader", "eval-fn", "strip-reasoning", "only"),
                     names_evaluation=True,

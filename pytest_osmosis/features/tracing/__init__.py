@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...options.table import SHARD_KINDS, FeatureEntry, Option, OptionSet
+from ...options.table import FeatureEntry, Option, OptionSet
 
 TRACING = FeatureEntry(
     "tracing",
@@ -15,7 +15,6 @@ TRACING = FeatureEntry(
                     "send rollouts, model calls, tool calls and scores as OpenTelemetry spans to "
                     "where OTEL_EXPORTER_OTLP_ENDPOINT says; needs the extra otel",
                     flag=True,
-                    excludes=tuple(SHARD_KINDS),
                 ),
             ),
             after="debug-dir",

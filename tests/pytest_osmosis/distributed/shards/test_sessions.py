@@ -198,7 +198,7 @@ def test_what_shards_finished_before_an_interrupt_is_reported_though_it_comes_la
         ),
         (
             ["--osmosis-ray", "--osmosis-rescore=data"],
-            "--osmosis-rescore and --osmosis-ray contradict each other: give one of them",
+            "--osmosis-ray and --osmosis-rescore contradict each other: give one of them",
         ),
         (
             ["--osmosis-ray", "--osmosis-ray-env=KEY=sk-1"],
