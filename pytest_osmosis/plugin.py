@@ -40,7 +40,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
     # pytest would parse each module of ours to rewrite its asserts: on Python 3.11 that fails with
     # a SystemError while another thread parses one too, as an agent does that imports a plugin.
-    rewritten = getattr(pluginmanager.rewrite_hook, "_must_rewrite", set())
+    rewritten: set[str] = getattr(pluginmanager.rewrite_hook, "_must_rewrite", set())
     rewritten.difference_update(_OURS)
 
 
