@@ -120,6 +120,8 @@ class RowData:
     columns: Mapping[str, str | float | bool | None]
     """The row's other columns; what is neither number, boolean nor null as text."""
     system_prompt: str = ""
+    own_names: Mapping[str, str | float | bool | None] = field(default_factory=dict)
+    """What plays a role, by the name of its column where that is another."""
 
 
 @dataclass(frozen=True, slots=True)

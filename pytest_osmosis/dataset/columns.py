@@ -32,8 +32,9 @@ METADATA = "metadata"
 """Holds the task of a row as an object, for workflows; such a row needs no prompt."""
 NAMED = (*PROMPTS, MESSAGES, TRUTH, "id")
 """What a column may serve as."""
+_OPTIONAL = ("system_prompt", TRUTH, "id")
 NONE = "none"
-"""In the place of the column that serves as `system_prompt`: there is none."""
+"""In the place of the column that serves as one of these: there is none."""
 TruthCheck = tuple[str, Callable[[Any], tuple[str, str] | None]]
 """An eval function's name, and what it says is wrong with a ground truth: the fault and a hint."""
 RowCheck = Callable[[Any, Mapping[str, Any]], str | None]
@@ -272,11 +273,16 @@ class Columns:
         return plan
 
     def missing_name(self) -> str | None:
-        """Return what is wrong with the template where it has a name that no record had."""
-        missing = [] if self._template is None else self._template.missing(self._seen)
+        """Return what is wrong where the map or the template names what no record had."""
+        keys = tuple(self._seen)
+        names = {_plain_name(key) for key in keys}
+        for role, column in self._mapping.items() if keys else ():
+            is_there = _plain_name(column) in names or find_place(column, keys) is not None
+            if not is_there and column != NONE and role in _OPTIONAL:
+                return _not_there(column, role, keys)
+        missing = [] if self._template is None else self._template.missing(keys)
         if not missing:
             return None
-        keys = tuple(self._seen)
         shown = columns_shown(keys, missing)
         return f"the prompt template: no row has a column {brief(missing[0])} ({shown})"
 
@@ -345,9 +351,9 @@ def parse_map(text: str) -> tuple[str, str]:
             + (f"; did you mean {guess!r}?" if guess else "")
         )
     column = column.strip()
-    if not column or (column == NONE and name != "system_prompt"):
+    if not column or (column == NONE and name not in _OPTIONAL):
         raise ValueError(
-            f"expected the column that serves as {name}; only system_prompt may have none"
+            f"expected the column that serves as {name}; {', '.join(_OPTIONAL)} may have none"
         )
     return column, name
 
@@ -385,12 +391,7 @@ def _planned(
     found = {name: by_name[name] for name in (*NAMED, LABEL) if name in by_name}
     paths: list[Place] = []
     if template is not None:
-        found.pop("user_prompt", None)  # data for the template, as all else is
-        beside = found.pop(MESSAGES, None)
-        if beside is not None and not template.names & {beside, "row"}:
-            problems.append(
-                f"'{beside}' would be the prompt, but for the prompt template: leave out one"
-            )
+        problems += _beside(template, found)
     for name, column in mapping.items():
         found.pop(name, None)
         if column in keys:
@@ -400,7 +401,7 @@ def _planned(
         elif (path := find_place(column, keys)) is not None:
             found[name] = path.text
             paths.append(path)
-        elif column != NONE and name not in guessed:
+        elif not ({name} & {*_OPTIONAL, *guessed}):  # which may be absent in some rows
             problems.append(_not_there(column, name, keys))
     if "user_prompt" in mapping and MESSAGES not in mapping:
         found.pop(MESSAGES, None)  # then it is data like any other
@@ -425,6 +426,15 @@ def _planned(
         problem="; ".join(problems) or None,
         answers=_is_last_of(found.get(TRUTH), found.get(MESSAGES), paths),
     )
+
+
+def _beside(template: PromptTemplate, found: dict[str, str]) -> list[str]:
+    """Take what would be the prompt from the roles: with a template it is data like any other."""
+    found.pop("user_prompt", None)
+    messages = found.pop(MESSAGES, None)
+    if messages is None or template.names & {messages, "row"}:
+        return []
+    return [f"'{messages}' would be the prompt, but for the prompt template: leave out one"]
 
 
 def _is_last_of(truth: str | None, messages: str | None, places: Sequence[Place]) -> bool:

@@ -27,8 +27,11 @@ from .sampling import Selection
 LONGEST_CELL = 64 * 1024 * 1024
 _BOM = "\ufeff"
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-_TOLD_SEPARATOR = re.compile(r"sep=(.)")
+_SEPARATOR_LINE = re.compile(r"sep=(.)")
 """The first line by which spreadsheets say what separates columns."""
+_INDEX = "left out: the first column, of numbers without a name"
+"""Said of the index that pandas writes."""
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -93,8 +96,13 @@ class CsvSource:
                     )
                 else:
                     record = dict(zip(names, cells, strict=True))
+                    record.pop("", "")
                     # Spreadsheets leave columns without a name, and nothing in them.
-                    if not record.pop("", "") and not any(_nameless(names, cells)):
+                    nameless = [cell for cell in _nameless(names, cells) if cell]
+                    if not names[0] and nameless == [cells[0]] and cells[0].isdecimal():
+                        self.notices = [_INDEX]
+                        nameless = []
+                    if not nameless:
                         yield line, record
                     else:
                         yield line, "has text in a column without a name: name it in the header"
@@ -122,13 +130,13 @@ class CsvSource:
     def _rows(self) -> Iterator[tuple[int, list[str] | str]]:
         lines = self._lines()
         first = next(lines, "")
-        told = _TOLD_SEPARATOR.fullmatch(first.rstrip("\r\n"))
-        if told is None:
+        named = _SEPARATOR_LINE.fullmatch(first.rstrip("\r\n"))
+        if named is None:
             lines = chain([first], lines)
-        separator = self.separator if told is None else told[1]
+        separator = self.separator if named is None else named[1]
         reader = csv.reader(lines, delimiter=separator, strict=True)
-        skipped = line = 1 if told is None else 2
-        skipped -= 1
+        before = 0 if named is None else 1  # lines that the reader has not seen
+        line = before + 1
         while True:
             try:
                 cells = next(reader)
@@ -139,7 +147,7 @@ class CsvSource:
             else:
                 if cells:  # else the line is blank
                     yield line, cells
-            line = skipped + reader.line_num + 1
+            line = before + reader.line_num + 1
 
     def _lines(self) -> Iterator[str]:
         self._file.seek(0)
@@ -158,6 +166,25 @@ class TsvSource(CsvSource):
     """An open file of columns separated by tabs."""
 
     separator = "\t"
+
+    def _rows(self) -> Iterator[tuple[int, list[str] | str]]:
+        """Yield rows: lines, where all have as many cells as the header; else as in CSV.
+
+        Most programs that write such files quote nothing: a quote at the beginning of a cell is
+        text then, unless the whole cell is in quotes.
+        """
+        widths = {line.count("\t") for line in self._lines() if line.strip()}
+        if len(widths) != 1:
+            yield from super()._rows()
+            return
+        for number, line in enumerate(self._lines(), 1):
+            if line.strip():
+                yield number, [_unquoted(cell) for cell in line.rstrip("\r\n").split("\t")]
+
+
+def _unquoted(cell: str) -> str:
+    quoted = _QUOTED.fullmatch(cell)
+    return cell if quoted is None else quoted[1].replace('""', '"')
 
 
 def _nameless(names: list[str], cells: list[str]) -> Iterator[str]:

@@ -44,6 +44,9 @@ class ParquetSource:
         self._taken: list[str] | None = None
         """The columns that are read, where some are left out."""
         self._leave_out_bytes()
+        self._nan: Counter[str] = Counter()
+        self._said = len(self.notices)
+        """The notices but for that of NaN, which is the last."""
         self.rows_total: int | None = self._file.metadata.num_rows
         self._spool = tempfile.TemporaryFile(prefix="osmosis-")  # noqa: SIM115 - closed with the source
         self.descriptor = self._spool.fileno()
@@ -82,6 +85,7 @@ class ParquetSource:
                 taken, batch = next(batches)
                 # By name: "a" and "a.b" are one place to Parquet, which gives more than is asked.
                 columns = [values(batch.column(name)) for name in self._names]
+                self._note_nan(batch)
             except StopIteration:
                 return
             except _broken() as error:
@@ -91,6 +95,18 @@ class ParquetSource:
                     row,
                     {name: column[at] for name, column in zip(self._names, columns, strict=True)},
                 )
+
+    def _note_nan(self, batch: pa.RecordBatch) -> None:
+        """Count the NaN of each column, which are read as null."""
+        from pyarrow import compute, types
+
+        for name in self._names:
+            column = batch.column(name)
+            if types.is_floating(column.type) and not types.is_float16(column.type):
+                self._nan[name] += compute.sum(compute.is_nan(column)).as_py() or 0
+        shown = [f"{brief(name)} ({times:,})" for name, times in self._nan.items() if times]
+        if shown:
+            self.notices[self._said :] = [f"NaN is read as null: {', '.join(shown)}"]
 
     def _batches(self, rows: Selection) -> Iterator[tuple[Selection, pa.RecordBatch]]:
         end = rows[-1] + 1 if rows else 0

@@ -75,6 +75,7 @@ class Row:
             "ground_truth": None if self.ground_truth is None else truth_text(self.ground_truth),
             "columns": {name: _cell(value) for name, value in self.extra.items()},
             "system_prompt": self.system_prompt,
+            "own_names": {name: _cell(value) for name, value in self.own_names.items()},
         }
         return RowData(**masked(shown))
 

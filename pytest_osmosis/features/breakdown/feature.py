@@ -38,7 +38,8 @@ class BreakdownFeature(Feature):
                 continue  # the column may be in the rows of others
             dataset = suite.dataset
             for name in self._names:
-                rows = (dataset.row(index).extra for index in dataset.row_indices)
+                found = map(dataset.row, dataset.row_indices)
+                rows = ({**row.extra, **row.own_names} for row in found)
                 try:
                     check_column(name, rows)
                 except NoColumn as error:

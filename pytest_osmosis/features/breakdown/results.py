@@ -72,7 +72,11 @@ def _by_column(suite: SuiteResult, name: str, confidence: float | None) -> Break
     for row in suite.rows:
         if row.data is None:
             continue
-        cells = {**{each: getattr(row.data, each) for each in NAMED}, **row.data.columns}
+        cells = {
+            **{each: getattr(row.data, each) for each in NAMED},
+            **row.data.own_names,
+            **row.data.columns,
+        }
         if (column := _match(name, cells)) is not None:
             titles.add(column)
         rows_of[written(None if column is None else cells[column])].append(row.row_index)

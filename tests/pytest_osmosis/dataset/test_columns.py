@@ -136,7 +136,7 @@ class TestMap:
             (["question"], "expected COLUMN=NAME, such as question=user_prompt; NAME is one of"),
             (["a=prompt"], "expected COLUMN=NAME"),
             (["question=user_promt"], "ground_truth, id; did you mean 'user_prompt'\\?"),
-            (["none=user_prompt"], "only system_prompt may have none"),
+            (["none=user_prompt"], "system_prompt, ground_truth, id may have none"),
             (["a=id", "b=id"], "the columns 'a' and 'b' cannot both be id"),
         ],
     )

@@ -776,7 +776,9 @@ class TestParquet:
     def test_floats_are_written_as_short_as_they_can_be(self, tmp_path, kind):
         truths = pa.array([0.1, float("nan"), None], kind)
         table = pa.table({"user_prompt": ["u", "v", "w"], "ground_truth": truths})
-        assert [row.ground_truth for row in rows(self.load(tmp_path, table))] == ["0.1", None, None]
+        dataset = self.load(tmp_path, table)
+        assert [row.ground_truth for row in rows(dataset)] == ["0.1", None, None]
+        assert list(dataset.notices) == ["NaN is read as null: 'ground_truth' (1)"]
 
     def test_wrong_rows_of_every_sort_are_listed_together(self, tmp_path):
         table = pa.table(

@@ -132,6 +132,32 @@ def test_a_place_without_a_question_is_refused(tmp_path: Path, text: str):
         load_dataset(path, mapping={"user_prompt": text})
 
 
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ('"Yes" is a word', '"Yes" is a word'),
+        ('say "yes"', 'say "yes"'),
+        ('"all of it"', "all of it"),
+        ('"a ""b"" c"', 'a "b" c'),
+        ('"', '"'),
+        ('"two\nlines"', "two\nlines"),
+        ('"a\ttab"', "a\ttab"),
+    ],
+)
+def test_quotes_in_cells_between_tabs_are_text_unless_they_enclose_it(
+    tmp_path: Path, cell: str, text: str
+):
+    path = written(tmp_path, f"question\tanswer\n{cell}\t1\n\nb\t2\n", "data.tsv")
+    assert asked(load_dataset(path)) == [(text, "1"), ("b", "2")]
+
+
+def test_an_index_without_a_name_is_left_out_and_said(tmp_path: Path):
+    path = written(tmp_path, ",question,answer\n0,a,1\n7,b,2\n", "data.csv")
+    dataset = load_dataset(path)
+    assert (asked(dataset), dataset.row(1).extra) == ([("a", "1"), ("b", "2")], {})
+    assert dataset.notices[-1] == "left out: the first column, of numbers without a name"
+
+
 def test_text_in_a_column_without_a_name_is_wrong(tmp_path: Path):
     path = written(tmp_path, "question,\nu,\nv,what is this\n", "data.csv")
     with pytest.raises(DatasetError, match=r"data.csv:3: has text in a column without a name"):
@@ -209,3 +235,17 @@ def test_a_packed_file_is_named_by_what_it_holds(tmp_path: Path):
     path = written(tmp_path, gzip.compress(LINES.encode(), mtime=0), "data.gz")
     with pytest.raises(DatasetError, match=r"data\.gz: name it for what it is"):
         load_dataset(path)
+
+
+@pytest.mark.parametrize("mapping", [{}, {"user_prompt": "question", "ground_truth": "answer"}])
+def test_a_truth_that_later_rows_lack_is_absent_there(tmp_path: Path, mapping: dict[str, str]):
+    rows = [{"question": "a", "answer": "1"}, {"question": "b"}, {"question": "c", "answer": None}]
+    path = written(tmp_path, "".join(f"{json.dumps(row)}\n" for row in rows))
+    assert asked(load_dataset(path, mapping=mapping)) == [("a", "1"), ("b", None), ("c", None)]
+
+
+def test_an_optional_role_may_have_no_column(tmp_path: Path):
+    record = {"question": "q", "answer": "a", "id": "x", "ground_truth": "t"}
+    texts = ["question=user_prompt", "none=id", "none=ground_truth", "none=system_prompt"]
+    dataset = load_dataset(written(tmp_path, json.dumps(record)), mapping=mapping_of(texts))
+    assert (dataset.row_name(0), dataset.row(0).ground_truth) == ("row-0", None)
