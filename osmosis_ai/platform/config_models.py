@@ -82,6 +82,12 @@ def _line_of_text(text: str) -> str:
     return text
 
 
+def _text(text: str) -> str:
+    if not text.strip() or "\0" in text:
+        raise ValueError
+    return text
+
+
 def _segment(text: str) -> str:
     if not _SEGMENT.fullmatch(_line_of_text(text)) or text in (".", ".."):
         raise ValueError
@@ -130,6 +136,8 @@ TopP = Annotated[
 Line = Annotated[
     str, AfterValidator(_line_of_text), Rule("one line of text without spaces around it")
 ]
+Lines = Annotated[list[Line], Field(min_length=1), Rule("an array of strings, with one at least")]
+Text = Annotated[str, AfterValidator(_text), Rule("a text that is not blank")]
 Segment = Annotated[str, AfterValidator(_segment), Rule("the name of a directory in rollouts/")]
 Commit = Annotated[
     str,
@@ -196,6 +204,11 @@ class Evaluation(Section):
     pass_threshold: Finite | None = _optional("A score that reaches it passes", 1.0)
     agent_workflow_timeout_s: Above0 | None = _optional("Agent timeout per run, seconds", 450)
     grader_timeout_s: Above0 | None = _optional("Grader timeout per run, seconds", 150)
+    map: Lines | None = _optional("Which column serves as which", ["question=user_prompt"])
+    where: Lines | None = _optional("Only rows with these values", ["lang=en"])
+    prompt_template: Text | None = _optional(
+        "Jinja2 template of the user prompt, or @ and its file", "{{ question }} {{ hint }}"
+    )
 
 
 class Training(Section):

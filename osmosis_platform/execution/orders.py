@@ -88,9 +88,10 @@ def evaluation_words(
         f"--osmosis-data={dataset}",
         *rows.words,
         *(
-            f"--osmosis-{name}={given[key]}"
+            f"--osmosis-{name}={value}"
             for key, name in EVALUATION.items()
             if key in given and key != "limit"
+            for value in (given[key] if isinstance(given[key], list) else [given[key]])
         ),
         f"--osmosis-output={run_folder.report}",
         f"--osmosis-run-dir={run_folder.journal_dir}",

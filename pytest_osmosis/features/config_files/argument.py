@@ -64,7 +64,11 @@ def _set_options(config: pytest.Config, given: OptionReader, run: ConfigRun) -> 
     on_command_line = [name for name in BY_NAME if given.on_command_line(name)]
     for name, value in run.options_beside(on_command_line).items():
         option = BY_NAME[name]
-        setattr(config.option, option.dest, [value] if option.repeatable else value)
+        setattr(
+            config.option,
+            option.dest,
+            [value] if option.repeatable and isinstance(value, str) else value,
+        )
     if "data" not in on_command_line:
         file = run.dataset_file(option=BY_NAME["data"].flag_name)
         setattr(config.option, BY_NAME["data"].dest, [file])

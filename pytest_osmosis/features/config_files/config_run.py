@@ -28,6 +28,9 @@ EVALUATION = {
     "pass_threshold": "pass-threshold",
     "agent_workflow_timeout_s": "agent-timeout",
     "grader_timeout_s": "grader-timeout",
+    "map": "map",
+    "where": "where",
+    "prompt_template": "prompt-template",
 }
 """Which option a key of [evaluation] is the default of."""
 
@@ -40,7 +43,7 @@ class ConfigRun:
     """The workspace."""
     rollout: Path
     """The folder of the rollout."""
-    options: Mapping[str, str]
+    options: Mapping[str, str | list[str]]
     """Values of options, by their names."""
     dataset: str
     """The name of the dataset on the platform."""
@@ -50,7 +53,7 @@ class ConfigRun:
     model_keys: Sequence[str]
     """Those of them that are keys of the file's model: another model does not need them."""
 
-    def options_beside(self, given: Sequence[str]) -> dict[str, str]:
+    def options_beside(self, given: Sequence[str]) -> dict[str, str | list[str]]:
         """Return the values of options that are not given, without a limit where rows are named."""
         names_rows = "rows" in given or "sample" in given
         return {
@@ -90,8 +93,11 @@ def read_config_run(path: Path) -> ConfigRun:
     experiment = config.experiment
     entrypoint = workspace.find_entrypoint(root, experiment.rollout, experiment.entrypoint)
     given = config.evaluation.given() if config.evaluation else {}
-    options = {"agent": os.path.relpath(entrypoint), "model": experiment.model_path}
-    options |= {name: str(given[key]) for key, name in EVALUATION.items() if key in given}
+    options: dict[str, str | list[str]] = {
+        "agent": os.path.relpath(entrypoint),
+        "model": experiment.model_path,
+    }
+    options |= {name: _value(given[key], root) for key, name in EVALUATION.items() if key in given}
     return ConfigRun(
         root=root,
         rollout=root / workspace.ROLLOUTS / experiment.rollout,
@@ -101,6 +107,14 @@ def read_config_run(path: Path) -> ConfigRun:
         secrets=config.secrets.required,
         model_keys=_model_keys(experiment.model_path),
     )
+
+
+def _value(value: object, root: Path) -> str | list[str]:
+    """Return the value of an option; a file behind an @ is one of the workspace."""
+    if isinstance(value, list):
+        return value
+    text = str(value)
+    return f"@{root / text[1:]}" if text.startswith("@") else text
 
 
 def dataset_files(root: Path, name: str) -> list[Path]:

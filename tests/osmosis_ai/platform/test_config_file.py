@@ -333,11 +333,18 @@ WHOLE: list[tuple[str, str | bytes, list[str]]] = [
     ]),
     ("key unlike any", EVAL.replace("[evaluation]", "[evaluation]\nzzz = 1"), [
         "line 9: evaluation.zzz: unknown key; known: limit, n, batch_size, pass_threshold, "
-        "agent_workflow_timeout_s, grader_timeout_s",
+        "agent_workflow_timeout_s, grader_timeout_s, map, where, prompt_template",
+    ]),
+    ("columns, rows and prompt", EVAL.replace(
+        "[evaluation]", "[evaluation]\nmap = 'a=b'\nwhere = []\nprompt_template = ' '"
+    ), [
+        "line 9: evaluation.map: must be an array of strings, with one at least, not 'a=b'",
+        "line 10: evaluation.where: must be an array of strings, with one at least, not an array",
+        "line 11: evaluation.prompt_template: must be a text that is not blank, not ' '",
     ]),
     ("key that is a number", EVAL.replace("[evaluation]", '[evaluation]\n"²" = 1'), [
         "line 9: evaluation.²: unknown key; known: limit, n, batch_size, pass_threshold, "
-        "agent_workflow_timeout_s, grader_timeout_s",
+        "agent_workflow_timeout_s, grader_timeout_s, map, where, prompt_template",
     ]),
     ("key of another table", EVAL.replace("[evaluation]", '[evaluation]\ncommit_sha = "0123abc"'), [
         "line 9: evaluation.commit_sha: unknown key; it belongs into [experiment]",

@@ -106,6 +106,21 @@ def test_the_values_of_the_file_become_options(
     assert "LOG_LEVEL" not in os.environ
 
 
+def test_columns_rows_and_prompts_of_the_file_become_options(
+    workspace: Path, osmosis: Osmosis, became: Became, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("DATABASE_URL", SECRET)
+    columns = 'map = ["a=ground_truth", "b=id"]\nwhere = ["lang=en"]\nprompt_template = "@p.txt"\n'
+    (workspace / "configs/eval/one.toml").write_text(CONFIG.replace("[env]", f"{columns}[env]"))
+    assert osmosis("eval", "configs/eval/one.toml") == (0, "", "")
+    assert set(became.words[4:]) - FROM_CONFIG == {
+        "--map=a=ground_truth",
+        "--map=b=id",
+        "--where=lang=en",
+        f"--prompt-template=@{workspace}/p.txt",
+    }
+
+
 def test_shards_on_a_cluster_have_the_variables_of_the_file(
     osmosis: Osmosis, became: Became, monkeypatch: pytest.MonkeyPatch
 ):
