@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -121,3 +122,100 @@ def test_an_empty_one_sends_none_and_null_is_none(project: Project, given: list[
     project.endpoint.answers = lambda ask: str(len(ask.messages))
     session = project.run(*given, eval_fn="rewards:length")
     assert [run["answer"] for run in session.runs] == ["1", "1"], session.out + session.err
+
+
+OPTIONS = "{{ question }}{% for c in choices %} {{ loop.index }}) {{ c }}{% endfor %}\n"
+
+
+@each_mode
+def test_a_prompt_out_of_several_columns_is_sent_for_the_rows_that_are_wanted(
+    project: Project, workers: int
+):
+    languages = ["en", "de", "en", "en"]
+    rows = [
+        {"question": f"q{at}", "choices": ["x", "y"], "answer": ["no", str(at)], "lang": lang}
+        for at, lang in enumerate(languages)
+    ]
+    rows[3]["answer"] = []
+    project.write("mc.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    project.write("prompts/choice.txt", OPTIONS)
+    project.write("pytest.ini", "[pytest]\nosmosis_prompt_template = @prompts/choice.txt\n")
+    prompts = {f"q{at} 1) x 2) y": str(at) for at in range(4)}
+    sent = answer_with(project, prompts)
+    wanted = ["--osmosis-where=lang=en", "--osmosis-where=ground_truth!="]
+    usual: dict[str, str | None] = {"data": "mc.jsonl", "eval_fn": "exact"}
+    refused = project.run(wanted[0], workers=workers, **usual)
+    assert (
+        "mc.jsonl:4: 'ground_truth' is blank, and exact compares with it; leave such rows out: "
+        "--osmosis-where 'ground_truth!='"
+    ) in refused.mistake
+    session = project.run(*wanted, "--osmosis-by=answer", workers=workers, **usual)
+    assert session.ret == 0, session.out + session.err
+    assert {messages[-1]["content"] for messages in sent} == {"q0 1) x 2) y", "q2 1) x 2) y"}
+    assert "osmosis: mc.jsonl: 2 of 4 rows: where lang=en and ground_truth!=" in session.lines
+    settings = session.report["config"]["settings"]
+    assert (settings["where"], settings["prompt_template"]) == (
+        ["lang=en", "ground_truth!="],
+        OPTIONS,
+    )
+    if workers:
+        return
+    kept = "agent.agent_loop-mc-m"
+    again = project.plain(
+        f"--osmosis-rescore={kept}", "--osmosis-output=out.json", "--eval-fn=exact"
+    )
+    assert [run["scores"] for run in again.report["rows"][1]["runs"]] == [{"exact": 1.0}], again.out
+    other = project.run(
+        *wanted, "--osmosis-extend", "--osmosis-prompt-template={{ question }}", **usual
+    )
+    assert "prompt template was {{ question }}{% for" in other.mistake
+
+
+@pytest.mark.parametrize(
+    ("truth", "answer", "shown"),
+    [
+        (["a", "b"], "b", '["a", "b"]'),
+        ({"x": [1]}, '{"x": [1]}', '{"x": [1]}'),
+        (False, "false", "false"),
+        (0.10, "0.1", "0.1"),
+    ],
+)
+def test_a_truth_of_any_type_is_shown_and_compared(
+    project: Project, truth: object, answer: str, shown: str
+):
+    project.rows({"user_prompt": "q", "ground_truth": truth}, {"user_prompt": "w", "label": truth})
+    answer_with(project, {"q": answer, "w": "wrong"})
+    eval_fn = "json_equal" if isinstance(truth, dict) else "exact"
+    session = project.run(
+        "--osmosis-html=page.html",
+        "--osmosis-runs-table=runs.csv",
+        "--junitxml=out.xml",
+        eval_fn=eval_fn,
+    )
+    assert [run["scores"][eval_fn] for run in session.runs] == [1.0, 0.0], session.out
+    assert f"  ground truth  {shown}" in session.lines
+    with (project.path / "runs.csv").open(newline="") as file:
+        assert [run["ground_truth"] for run in csv.DictReader(file)] == [shown, shown]
+    lines = (project.path / "out.trajectories.jsonl").read_text().splitlines()
+    kept = [json.loads(line)["ground_truth"] for line in lines]
+    assert kept == [str(truth) if type(truth) is float else truth] * 2
+
+
+@pytest.mark.parametrize(
+    ("parameter", "said"), [("question", ""), ("messages", "messages"), ("row", "row['messages']")]
+)
+def test_a_function_of_the_question_is_refused_what_it_would_not_be_given(
+    project: Project, parameter: str, said: str
+):
+    turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    chat = [*turns, {"role": "user", "content": "c"}]
+    project.write("chat.jsonl", json.dumps({"messages": chat, "ground_truth": "a c"}))
+    project.write(
+        "fn.py",
+        f"def agent({parameter}):\n"
+        f"    return ' '.join(m['content'] for m in {said or []} if m['role'] == 'user')\n",
+    )
+    session = project.run(data="chat.jsonl", agent="fn:agent", model=None, base_url=None)
+    assert session.ret == (0 if said else 4), session.out + session.err
+    if not said:
+        assert "fn:agent takes one question as text" in session.mistake
