@@ -17,8 +17,9 @@ from pytest_osmosis.rollouts.failure_text import conversation
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
-from pytest_osmosis.storage.journal import FILE, JournalError, KeptRun, OtherFormat, Replay, replay
+from pytest_osmosis.storage.journal import FILE
 from pytest_osmosis.storage.kept_result import kept_suite
+from pytest_osmosis.storage.replay import JournalError, KeptRun, OtherFormat, Replay, replay
 from pytest_osmosis.storage.resume import is_unfinished
 from pytest_osmosis.storage.run_lines import read_record
 from pytest_osmosis.suite_results import SuiteResult

@@ -16,7 +16,7 @@ from .resume import planned
 
 if TYPE_CHECKING:
     from ..suite_results import SuiteResult
-    from .journal import Replay
+    from .replay import Replay
 
 
 def kept_suite(

@@ -7,51 +7,22 @@ anything. Knows journals; no pytest, and no runs going on.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 from ..errors import ConfigurationError
 from ..run_result import NO_JUDGEMENT, RunResult
 from ..spec import Keeping
 from . import journal, run_directory
 from .fingerprint import EvalFingerprint, RunPlan
-from .journal import FILE, JournalError, KeptRun, Replay, UnknownRuns
+from .journal import FILE
+from .opened import Opened, new, session_of
+from .replay import JournalError, KeptRun, Replay, UnknownRuns, cut_torn, read_header, replay
 from .run_lines import RowRun
 
 FRESH = "--osmosis-fresh:"
 _DAMAGED = "move it away, or give --osmosis-fresh to keep it aside and start anew"
-
-
-@dataclass(slots=True)
-class Opened:
-    """A run folder that a session is going to write to."""
-
-    folder: Path
-    plan: RunPlan
-    session: int
-    """Number of the session, from 1."""
-    make: Callable[[], None]
-    """Makes it so on disk; OSError."""
-    has_begun: bool = False
-    """Whether that was done: runs may end."""
-    cached: dict[RowRun, KeptRun] = field(default_factory=dict)
-    """Runs that are not run again."""
-    repeated: list[RunResult] = field(default_factory=list)
-    """Runs as earlier sessions left them, that were run again since, or are to be."""
-    unscored: dict[RowRun, RunResult] = field(default_factory=dict)
-    """Runs that need nothing but another call of their eval functions."""
-    notes: list[str] = field(default_factory=list)
-    """What there is to say about it, a line each."""
-
-    def begin(self) -> None:
-        """Make it so on disk, once, before the first run is kept; OSError."""
-        if not self.has_begun:
-            self.make()
-            self.has_begun = True
 
 
 def open_folder(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> Opened:
@@ -68,9 +39,9 @@ def open_folder(folder: Path, identity: EvalFingerprint, keeping: Keeping) -> Op
             )
         if journal.worker_files(folder):
             return _archive(folder, identity, "the journal is lost")
-        return _new(folder, identity, [])
+        return new(folder, identity, [])
     try:
-        kept = journal.replay(folder)
+        kept = replay(folder)
     except UnknownRuns as error:
         if keeping.reuse_option:
             raise _refused(folder, keeping, error.reason) from None
@@ -134,35 +105,16 @@ def _archive(
     which = "the unfinished one" if unfinished else "the one before"
     anew = reason if reason == FRESH else f"starting anew: {reason};"
     notes = [f"{anew} {which} is kept as {aside.name}"] if reason else []
-    return _new(folder, identity, notes, aside=aside)
+    return new(folder, identity, notes, aside=aside)
 
 
 def _stamp(folder: Path) -> str:
     """When the evaluation was begun, for its name."""
     try:
-        begun = journal.read_header(folder)["created_at"]
+        begun = read_header(folder)["created_at"]
     except (JournalError, FileNotFoundError, KeyError):
         begun = folder.stat().st_mtime
     return time.strftime("%Y%m%d-%H%M%S", time.gmtime(begun))
-
-
-def _new(
-    folder: Path, identity: EvalFingerprint, notes: list[str], *, aside: Path | None = None
-) -> Opened:
-    def make() -> None:
-        if aside is not None:
-            os.rename(folder, aside)
-        run_directory.make_private(folder)
-        data = identity.to_json()
-        plan = data.pop("plan")
-        header = {"name": folder.name, "created_at": time.time(), **data}
-        journal.create(folder, header, _session(1, plan))
-
-    return Opened(folder, identity.plan, 1, make, notes=notes)
-
-
-def _session(number: int, plan: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {"number": number, "started_at": time.time(), "pid": os.getpid(), "plan": plan}
 
 
 def _go_on(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Replay) -> Opened:
@@ -171,7 +123,7 @@ def _go_on(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Repl
     if kept.dropped:
         lines = "1 unfinished line" if kept.dropped == 1 else f"{kept.dropped} unfinished lines"
         notes.append(f"{lines} dropped from the end of the journal")
-        journal.cut_torn(kept)
+        cut_torn(kept)
     cached = {key: run for key, run in kept.runs.items() if _stays(kept, run, keeping)}
     again = {key: run for key, run in kept.runs.items() if key not in cached}
     unscored = _unscored(identity, again)
@@ -186,7 +138,7 @@ def _go_on(folder: Path, identity: EvalFingerprint, keeping: Keeping, kept: Repl
     def make() -> None:
         plan = identity.plan.to_json()
         same = plan == kept.plan
-        journal.begin_session(folder, _session(number, None if same else plan))
+        journal.begin_session(folder, session_of(number, None if same else plan))
 
     return Opened(
         folder,

@@ -12,12 +12,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from ..run_result import NO_JUDGEMENT, RolloutRecord, RunId, RunResult
 from .group_sync import AppendFile, GroupSync
-from .journal import FILE, KeptRun, Replay, replay, worker_file
+from .journal import FILE, worker_file
 from .run_lines import Place, record_of, result_line, run_lines, said_in, verify_checksum
+
+if TYPE_CHECKING:
+    from .replay import KeptRun, Replay
 
 REPORTING = "main"
 """The process that reports, whose runs are in the journal itself."""
@@ -170,6 +173,8 @@ class RunLog:
         if there is None or there.session == 1:
             return None
         if run.suite not in self._earlier:
+            from .replay import replay
+
             self._earlier[run.suite] = replay(Path(there.folder))
         return self._earlier[run.suite].runs.get((run.row_index, run.run_index))
 

@@ -20,7 +20,7 @@ from . import journal, run_directory
 from .atomic_write import is_special
 from .fingerprint import EvalFingerprint
 from .group_sync import sync_file
-from .resume import Opened, open_folder
+from .opened import Opened, new
 from .run_directory import FileLock, InUse, NoLocks
 from .run_log import RunFolder, RunLog
 
@@ -84,7 +84,7 @@ class RunStore:
         info = identity.info
         run_directory.make_private(folder.parent)
         self._lock(folder)
-        opened = self._suites[info.name] = open_folder(folder, identity, self._keeping)
+        opened = self._suites[info.name] = self._opened(identity, folder)
         if info.marked:  # its test runs again, and needs what was said
             lacking = [key for key, run in opened.cached.items() if run.recorded() is None]
             opened.repeated += [opened.cached.pop(key).result for key in lacking]
@@ -95,6 +95,14 @@ class RunStore:
         if not resuming:
             self._usual.add(line)
         self.lines += [f"osmosis: {note}" for note in opened.notes if note not in resuming]
+
+    def _opened(self, identity: EvalFingerprint, folder: Path) -> Opened:
+        is_new = not (folder / journal.FILE).exists() and not journal.worker_files(folder)
+        if is_new and not self._keeping.resume:
+            return new(folder, identity, [])
+        from .resume import open_folder
+
+        return open_folder(folder, identity, self._keeping)
 
     def guard_report(self, path: Path) -> None:
         """Lock this report against other sessions; raises like `open`."""

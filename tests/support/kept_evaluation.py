@@ -8,6 +8,7 @@ from pytest_osmosis.run_result import RolloutRecord, RunResult, SuiteInfo
 from pytest_osmosis.storage import journal, run_directory
 from pytest_osmosis.storage.fingerprint import EvalFingerprint, RunPlan
 from pytest_osmosis.storage.kept_result import kept_suite
+from pytest_osmosis.storage.replay import replay
 from pytest_osmosis.storage.run_lines import run_lines
 
 
@@ -33,7 +34,7 @@ def kept(
     add(path, *(RunResult("d.jsonl", row, 0, passed=row == 0) for row in range(done)))
     if done == rows:
         with (path / journal.FILE).open("ab") as file:
-            file.write(journal.verdict_line(kept_suite(journal.replay(path), figures=False)))
+            file.write(journal.verdict_line(kept_suite(replay(path), figures=False)))
     return path
 
 

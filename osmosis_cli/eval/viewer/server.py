@@ -29,7 +29,7 @@ from pytest_osmosis.reports.json_reader import UnreadableReport
 from pytest_osmosis.reports.saved_conversations import beside as conversations_beside
 from pytest_osmosis.run_result import RunId
 from pytest_osmosis.storage import run_directory
-from pytest_osmosis.storage.journal import JournalError
+from pytest_osmosis.storage.replay import JournalError
 
 from ...buffered_output import BufferedStreams
 from ...errors import ENDS_BY_SIGNAL, CommandError

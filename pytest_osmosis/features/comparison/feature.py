@@ -18,10 +18,10 @@ from ...escaping import shown_path
 from ...options.reader import OptionReader
 from ...run_result import SuiteInfo
 from ...session.seams import Feature
-from ...storage import journal
 from ...storage.fingerprint import RunPlan
-from ...storage.journal import FILE, JournalError, Replay
+from ...storage.journal import FILE
 from ...storage.kept_result import kept_suite
+from ...storage.replay import JournalError, Replay, replay
 from ...storage.resume import is_complete
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _last_complete(info: SuiteInfo, folder: Path) -> Baseline | None:
     own = _subject(info)
     for each in _newest_first(folder):
         try:
-            kept = journal.replay(each)
+            kept = replay(each)
             if is_complete(kept) and _subject(SuiteInfo.from_dict(kept.header["info"])) == own:
                 return _baseline(kept)
         except (JournalError, OSError, KeyError, TypeError):

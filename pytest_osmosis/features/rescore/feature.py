@@ -22,9 +22,10 @@ from ...rollouts.suite import OneRun, Suite
 from ...run_result import RolloutRecord, RunResult
 from ...session.seams import Feature
 from ...spec import EvalSpec, ModelSpec, SessionSpec
-from ...storage import journal, run_directory
+from ...storage import run_directory
 from ...storage.fingerprint import EvalFingerprint, RunPlan
-from ...storage.journal import FILE, JournalError, Replay
+from ...storage.journal import FILE
+from ...storage.replay import JournalError, Replay, replay
 from ...storage.run_lines import read_record
 from ...user_code.agent import AgentResult, AgentRun, Reach, Takes
 from ...user_code.eval_function import load_eval_fns
@@ -153,7 +154,7 @@ def _find_run(run: str, runs: Path) -> Path:
 
 def _read_kept(folder: Path) -> tuple[Replay, EvalFingerprint]:
     try:
-        kept = journal.replay(folder)
+        kept = replay(folder)
     except (JournalError, OSError) as error:
         raise ConfigurationError(f"{OPTION}: {error}") from None
     return kept, EvalFingerprint.from_json({**kept.header, "plan": kept.plan})

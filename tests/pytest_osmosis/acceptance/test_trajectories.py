@@ -16,6 +16,7 @@ from osmosis_ai.secret import Secret, mask_everywhere
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage import excerpt, journal
 from pytest_osmosis.storage.excerpt import export
+from pytest_osmosis.storage.replay import replay
 from pytest_osmosis.storage.run_lines import read_record
 from pytest_osmosis.storage.run_log import RunFolder, RunLog
 from tests.support import report_page
@@ -194,7 +195,7 @@ def test_processes_that_are_killed_leave_whole_lines_to_the_others(tmp_path):
         for process in writers:
             os.kill(process.pid, signal.SIGKILL)
             process.join()
-    kept = journal.replay(tmp_path).runs
+    kept = replay(tmp_path).runs
     whole = max(path.read_bytes().count(b'"x') for path in paths)
     assert whole - 1 <= len(kept) <= whole
     assert sorted(kept) == [(3, run_index) for run_index in range(len(kept))]

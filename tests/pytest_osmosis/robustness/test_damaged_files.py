@@ -24,7 +24,7 @@ from pytest_osmosis.errors import ConfigurationError
 from pytest_osmosis.features.labels.run_labels import Labels, UnreadableLabels, change_labels
 from pytest_osmosis.reports.json_reader import UnreadableReport
 from pytest_osmosis.storage import journal
-from pytest_osmosis.storage.journal import JournalError
+from pytest_osmosis.storage.replay import JournalError
 from tests.support.project import KEPT, Project
 
 RUNS = Path(".osmosis/runs")

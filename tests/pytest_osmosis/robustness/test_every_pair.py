@@ -27,8 +27,8 @@ from pytest_osmosis.reports.json_writer import document_of
 from pytest_osmosis.reports.saved_report import read_saved
 from pytest_osmosis.run_result import RunResult
 from pytest_osmosis.storage import run_directory
-from pytest_osmosis.storage.journal import replay
 from pytest_osmosis.storage.kept_result import kept_suite
+from pytest_osmosis.storage.replay import replay
 from pytest_osmosis.suite_results import SuiteResult
 from tests.support.endpoints import Ask
 from tests.support.project import NO_NEIGHBOURS, Project, Session

@@ -19,7 +19,8 @@ from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.storage import journal
 from pytest_osmosis.storage.fingerprint import RunPlan
 from pytest_osmosis.storage.group_sync import AppendFile, GroupSync
-from pytest_osmosis.storage.journal import FILE, JournalError, OtherFormat, UnknownRuns, encode
+from pytest_osmosis.storage.journal import FILE, encode
+from pytest_osmosis.storage.replay import JournalError, OtherFormat, UnknownRuns, cut_torn, replay
 from pytest_osmosis.storage.run_directory import InUse, NoLocks, take_lock, user_of
 from pytest_osmosis.storage.run_lines import (
     add_checksum,
@@ -78,7 +79,7 @@ def test_whatever_call_fails_the_journal_holds_what_was_acknowledged(tmp_path, f
         if not path.exists():
             assert attempt["acknowledged"] == 0
             continue
-        kept = journal.replay(path.parent)
+        kept = replay(path.parent)
         rows = [row for row, _ in kept.runs]
         assert rows == list(range(len(rows)))
         assert len(rows) >= attempt["acknowledged"]
@@ -105,7 +106,7 @@ def test_only_its_owner_may_read_a_journal(path):
 
 def test_the_last_line_of_a_run_counts(path):
     add(path, line(3, error_type="provider"), line(4), line(3, passed=True))
-    kept = journal.replay(path.parent)
+    kept = replay(path.parent)
     assert {key: (run.is_done, run.result.passed) for key, run in kept.runs.items()} == {
         (3, 0): (True, True),
         (4, 0): (True, False),
@@ -114,7 +115,7 @@ def test_the_last_line_of_a_run_counts(path):
 
 def test_a_result_that_changed_has_what_was_said_before_it(path):
     add(path, line(3), result_line(RunResult("d", 3, 0, passed=True)), line(4))
-    run = journal.replay(path.parent).runs[3, 0]
+    run = replay(path.parent).runs[3, 0]
     assert (run.result.passed, run.whole) == (True, True)
     record = read_record(run.place)
     assert record is not None
@@ -136,7 +137,7 @@ def test_the_runs_of_workers_belong_to_their_session(path):
         file.parent.mkdir(exist_ok=True)
         add(file, *runs, b'{"run":{"torn')
     add(path, worker_lost(1), worker_lost(5), journal.session_line({"number": 2, "plan": None}))
-    kept = journal.replay(path.parent)
+    kept = replay(path.parent)
     assert {key: (run.session, run.result.tokens) for key, run in kept.runs.items()} == {
         (1, 0): (1, None), (2, 0): (2, 7), (3, 0): (1, 10), (5, 0): (1, None),
     }  # fmt: skip
@@ -147,8 +148,8 @@ def test_the_runs_of_workers_belong_to_their_session(path):
     assert sorted(path.name for path in kept.torn) == [
         "0001-gw0.jsonl", "0001-gw10.jsonl", "0001-gw9.jsonl", "0002-gw0.jsonl",
     ]  # fmt: skip
-    journal.cut_torn(kept)
-    assert not journal.replay(path.parent).dropped
+    cut_torn(kept)
+    assert not replay(path.parent).dropped
 
 
 def test_a_session_whose_line_is_lost_keeps_the_runs_of_its_workers_and_its_number(path):
@@ -157,13 +158,13 @@ def test_a_session_whose_line_is_lost_keeps_the_runs_of_its_workers_and_its_numb
         file.parent.mkdir(exist_ok=True)
         add(file, line(session, tokens=tokens))
     add(path, journal.end_line(), journal.session_line({"number": 2, "plan": None})[:-7], b"\xff??")
-    kept = journal.replay(path.parent)
+    kept = replay(path.parent)
     assert {key[0]: run.session for key, run in kept.runs.items()} == {1: 1, 2: 2, 3: 3}
     assert (kept.last_session, kept.ended, kept.dropped) == (3, False, 1)
-    journal.cut_torn(kept)
+    cut_torn(kept)
     journal.begin_session(path.parent, {"number": 4, "plan": None})
     add(journal.worker_file(path.parent, 4, "gw0"), line(4))
-    kept = journal.replay(path.parent)
+    kept = replay(path.parent)
     assert {key[0]: run.session for key, run in kept.runs.items()} == {1: 1, 2: 2, 3: 3, 4: 4}
     assert len(kept.sessions) == 2
 
@@ -178,13 +179,13 @@ def test_a_torn_end_is_dropped_wherever_it_was_torn(tmp_path_factory, cut):
     torn = whole[: max(start, len(whole) - cut)]
     path.write_bytes(torn)
     ends = [start + len(b"".join(runs[:count])) for count in range(6)]
-    kept = journal.replay(path.parent)
+    kept = replay(path.parent)
     assert len(kept.runs) == sum(end <= len(torn) for end in ends[1:])
     is_torn = len(torn) not in ends
     assert (kept.dropped, kept.torn) == (is_torn, {path: ends[len(kept.runs)]} if is_torn else {})
-    journal.cut_torn(kept)
+    cut_torn(kept)
     add(path, line(7))
-    assert list(journal.replay(path.parent).runs) == [*kept.runs, (7, 0)]
+    assert list(replay(path.parent).runs) == [*kept.runs, (7, 0)]
 
 
 @pytest.mark.parametrize(
@@ -200,14 +201,14 @@ def test_a_damaged_line_before_the_end_is_refused_by_its_number(path, damage, wi
     assert damage in path.read_bytes()
     path.write_bytes(path.read_bytes().replace(damage, with_))
     with pytest.raises(JournalError, match=r"journal\.jsonl:7: this line is damaged"):
-        journal.replay(path.parent)
+        replay(path.parent)
 
 
 @pytest.mark.parametrize("first", [b"", b"{}\n", b"not json\n", b'{"osmosis_journal":1}\n'])
 def test_what_has_no_head_of_a_journal_is_recognised(tmp_path, first):
     (tmp_path / FILE).write_bytes(first)
     with pytest.raises(UnknownRuns, match="the first lines of the journal are lost"):
-        journal.replay(tmp_path)
+        replay(tmp_path)
 
 
 @pytest.mark.parametrize("left", ["nothing", "half a header", "the header", "half a session"])
@@ -218,7 +219,7 @@ def test_a_journal_without_its_first_session_has_no_head(path, left, after):
     ends = {"nothing": 0, "half a header": header - 5, "the header": header}
     path.write_bytes(whole[: ends.get(left, len(whole) - 7)] + after)
     with pytest.raises(UnknownRuns, match="the first lines of the journal are lost"):
-        journal.replay(path.parent)
+        replay(path.parent)
 
 
 @pytest.mark.fault("the journal is that of another dataset, agent or model, or of another version")
@@ -227,7 +228,7 @@ def test_the_journal_of_another_version_is_recognised(tmp_path, later, told):
     header = add_checksum(encode({"osmosis_journal": journal.FORMAT + later}))
     (tmp_path / FILE).write_bytes(header)
     with pytest.raises(OtherFormat, match=told):
-        journal.replay(tmp_path)
+        replay(tmp_path)
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.none(), min_size=1), st.data())

@@ -10,8 +10,8 @@ import pytest
 from pytest_osmosis.errors import ConfigurationError
 from pytest_osmosis.run_result import RolloutRecord, RunResult
 from pytest_osmosis.spec import Keeping
-from pytest_osmosis.storage import journal
 from pytest_osmosis.storage.journal import FILE
+from pytest_osmosis.storage.replay import replay
 from pytest_osmosis.storage.resume import Opened, is_complete, open_folder
 from pytest_osmosis.storage.run_lines import add_checksum
 from pytest_osmosis.storage.run_log import RunFolder, RunLog
@@ -31,7 +31,7 @@ def test_a_new_evaluation_is_on_disk_once_it_begins(tmp_path: Path):
     assert (found.session, found.cached, found.notes) == (1, {}, [])
     assert not (tmp_path / "it").exists()
     found.begin()
-    kept = journal.replay(tmp_path / "it")
+    kept = replay(tmp_path / "it")
     assert kept.plan == evaluation().plan.to_json()
     assert kept.runs == {}
 
@@ -43,7 +43,7 @@ def test_an_incomplete_evaluation_goes_on_with_the_runs_that_ended(tmp_path: Pat
     assert found.notes == ["resuming: 2 of 6 runs done"]
     assert found.session == 2
     found.begin()
-    assert len(journal.replay(folder).sessions) == 2
+    assert len(replay(folder).sessions) == 2
     assert siblings(folder) == [folder.name]
 
 
@@ -77,8 +77,8 @@ def test_a_complete_evaluation_stays_and_another_begins(tmp_path: Path):
     found.begin()
     [aside] = set(siblings(folder)) - {folder.name}
     assert aside.startswith(f"{folder.name}@")
-    assert len(journal.replay(folder.with_name(aside)).runs) == len(ALL)
-    assert journal.replay(folder).runs == {}
+    assert len(replay(folder.with_name(aside)).runs) == len(ALL)
+    assert replay(folder).runs == {}
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_where_the_head_is_lost_a_new_evaluation_starts_beside_what_is_left(
         f"starting anew: {reason} lost; the one before is kept as {folder.name}@"
     )
     found.begin()
-    assert journal.replay(folder).runs == {}
+    assert replay(folder).runs == {}
     assert len(siblings(folder)) == 2
 
 
@@ -206,7 +206,7 @@ def test_the_journal_of_another_version_is_kept_aside_and_named(
     assert note.startswith(f"starting anew: {wrote}; the one before is kept as {folder.name}@")
     found.begin()
     assert len(siblings(folder)) == 2
-    assert journal.replay(folder).runs == {}
+    assert replay(folder).runs == {}
     path.write_bytes(add_checksum(f'{{"osmosis_journal":{version}}}'))
     with pytest.raises(ConfigurationError, match="wrote the journal; without"):
         opened(folder, Keeping(resume=True))
@@ -219,7 +219,7 @@ def test_the_journal_of_another_version_is_kept_aside_and_named(
 def test_an_evaluation_is_complete_once_every_run_ended_by_itself(
     tmp_path: Path, runs: list[RunResult], complete: bool
 ):
-    assert is_complete(journal.replay(keep(tmp_path, *runs))) is complete
+    assert is_complete(replay(keep(tmp_path, *runs))) is complete
 
 
 def test_another_models_unfinished_evaluation_stays_as_it_is(tmp_path: Path):

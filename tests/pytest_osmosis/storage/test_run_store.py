@@ -12,10 +12,11 @@ import pytest
 from pytest_osmosis.errors import ConfigurationError
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
 from pytest_osmosis.spec import Keeping
-from pytest_osmosis.storage import journal, run_directory
+from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.group_sync import AppendFile
 from pytest_osmosis.storage.journal import FILE
 from pytest_osmosis.storage.kept_result import kept_suite
+from pytest_osmosis.storage.replay import replay
 from pytest_osmosis.storage.run_store import RunStore
 from tests.pytest_osmosis.storage.evaluations import SUITE, ended, evaluation, keep, store_in
 
@@ -30,7 +31,7 @@ def store(tmp_path: Path) -> Any:
 
 
 def on_disk(store: RunStore, row: int, run: int) -> RunResult:
-    return journal.replay(Path(store.places()[SUITE].folder)).runs[row, run].result
+    return replay(Path(store.places()[SUITE].folder)).runs[row, run].result
 
 
 def test_a_run_is_written_as_it_ends_and_synced_when_its_report_returns(
@@ -89,7 +90,7 @@ def test_how_runs_had_ended_that_are_run_again_is_known_whichever_session_ran_th
     run = ended(0, 0, tokens=64)
     store.log.report(run.run_id, run)
     store.close()
-    suite = kept_suite(journal.replay(folder))
+    suite = kept_suite(replay(folder))
     assert (suite.used.tokens, suite.repeated.tokens) == (64 + 32 + 8, 2 + 4 + 16)
 
 
