@@ -77,3 +77,25 @@ def test_the_main_job_works_without(names: list[str], tmp_path: Path):
     groups = [group for feature in left_out for group in feature.options]
     options = {option.name for group in groups for option in group.options}
     assert not options.intersection((tmp_path / "options.txt").read_text().split())
+
+
+@pytest.mark.parametrize(
+    ("word", "feature"),
+    [
+        ("baseline", "comparison"),
+        ("cassette", "cassettes"),
+        ("tracing", "tracing"),
+        ("rescor", "rescore"),
+        ("ray", "shards"),
+    ],
+)
+def test_no_file_names_a_feature_but_the_table_and_one_more(word: str, feature: str):
+    """Its own folder does, and what runs shards: `distributed/shards`."""
+    pages = ("*.py", "*.js", "*.html")
+    named = re.compile(rf"(?<![a-z]){word}", re.I)
+    found = [
+        str(path.relative_to(PACKAGE))
+        for path in sorted(each for pattern in pages for each in PACKAGE.rglob(pattern))
+        if feature not in path.relative_to(PACKAGE).parts and named.search(path.read_text())
+    ]
+    assert len(found) <= 2, found
