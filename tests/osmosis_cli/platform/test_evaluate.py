@@ -348,7 +348,7 @@ def test_an_environment_of_its_own_needs_a_project_and_uv(
         patch.setenv("PATH", str(workspace))
         assert "needs uv, which is not installed" in osmosis.error(*words, status=4)
     assert "uv cannot make the environment of rollouts/one/pyproject.toml" in osmosis(*words)[2]
-    assert not (workspace / ".osmosis").exists()
+    assert not (workspace / ".osmosis/evals").exists()
 
 
 @pytest.mark.parametrize("name", ["..", "../other", "a/b", "/tmp/x"])
