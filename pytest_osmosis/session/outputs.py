@@ -155,6 +155,10 @@ class SessionOutputs:
         if trajectories is not None and trajectories.exists():
             terminal.write_line(f"conversations: {shown_path(trajectories)}")
         screen.lines(filter(None, [self._view(result)]))
+        if self._session.batch_size == 1 and not self._config.getoption("usepdb"):
+            from ..reports.waits import waits_line
+
+            screen.lines(filter(None, [waits_line(result)]))
 
     def _view(self, result: EvalResult) -> str:
         """Say how to look at the kept runs; "" in CI, with `-q`, and where a page was asked for."""
