@@ -6,6 +6,8 @@ and what follows `--` goes to pytest. It adds nothing to the evaluation.
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import tempfile
 from collections.abc import Sequence
@@ -69,6 +71,10 @@ KEY_WARNING = (
     "warning: --api-key shows the key to every user of this machine, who can read the arguments of "
     "a process; export it as a variable and name that with --api-key-env"
 )
+EVAL = ("osmosis", "eval")
+TYPED_VARIABLE = "OSMOSIS_TYPED_COMMAND"
+"""The command that was typed, as a list in JSON, where another one runs in its place."""
+_TYPED = "osmosis_cli.eval.command.typed"
 _PYTEST_ARGS = "osmosis_cli.eval.command.pytest_args"
 _ALL = "osmosis_cli.eval.command.help_all"
 _CODES = {2: "interrupted", 3: "internal", 4: "usage", 5: "nothing_to_run"}
@@ -88,6 +94,7 @@ class EvalGroup(LazyGroup):
             return super().parse_args(ctx, args)
         own, extra = split_at_dashes(args)
         ctx.meta[_PYTEST_ARGS] = extra
+        ctx.meta[_TYPED] = json.loads(os.environ.pop(TYPED_VARIABLE, "null")) or [*EVAL, *args]
         try:
             stray = click.Command.parse_args(self, ctx, list(own))
         except click.NoSuchOption as error:
@@ -171,7 +178,7 @@ def _eval(ctx: click.Context, /, as_json: bool, **values: Any) -> None:
     else:
         from .session import SessionGuard, run_pytest  # imports pytest: not for subcommands
 
-        ctx.exit(run_pytest(args, guard=SessionGuard(), api_key=values["api_key"]))
+        ctx.exit(run_pytest(args, guard=SessionGuard(ctx.meta[_TYPED]), api_key=values["api_key"]))
 
 
 def _help_all(ctx: click.Context, parameter: click.Parameter, is_given: bool) -> None:
@@ -209,7 +216,7 @@ def _print_report(ctx: click.Context, args: Sequence[str], api_key: str | None) 
         nullcontext(outer) if outer else buffered_streams() as streams,
         tempfile.TemporaryDirectory(prefix="osmosis-") as folder,
     ):
-        taker = ReportTaker(streams.err, Path(folder, "report.json"))
+        taker = ReportTaker(ctx.meta[_TYPED], streams.err, Path(folder, "report.json"))
         with stdout_to_stderr():
             status = run_pytest(args, guard=taker, api_key=api_key)
         report = taker.report()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_osmosis.options.reader import TEMPORARY_OUTPUT, OptionReader
+from pytest_osmosis.options.reader import TEMPORARY_OUTPUT, TYPED, OptionReader
 from pytest_osmosis.storage.atomic_write import is_special, write_whole
 
 from ..buffered_output import BufferedStream
@@ -26,9 +26,14 @@ from ..option_words import KEY_VARIABLE, in_own_words
 class SessionGuard:
     """Refuses a session without a dataset: it would run the project's ordinary tests instead."""
 
+    def __init__(self, typed: Sequence[str]) -> None:
+        """`typed`: the words of the command line, for messages that propose another."""
+        self._typed = [*typed]
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         """Ask for a dataset, unless the words after `--` name tests."""
+        config.stash[TYPED] = self._typed
         if (
             config.args_source is not config.ArgsSource.ARGS
             and OptionReader(config).raw("data") is None
@@ -43,7 +48,8 @@ class SessionGuard:
 class ReportTaker(SessionGuard):
     """Sees to it that there is a report, and shows the terminal's lines once rollouts start."""
 
-    def __init__(self, terminal: BufferedStream, spare: Path) -> None:
+    def __init__(self, typed: Sequence[str], terminal: BufferedStream, spare: Path) -> None:
+        super().__init__(typed)
         self._terminal = terminal
         self._spare = self._path = spare
         self._copy_to: Path | None = None

@@ -6,6 +6,7 @@ that command: its environment has the config's [env] and secrets, which this pro
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -24,12 +25,13 @@ from pytest_osmosis.spec import CONFIG_ENV
 from ..env_file import NO_OPTION, values_read
 from ..errors import CommandDone, CommandError, command_errors
 from ..eval.arguments import click_options, own_spellings, translate
-from ..eval.command import check_key, refuse_unknown, split_at_dashes
+from ..eval.command import EVAL, TYPED_VARIABLE, check_key, refuse_unknown, split_at_dashes
 from ..option_words import KEY_VARIABLE
 
 if TYPE_CHECKING:
     from pytest_osmosis.features.config_files.config_run import ConfigRun
 
+_TYPED = "osmosis_cli.platform.evaluate.typed"
 _EXTRA = "osmosis_cli.platform.evaluate.extra"
 REFUSED = 4
 """pytest's status of what cannot be evaluated, as of the other ways to start an evaluation."""
@@ -55,6 +57,7 @@ class ConfigCommand(click.Command):
         """Set aside what follows `--`, which click would take for arguments."""
         own, extra = split_at_dashes(args)
         ctx.meta[_EXTRA] = extra
+        ctx.meta[_TYPED] = [*EVAL, *(["run"] if self.name == "run" else []), *args]
         try:
             return super().parse_args(ctx, own)
         except click.NoSuchOption as error:
@@ -108,6 +111,7 @@ def _prepared(
     if values["api_key"]:
         environment[KEY_VARIABLE] = values["api_key"]
         values |= {"api_key": None, "api_key_env": KEY_VARIABLE}
+    environment[TYPED_VARIABLE] = json.dumps(ctx.meta[_TYPED])
     words = [*_words(values), *(["--", *ctx.meta[_EXTRA]] if ctx.meta[_EXTRA] else [])]
     python = sys.executable
     if isolated:

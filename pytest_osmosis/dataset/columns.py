@@ -5,7 +5,6 @@ Knows the named columns and `id`; does not know files, nor where a record stood.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -16,7 +15,7 @@ from osmosis_ai.messages import text_of
 from .chat import as_chat, last_user_text, lost_as_text, system_text, wrong_messages
 from .column_names import NOT_ALONE, QUESTIONS, SYSTEM_PROMPTS, TRUTHS, plain
 from .decoding import brief, decode, is_blank, json_type
-from .errors import RecordError, WrongColumns
+from .errors import RecordError, UnclearColumns, WrongColumns
 from .places import Place, find_place, with_places
 from .rows import Row
 
@@ -70,7 +69,7 @@ class _Plan:
     """The places within a row that play a role."""
     own_names: tuple[str, ...]
     """The columns that play a role under another name than its own."""
-    problem: str | None
+    problem: WrongColumns | None
     answers: bool = False
     """Whether the truth stands in the last of the messages, which is none of the prompt then."""
 
@@ -131,7 +130,7 @@ class Columns:
         """Return what a row has; RecordError when a column is missing or wrong."""
         plan = self._plan(record)
         if plan.problem is not None:
-            raise WrongColumns(plan.problem)
+            raise plan.problem
         if plan.paths:
             record = with_places(record, plan.paths)
             self._reached.update(p.text for p in plan.paths if record[p.text] is not None)
@@ -192,10 +191,10 @@ class Columns:
                 continue
             else:
                 fault = found
-            column = None if has_column else self.likely_truth()
-            hint = f"; try --osmosis-map {shlex.quote(f'{column}={TRUTH}')}" if column else fault[1]
-            error = RecordError if has_column else WrongColumns
-            raise error(f"'{TRUTH}' {fault[0]}, and {name} compares with it{hint}")
+            sentence = f"'{TRUTH}' {fault[0]}, and {name} compares with it"
+            if has_column:
+                raise RecordError(sentence + fault[1])
+            raise UnclearColumns(sentence)
 
     def row_id(self, record: Mapping[str, Any]) -> str | None:
         """The row's id, if it has a usable one; checks nothing else."""
@@ -223,7 +222,7 @@ class Columns:
         """The row of a record that `check` has accepted; `written` has its numbers as text."""
         plan = self._plan(record)
         if plan.problem is not None:
-            raise WrongColumns(plan.problem)
+            raise plan.problem
         if plan.paths:
             record = with_places(record, plan.paths)
         messages = None if plan.messages is None else self._chat(plan, record)
@@ -405,8 +404,9 @@ def _planned(
             problems.append(_not_there(column, name, keys))
     if "user_prompt" in mapping and MESSAGES not in mapping:
         found.pop(MESSAGES, None)  # then it is data like any other
-    if template is None:
-        problems += _missing(found, keys, mapping)
+    problem = WrongColumns("; ".join(problems)) if problems else None
+    if template is None and (missing := _missing(found, keys, mapping)) is not None:
+        problem = WrongColumns(f"{problem}; {missing}") if problem else missing
     named = {found[name] for name in (*PROMPTS, MESSAGES, TRUTH) if name in found}
     return _Plan(
         system=found.get("system_prompt"),
@@ -423,7 +423,7 @@ def _planned(
             for name, key in found.items()
             if key in named and key in keys and _plain_name(key) != name
         ),
-        problem="; ".join(problems) or None,
+        problem=problem,
         answers=_is_last_of(found.get(TRUTH), found.get(MESSAGES), paths),
     )
 
@@ -450,12 +450,10 @@ def _plain_name(key: str) -> str:
     return key.strip().lower()
 
 
-def _doubt(keys: tuple[str, ...], guessed: Mapping[str, str]) -> str:
+def _doubt(keys: tuple[str, ...], guessed: Mapping[str, str]) -> UnclearColumns:
     maps = " ".join(f"--osmosis-map {column}={name}" for name, column in guessed.items())
-    return (
-        f"it is not clear which column is what ({_columns(keys, None)}), as it is in the first "
-        f"row; try {maps}"
-    )
+    more = f" ({_columns(keys, None)}), as it is in the first row; try {maps}"
+    return UnclearColumns("it is not clear which column is what", more)
 
 
 def _not_there(column: str, name: str, keys: tuple[str, ...]) -> str:
@@ -465,24 +463,24 @@ def _not_there(column: str, name: str, keys: tuple[str, ...]) -> str:
 
 def _missing(
     found: Mapping[str, str], keys: tuple[str, ...], mapping: Mapping[str, str]
-) -> list[str]:
+) -> WrongColumns | None:
     if MESSAGES in found:
         beside = [found[name] for name in PROMPTS if name in found]
         if not beside:
-            return []
+            return None
         names = " and ".join(f"'{name}'" for name in beside)
-        return [f"'{found[MESSAGES]}' stands for both prompts: leave out {names}, or it"]
+        return WrongColumns(
+            f"'{found[MESSAGES]}' stands for both prompts: leave out {names}, or it"
+        )
     free = [key for key in keys if key not in set(found.values())]
     missing = [name for name in PROMPTS if name not in found and name not in mapping]
     if METADATA in free or ("user_prompt" not in missing and not _is_mistyped(missing, free)):
-        return []  # a task stands for the question, and no row needs a system message
+        return None  # a task stands for the question, and no row needs a system message
     if not _is_mistyped(["system_prompt"], free):
         missing = ["user_prompt"]
     names = " and ".join(f"'{name}'" for name in missing)
     verb = "is" if len(missing) == 1 else "are"
-    where = _columns(keys, _guess(missing, free))
-    truth = [TRUTH] if TRUTH not in found and LABEL not in found else []
-    return [f"{names} {verb} missing ({where}){_way_out(missing, free, truth)}"]
+    return UnclearColumns(f"{names} {verb} missing", f" ({_columns(keys, _guess(missing, free))})")
 
 
 def _is_mistyped(missing: Collection[str], free: Collection[str]) -> bool:
@@ -508,21 +506,6 @@ def _no_task(column: str | None, record: Mapping[str, Any]) -> str:
         f"'{METADATA}' is {shown}; a row without 'user_prompt' needs an object there, "
         "with something in it"
     )
-
-
-def _way_out(missing: Collection[str], free: list[str], truth: list[str]) -> str:
-    """Return the maps to try; `truth` where a column may be meant as ground truth."""
-    by_name = {plain(key): key for key in free}
-    usual = {
-        name: key
-        for name in (*missing, *truth)
-        if (key := next((by_name[each] for each in _USUAL[name] if each in by_name), None))
-    }
-    if _guess(missing, free) or ("user_prompt" in missing and "user_prompt" not in usual):
-        return ""
-    named = [*missing, *(name for name in truth if name in usual)]
-    pairs = [f"--osmosis-map {usual.get(name, NONE)}={name}" for name in named]
-    return f"; try {' '.join(pairs)}"
 
 
 def columns_shown(keys: tuple[str, ...], missing: Iterable[str]) -> str:
@@ -572,7 +555,9 @@ def _check_prompts(system: object, user: object, *, needs_question: bool) -> Non
         if (problem := _wrong_prompt(name, value, may_be_empty=name == "system_prompt"))
     ]
     if problems:
-        raise RecordError("; ".join(problems))
+        objects = user if isinstance(user, list) else [user]
+        is_elsewhere = any(isinstance(each, dict) for each in objects)
+        raise (UnclearColumns if is_elsewhere else RecordError)("; ".join(problems))
 
 
 def _wrong_prompt(name: str, value: object, *, may_be_empty: bool) -> str | None:

@@ -22,6 +22,7 @@ from .errors import (
     NotJson,
     Problems,
     RecordError,
+    UnclearDataset,
     WrongColumns,
     quote,
 )
@@ -34,6 +35,10 @@ from .validation import ChangedError, Reading, RowStore
 if TYPE_CHECKING:
     from .conditions import Matching
     from .prompt_template import PromptTemplate
+    from .shape import Shape
+
+_SHAPED = 1_000
+"""Rows whose truths say which scorer fits."""
 
 
 class Dataset:
@@ -100,10 +105,10 @@ class Dataset:
                 "give every row a user_prompt, or use a workflow, which is given `ctx.metadata`"
             )
         if answered := self._reading.ends_answered:
-            raise DatasetError(
+            raise UnclearDataset(
                 f"{quote(self.path)}: 'messages' end with an assistant's turn in "
-                f"{answered.named(unit)}: to compare with that turn, which is no part of the "
-                f"prompt then, add --osmosis-map {shlex.quote(self._columns.last_turn)}"
+                f"{answered.named(unit)}: that turn can be the truth, and no part of the prompt",
+                f"add --osmosis-map {shlex.quote(self._columns.last_turn)}",
             )
         if takes == "text" and self._reading.lost:
             shown = "; ".join(
@@ -113,6 +118,12 @@ class Dataset:
                 f"{quote(self.path)}: {agent} takes one question as text, and 'messages' hold "
                 f"{shown}: let its parameter be `messages`, which is given all of them"
             )
+
+    @property
+    def shape(self) -> Shape:
+        """What the file probably is; of the scorer, by the truths that its rows have."""
+        indices = self.row_indices[:_SHAPED]
+        return shape_at(self.path).scored_by([self.row(index).own_truth for index in indices])
 
     @property
     def likely_truth(self) -> str | None:
@@ -291,14 +302,28 @@ def _all_match(rows: Selection, matching: Matching, path: Path) -> Selection:
 
 def _guessed(path: Path, prompt: PromptTemplate | None) -> dict[str, str]:
     """Return which columns play which role, as far as the first row leaves no doubt."""
+    first = _first_records(path, 1)
+    return guessed_mapping(first[0], prompt) if first else {}
+
+
+def shape_at(path: Path) -> Shape:
+    """Return what a file probably is, by its first rows; as far as they can be read."""
+    from .shape import SAMPLED, shape_of  # for files that do not fit, and previews
+
+    return shape_of(_first_records(path, SAMPLED))
+
+
+def _first_records(path: Path, count: int) -> list[dict[str, Any]]:
+    """Return the first rows; up to the first that is wrong, which reading the file says."""
+    records: list[dict[str, Any]] = []
     with _explain_os_errors(path), ExitStack() as files:
         source, _ = _source(path, files)
-        for _, _, raw in source.scan(None, 0, 1, Problems(path, source.unit)):
+        for _, _, raw in source.scan(None, 0, count, Problems(path, source.unit)):
             try:
-                return guessed_mapping(decode_checked(raw), prompt)
+                records.append(decode_checked(raw))
             except RecordError:
-                break  # reading the file says what is wrong
-    return {}
+                break
+    return records
 
 
 @contextmanager
@@ -330,14 +355,21 @@ def _read(
         try:
             reading.check(place, offset, raw)
         except WrongColumns as error:
+            problems.add_columns(place, error)
             if header_of is not None:
-                raise DatasetError(f"{quote(header_of)}: {error}") from None
-            problems.add_columns(place, str(error))
+                if problems.unclear is None:
+                    raise DatasetError(f"{quote(header_of)}: {error}") from None
+                break
         except RecordError as error:
             problems.add(place, f"{error}{_hint(error, raw, torn=source.torn)}")
     if missing := reading.columns.missing_name():
         raise DatasetError(f"{quote(problems.path)}: {missing}")
-    if found := problems.error(is_all=not len(reading.store)):
+    is_all = not len(reading.store)
+    if is_all and problems.unclear is not None:
+        path = Path(problems.path)
+        sentence = f"{quote(path)}: {problems.unclear.short}"
+        raise UnclearDataset(sentence, shape_at(path).words())
+    if found := problems.error(is_all=is_all):
         raise found
 
 

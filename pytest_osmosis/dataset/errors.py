@@ -3,9 +3,11 @@
     Exception
       DatasetError      the file or some of its rows are unusable; the session is a usage error
         EmptyDataset    the file is fine, but no row is selected
+        UnclearDataset  its columns do not say what is the question, or the truth
       RecordError       one row is unusable; collected, listed in a DatasetError, never seen outside
         NotJson         it is not even JSON
         WrongColumns    its columns are not those of a row; in CSV, those of no row are
+          UnclearColumns  what it lacks may be there under another name
 
 Knows how a message is laid out; does not know what makes a row wrong, nor which option named the
 file.
@@ -16,6 +18,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from typing import Literal
+
+from ..escaping import counted
 
 LISTED = 20
 """How many wrong rows are written out; the rest is counted."""
@@ -34,6 +38,15 @@ class EmptyDataset(DatasetError):
     """There is nothing to evaluate: no rows in the file, or none in the selection."""
 
 
+class UnclearDataset(DatasetError):
+    """The columns of no row say what the question or the truth is."""
+
+    def __init__(self, sentence: str, proposed: str) -> None:
+        """`proposed`: what the file has, and what may be said of it; lines."""
+        super().__init__(f"{sentence}\n{proposed}", [sentence])
+        self.sentence = sentence
+
+
 class RecordError(Exception):
     """One row cannot be used; `str()` is the sentence, without the place."""
 
@@ -46,6 +59,15 @@ class WrongColumns(RecordError):
     """The row lacks a column, or has two for the same."""
 
 
+class UnclearColumns(WrongColumns):
+    """The row may have what it lacks under another name, or in another place."""
+
+    def __init__(self, short: str, more: str = "") -> None:
+        """`more` is what helps where this row alone is wrong."""
+        super().__init__(short + more)
+        self.short = short
+
+
 class Problems:
     """Collects wrong rows while a file is read, in memory bounded by `LISTED`."""
 
@@ -55,7 +77,9 @@ class Problems:
         self.unit = unit
         self._listed: list[tuple[int, str]] = []
         self.count = 0
-        self._columns: tuple[str, int] = ("", 0)
+        self._columns: dict[str, list[int]] = {}
+        """The places of rows by what is wrong with their columns."""
+        self._unclear: list[UnclearColumns] = []
 
     def add(self, place: int, sentence: str) -> None:
         """Note that the row at `place` (a line number from 1 or a row number from 0) is wrong."""
@@ -63,28 +87,42 @@ class Problems:
         if len(self._listed) < LISTED:
             self._listed.append((place, sentence))
 
-    def add_columns(self, place: int, sentence: str) -> None:
-        """Note that the row at `place` has not the columns of a row."""
-        first, times = self._columns
-        self._columns = (first or sentence, times + (sentence == (first or sentence)))
-        self.add(place, sentence)
+    def add_columns(self, place: int, error: WrongColumns) -> None:
+        """Note that the row at `place` has not the columns of a row; alike ones are listed once."""
+        self._unclear += [error] if isinstance(error, UnclearColumns) else []
+        sentence = error.short if isinstance(error, UnclearColumns) else str(error)
+        places = self._columns.setdefault(sentence, [])
+        places.append(place)
+        if len(places) == 1:
+            self.add(place, str(error))
+        else:
+            self.count += 1
+
+    @property
+    def unclear(self) -> UnclearColumns | None:
+        """The first row of which it is not clear which column is what, where all wrong are such."""
+        return self._unclear[0] if 0 < self.count == len(self._unclear) else None
 
     def error(self, *, is_all: bool = False) -> DatasetError | None:
         """Everything that was noted as one error, or None when nothing was.
 
-        `is_all`: no row is right; columns that are wrong alike in all of them are listed once.
+        `is_all`: no row is right.
         """
         if not self.count:
             return None
-        sentence, times = self._columns
-        if is_all and 1 < self.count == times:
-            problem = f"all {times:,} rows: {sentence}"
+        if is_all and 1 < self.count == max(map(len, self._columns.values()), default=0):
+            problem = f"all {self.count:,} rows: {self._listed[0][1]}"
             return DatasetError(f"{self._path}: {problem}", [problem])
         problems = self._problems()
         return DatasetError(self._message(problems), problems)
 
     def _problems(self) -> list[str]:
-        return [f"{self.unit} {place}: {sentence}" for place, sentence in self._listed]
+        further = {places[0]: len(places) - 1 for places in self._columns.values()}
+        return [
+            f"{self.unit} {place}: {sentence}"
+            + (f"; so {counted(further[place], 'further row')}" if further.get(place) else "")
+            for place, sentence in self._listed
+        ]
 
     def _message(self, problems: list[str]) -> str:
         if self.count == 1:
@@ -95,8 +133,9 @@ class Problems:
         origin = "" if self.unit == "line" else " (the first is row 0)"
         lines = [f"{self._path}: {self.count:,} rows cannot be used{origin}"]
         lines += [f"  {problem}" for problem in problems]
-        if self.count > len(problems):
-            lines.append(f"  and {self.count - len(problems)} more")
+        alike = sum(len(places) - 1 for places in self._columns.values())
+        if more := self.count - alike - len(problems):
+            lines.append(f"  and {more} more")
         return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 from osmosis_ai.number_reading import is_bare, read_truth
 
+from ..escaping import counted
 from .column_names import (
     CONTEXTS,
     OPTION_STEMS,
@@ -22,12 +24,11 @@ from .column_names import (
     QUESTIONS,
     RARER_QUESTIONS,
     RARER_TRUTHS,
-    SYSTEM_PROMPTS,
     TESTS,
     TRUTHS,
     plain,
 )
-from .columns import LABEL, MESSAGES, TRUTH, guessed_mapping
+from .columns import LABEL, MESSAGES, NONE, TRUTH, guessed_mapping
 from .decoding import brief
 
 SAMPLED = 2_000
@@ -40,6 +41,9 @@ _BLANK_LINE = '{{ "\\n\\n" }}'
 _SHORT = 60
 """Characters of a truth that an answer may be expected to include word by word."""
 _SAMPLE = 60
+_COLUMNS_SHOWN = 24
+_NAME_WIDTH = 36
+_JUDGE = "openai/gpt-5-mini"
 _QUESTION_NAMES = {name: at for at, name in enumerate(map(plain, (*QUESTIONS, *RARER_QUESTIONS)))}
 _TRUTH_NAMES = {
     name: at for at, name in enumerate(map(plain, (TRUTH, LABEL, *TRUTHS, *RARER_TRUTHS)))
@@ -82,6 +86,11 @@ class Place(NamedTuple):
         """What stands there, without nulls."""
         return [value for value in self.values if value is not None]
 
+    def at(self, index: int, values: list[Any]) -> Place:
+        """Return the place of one member of its lists."""
+        path, expression = f"{self.path}[{index}]", f"{self.expression}[{index}]"
+        return self._replace(path=path, expression=expression, values=values)
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -102,26 +111,49 @@ class Shape:
     """Maps of which one must be chosen, where two columns may be the truth."""
     remarks: tuple[str, ...] = ()
 
-    def flags(self, model: str = "", api_base: str = "") -> list[tuple[str, str]]:
-        """Return the options that ask for it, by their names without prefix, and their values.
-
-        `model`, `api_base`: those of a judge.
-        """
+    def flags(self) -> list[tuple[str, str]]:
+        """Return the options that ask for it, by their names without prefix, and their values."""
         flags = [("map", text) for text in (*self.maps, *self.either[:1])]
         if self.template is not None:
             flags.append(("prompt-template", self.template))
         flags += [("where", text) for text in self.where]
         if self.scorer is not None:
-            flags.append(("eval-fn", with_judge(self.scorer, model, api_base)))
+            flags.append(("eval-fn", self.scorer))
         return flags
 
+    def scored_by(self, truths: Sequence[Any]) -> Shape:
+        """Return it with the scorer that fits the truths which an evaluation has."""
+        present = [truth for truth in truths if truth is not None]
+        if str(self.scorer).startswith(("choice", "code", "math")) or not present:
+            return self
+        scorer, why = scorer_for(present)
+        return replace(self, scorer=scorer, why=why)
 
-def with_judge(scorer: str, model: str, api_base: str = "") -> str:
+    def table(self) -> list[str]:
+        """Return a line for each column: its name, what it would be, and its first value."""
+        columns = self.columns[:_COLUMNS_SHOWN]
+        names = [brief(name, quoted=False, longest=_NAME_WIDTH) for name, _, _ in columns]
+        width = max(map(len, names), default=0)
+        rows = zip(names, columns, strict=True)
+        lines = [f"{name:<{width}}  {role or '-':<13} {text}" for name, (_, role, text) in rows]
+        more = len(self.columns) - len(columns)
+        return [*lines, f"and {counted(more, 'other column')}"] if more else lines
+
+    def words(self) -> str:
+        """Return the table, what is to be known, and the options, without a command line."""
+        lines = [f"  {line}" for line in (*self.table(), *self.remarks)]
+        flags = (f"--osmosis-{name} {shlex.quote(value)}" for name, value in self.flags())
+        if self.has_prompt:
+            return "\n".join([*lines, f"add {' '.join(flags)}"])
+        return "\n".join([*lines, "name the question: --osmosis-map COLUMN=user_prompt"])
+
+
+def with_judge(scorer: str, settings: Mapping[str, str]) -> str:
     """Return a scorer as it is typed: with the model that judges, where one does."""
     if not scorer.startswith("judge("):
         return scorer
-    base = f", api_base={json.dumps(api_base)}" if api_base else ""
-    return f"{scorer[:-1]}, model={json.dumps(model or 'openai/gpt-5-mini')}{base})"
+    given = {"model": _JUDGE, **settings}.items()
+    return f"{scorer[:-1]}, {', '.join(f'{name}={json.dumps(text)}' for name, text in given)})"
 
 
 def shape_of(records: Sequence[Mapping[str, Any]]) -> Shape:
@@ -207,30 +239,30 @@ class _Search:
                         f"{each.path} has further turns: only the first is sent, and scored"
                     )
                     self._references(each)
-                return [
-                    Place(
-                        f"{each.path}[0]",
-                        f"{each.expression}[0]",
-                        each.name,
-                        each.depth,
-                        [turns[0] for turns in each.present],
-                    )
-                ]
+                firsts = [turns[0] for turns in each.present]
+                self._places.append(each.at(0, firsts))
+                return self._places[-1:]
         return []
 
     def _references(self, turns: Place) -> None:
         """Let lists of truths, one for each turn, be the first of each."""
         for at, each in enumerate(self._places):
             if each.name in _TRUTH_NAMES and _are_lists_of_text(each.present):
-                firsts = [value[0] if value else None for value in each.values]
-                self._places[at] = Place(
-                    f"{each.path}[0]", f"{each.expression}[0]", each.name, each.depth, firsts
-                )
+                self._places[at] = each.at(0, [value and value[0] for value in each.values])
 
     def _alone(self, texts: Sequence[Place]) -> list[Place]:
         """Return the text that is probably the question, where no name says so."""
-        free = [each for each in texts if each.depth == 0 and each.name not in _TRUTH_NAMES]
-        free = [each for each in free if each.name not in ("id", *CONTEXTS)]
+        free = [
+            each
+            for each in texts
+            if (each.depth == 0 or plain(each.path.split(".")[0]) in _WRAPPERS)
+            and each.name not in _TRUTH_NAMES
+        ]
+        free = [
+            each
+            for each in free
+            if each.name not in ("id", *CONTEXTS) and not each.name.startswith("sys")
+        ]
         if not free or len(free) > 2:
             return [
                 each for each in free if all(text.rstrip().endswith("?") for text in each.present)
@@ -238,12 +270,16 @@ class _Search:
         asked = [each for each in free if any("?" in text for text in each.present)]
         return (asked or free)[:1]
 
-    def _system(self) -> Place | None:
-        names = set(map(plain, SYSTEM_PROMPTS))
-        return next(
-            (each for each in self._places if each.name in names and _are_texts(each.present)),
-            None,
-        )
+    def _system(self) -> str | None:
+        """Return the column of system prompts; "none" where one is named so, and is none."""
+        named = [key for key in self._columns if plain(key).startswith("sys")]
+        for key in named:
+            if key.strip().lower() == "system_prompt":
+                return None
+            if _are_texts([value for value in self._columns[key] if value is not None]):
+                self._roles[key] = "system_prompt"
+                return key
+        return NONE if named else None
 
     def _options(self) -> _Options | None:
         """Return what an answer is chosen from."""
@@ -260,6 +296,8 @@ class _Search:
 
     def _template(self, prompt: Place, options: _Options | None, tests: Place | None) -> str | None:
         """Return how the prompt is made of several columns, None where one is all."""
+        if prompt.path.strip().lower() == "user_prompt":
+            return None  # it was written for agents
         parts: list[str] = []
         about = self._contexts(prompt)
         if prompt.name == "instruction":
@@ -311,6 +349,8 @@ class _Search:
         """Return the column of truths, or the place within one; none where there are tests."""
         if tests is not None:
             return None
+        if (reply := self._last_reply(prompt)) is not None:
+            return reply
         if options is not None and options.right is not None:
             self._roles[options.right.path] = TRUTH
             return options.right
@@ -324,7 +364,7 @@ class _Search:
             found = fitting or found
         found.sort(key=lambda each: (_depth(each), _TRUTH_NAMES[each.name]))
         if not found:
-            return self._asserted() or self._last_reply(prompt) or self._rest(prompt)
+            return self._asserted() or self._rest(prompt)
         truth = self._inner(found[0])
         self._ask(truth, found[1:])
         self._roles[truth.path] = TRUTH
@@ -377,6 +417,7 @@ class _Search:
         if not roles <= {"assistant", "gpt", "bot", "model"}:
             return None
         last = _last_of(prompt)
+        self._places.append(last)
         self._roles[last.path] = TRUTH
         return last
 
@@ -444,15 +485,16 @@ class _Search:
     # ---- how it is said
 
     def _maps(
-        self, prompt: Place | None, is_chat: bool, truth: Place | None, system: Place | None
+        self, prompt: Place | None, is_chat: bool, truth: Place | None, system: str | None
     ) -> tuple[str, ...]:
         """Return the maps that are needed."""
         roles = {
             (MESSAGES if is_chat else "user_prompt"): prompt,
             TRUTH: None if self._either else truth,
-            "system_prompt": system,
         }
         wanted = {role: place.path for role, place in roles.items() if place is not None}
+        if system is not None:
+            wanted["system_prompt"] = system
         if self._records and wanted == guessed_mapping(self._records[0]):
             return ()
         natural = {
@@ -675,7 +717,11 @@ def _places(
     for key in dict.fromkeys(chain.from_iterable(present)):
         if not set(".[]") & set(key):
             inner = [None if value is None else value.get(key) for value in values]
-            dotted = f".{key}" if key.isidentifier() and not hasattr(dict, key) else f"[{key!r}]"
+            dotted = (
+                f".{key}"
+                if key.isidentifier() and not hasattr(dict, key)
+                else f"[{json.dumps(key)}]"
+            )
             below = f"{path}.{key}"
             yield from _places(below, f"{expression}{dotted}", plain(key), depth + 1, inner)
 

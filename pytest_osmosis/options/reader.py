@@ -24,6 +24,9 @@ PLAN = pytest.StashKey[Callable[[pytest.Config], "SessionSpec"]]()
 TEMPORARY_OUTPUT = "osmosis_output_is_temporary"
 """The attribute of pytest's options, which workers get too, that a command sets."""
 
+TYPED = pytest.StashKey[list[str]]()
+"""The words that the user typed, where another command has started the session."""
+
 
 class OptionReader:
     """Reads options: command line before ini file before default, converted and checked."""

@@ -14,9 +14,9 @@ from osmosis_ai.secret import mask_everywhere, redact
 
 from ..api_keys import key_of, secrets_of, sent_besides
 from ..dataset.columns import mapping_of
-from ..dataset.dataset import Dataset, load_dataset
-from ..dataset.errors import DatasetError, EmptyDataset
-from ..errors import ConfigurationError, NoRows
+from ..dataset.dataset import Dataset, load_dataset, shape_at
+from ..dataset.errors import DatasetError, EmptyDataset, UnclearDataset
+from ..errors import ConfigurationError, NoRows, ShapeError
 from ..escaping import shown_path
 from ..run_result import EMBEDDED_ENDPOINT, OWN_MODEL, SuiteInfo, short_names
 from ..spec import EvalSpec, ModelSpec, SessionSpec
@@ -64,16 +64,15 @@ def prepare(
     model = spec.model.for_agent(takes_name="model" in reach, is_asked="endpoint" in reach)
     spec = replace(spec, model=model)
     if loaded.needs_scores and not (grading or eval_fns or spec.marked):
-        if spec.agent == CHAT:
-            raise ConfigurationError(
-                "--osmosis-eval-fn is needed: nothing scores the model's answers; name a function, "
-                f"or a ready scorer such as exact (osmosis preview {shown_path(spec.data)} "
-                "shows the rows)"
-            )
-        raise ConfigurationError(
-            f"--osmosis-agent {spec.agent!r}: nothing scores it: put a Grader into its module, "
-            "or give --osmosis-grader or --osmosis-eval-fn"
+        sentence = (
+            "--osmosis-eval-fn is needed: nothing scores the model's answers"
+            if spec.agent == CHAT
+            else f"--osmosis-agent {spec.agent!r}: nothing scores it: put a Grader into its "
+            "module, or give --osmosis-grader or --osmosis-eval-fn"
         )
+        is_said = spec.map or spec.prompt_template or spec.where
+        found = dataset.shape if is_said else shape_at(spec.data)
+        raise ShapeError(sentence, found, only="eval-fn")
     models = [spec.model, *(each.model for each in session.evals)]
     mask_everywhere(*secrets_of(*models), *session.key_variables)
     if validate:
@@ -92,6 +91,11 @@ def prepare(
 def _check_rows(dataset: Dataset, agent: Agent, name: str, *, needs_task: bool) -> None:
     try:
         dataset.refuse_for(name, takes=agent.takes, needs_task=needs_task)
+    except UnclearDataset as error:
+        found = shape_at(dataset.path)
+        if any("[-1]." in text for text in found.maps):  # as in all rows
+            raise ShapeError(f"--osmosis-data {error.sentence}", found) from None
+        raise ConfigurationError(f"--osmosis-data {error}") from None
     except DatasetError as error:
         raise ConfigurationError(f"--osmosis-data {error}") from None
 
@@ -150,6 +154,8 @@ def read_rows(
         return dataset
     except EmptyDataset as error:
         raise NoRows(f"--osmosis-data {error}") from None
+    except UnclearDataset as error:
+        raise ShapeError(f"--osmosis-data {error.sentence}", shape_at(spec.data)) from None
     except DatasetError as error:
         raise ConfigurationError(f"--osmosis-data {error}") from None
 

@@ -16,7 +16,7 @@ import pytest
 from osmosis_ai.secret_variables import masking
 
 from ..api_keys import key_of
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, ShapeError
 from ..options import build_spec
 from ..options.reader import OptionReader
 from ..reports.formats import ReportFormat, asked_reports
@@ -38,7 +38,12 @@ def usage_errors(config: pytest.Config | None = None) -> Iterator[None]:
     try:
         yield
     except (ConfigurationError, pytest.UsageError) as error:
-        told = masking()(str(error))
+        text = str(error)
+        if config is not None and isinstance(error, ShapeError):
+            from .proposal import propose  # only for a mistake
+
+            text = propose(config, text, error.shape, only=error.only)
+        told = masking()(text)
         raise pytest.UsageError(
             told if config is None else OptionReader(config).as_given(told)
         ) from None

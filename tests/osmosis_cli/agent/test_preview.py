@@ -88,7 +88,7 @@ def test_nested_rubrics_without_a_judge_are_shown(preview: Preview):
 
 def test_csv_holds_rows_and_never_records(preview: Preview):
     name = preview.write("rows.csv", 'system_prompt,Asked,"""solution_str"""\n,u,x\n')
-    assert "'user_prompt' is missing (columns: system_prompt, Asked" in preview.error(name)
+    assert "rows.csv: 'user_prompt' is missing\n" in preview.error(name)
     assert preview(name, "--map", "Asked=prompt")[0] == 2
     printed = preview.out(name, "--map", "Asked=user_prompt")
     assert "Loaded 1 row " in printed and "  user_prompt: u\n" in printed

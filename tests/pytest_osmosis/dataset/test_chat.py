@@ -74,7 +74,7 @@ def test_an_answer_at_the_end_is_refused_with_the_map_that_makes_it_the_truth(
 ):
     with pytest.raises(DatasetError) as caught:
         loaded(tmp_path, chats).refuse_for("a:b", takes="row", needs_task=False)
-    assert f"in line {len(chats)}: to compare" in str(caught.value)
+    assert f"in line {len(chats)}: that turn can be the truth" in str(caught.value)
     assert str(caught.value).endswith(f"add --osmosis-map {line}")
 
 

@@ -125,10 +125,15 @@ class TestMap:
         )
 
     def test_a_dataset_with_other_names_is_refused_with_the_way_out(self, tmp_path):
-        assert refusal(tmp_path, {**RECORD, "options": "a b"}) == (
-            "'user_prompt' is missing (columns: Question, answer, steps, options); "
-            "try --osmosis-map Question=user_prompt --osmosis-map answer=ground_truth"
-        )
+        assert refusal(tmp_path, {**RECORD, "options": "a b"}).splitlines() == [
+            "'user_prompt' is missing",
+            "  Question  user_prompt   '2 + 3?'",
+            "  answer    ground_truth  '5'",
+            "  steps     -             2",
+            "  options   -             'a b'",
+            "add --osmosis-map Question=user_prompt --osmosis-map answer=ground_truth "
+            "--osmosis-eval-fn number",
+        ]
 
     @pytest.mark.parametrize(
         ("texts", "sentence"),

@@ -72,8 +72,7 @@ def test_wrong_rows_are_named_by_the_line_they_begin_at(tmp_path):
     [
         (
             b"question,level,choices\n" + b"u,1,a\n" * 3,
-            "data.csv: 'user_prompt' is missing (columns: question, level, choices); "
-            "try --osmosis-map question=user_prompt",
+            "data.csv: 'user_prompt' is missing\n  question  user_prompt   'u'\n",
         ),
         (b"a,b,a\n1,2,3\n", "data.csv:1: the column 'a' is there more than once"),
         (

@@ -218,6 +218,14 @@ class TestWrongRows:
     @pytest.mark.fault("a column is missing")
     def test_a_missing_column_is_reported_with_the_columns_there_are_and_a_guess(self, write):
         content = lines({"system_prompt": "s", "prompt": "u", "ground_truth": "5"})
+        assert refusal(write(content)).splitlines() == [
+            "data.jsonl: 'user_prompt' is missing",
+            "  system_prompt  -             's'",
+            "  prompt         user_prompt   'u'",
+            "  ground_truth   ground_truth  '5'",
+            "add --osmosis-map prompt=user_prompt --osmosis-eval-fn number",
+        ]
+        content += lines(record())
         assert refusal(write(content)) == (
             "data.jsonl:1: 'user_prompt' is missing "
             "(columns: system_prompt, prompt, ground_truth; did you mean 'prompt'?)"
@@ -225,7 +233,8 @@ class TestWrongRows:
 
     def test_many_columns_are_not_all_listed(self, write):
         message = refusal(write(lines({f"column_{i}": i for i in range(30)})))
-        assert "column_11 and 18 more" in message
+        assert "  column_23  -" in message and "  and 6 other columns\n" in message
+        assert message.endswith("name the question: --osmosis-map COLUMN=user_prompt")
 
     def test_several_wrong_rows_are_listed_at_once(self, write):
         content = lines(record(), record(user_prompt=1), record(), {"system_prompt": "s"})
@@ -242,23 +251,21 @@ class TestWrongRows:
         )
 
     def test_more_than_twenty_wrong_rows_are_counted(self, write):
-        message = refusal(write(GOOD + b"{}\n" * 45))
+        message = refusal(write(GOOD + lines(record(user_prompt=1)) * 45))
         assert message.startswith("data.jsonl: 45 rows cannot be used\n")
         assert message.count("\n  line ") == 20
         assert message.endswith("\n  and 25 more")
 
-    def test_columns_that_all_rows_lack_are_reported_once(self, write):
-        said = "'user_prompt' is missing (columns: system_prompt, x)"
-        rows = [{"system_prompt": "s", "x": i} for i in range(12)]
+    def test_columns_that_rows_lack_are_reported_once(self, write):
+        rows = [{"level": "s", f"x{i}": i} for i in range(12)]
         with pytest.raises(DatasetError) as caught:
             load_dataset(write(lines(*rows)))
-        assert str(caught.value).endswith(f"data.jsonl: all 12 rows: {said}")
-        assert caught.value.problems == [f"all 12 rows: {said}"]
-        assert refusal(write(lines(*rows)), limit=1) == f"data.jsonl:1: {said}"
-        for other in ({"system_prompt": "s"}, record(user_prompt=1)):
-            message = refusal(write(lines(*rows[:2], other)))
-            assert message.startswith("data.jsonl: 3 rows cannot be used\n"), message
-            assert message.count(said) == 2
+        said = "'user_prompt' is missing"
+        assert [text.endswith(f"data.jsonl: {said}") for text in caught.value.problems] == [True]
+        for other in (record(), record(user_prompt=1)):
+            message = refusal(write(lines(*rows, other)))
+            assert message.count(said) == 1
+            assert "(columns: level, x0); so 11 further rows" in message
 
     @pytest.mark.fault("the last line is torn")
     def test_a_torn_last_line_may_be_an_incomplete_file(self, write):
@@ -292,7 +299,7 @@ class TestWrongRows:
 
     def test_user_data_in_a_message_cannot_disturb_a_terminal(self, write):
         message = refusal(write(lines({"a\x1b[31m\n": 1, "b" * 500: 2})))
-        assert message.isprintable()
+        assert message.replace("\n", "").isprintable()
         assert len(message) < 250
 
     def test_a_row_outside_the_selection_is_not_checked(self, write):

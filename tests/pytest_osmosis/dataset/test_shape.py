@@ -144,7 +144,7 @@ TEXTS: dict[str, tuple[Rows, Flags]] = {
     ),
     "names with blanks": (
         [{"Type": "x", "Question": "Who?", "Best Answer": LONG, "Source": "y"}],
-        [("eval-fn", 'judge("correct", model="openai/gpt-5-mini")')],
+        [("eval-fn", 'judge("correct")')],
     ),
     "a passage, true or false": (
         [{"question": "is it so", "passage": "It is.", "answer": True}],
@@ -189,7 +189,7 @@ TEXTS: dict[str, tuple[Rows, Flags]] = {
                 "prompt-template",
                 '{{ instruction }}{% if input %}{{ "\\n\\n" }}{{ input }}{% endif %}',
             ),
-            ("eval-fn", 'judge("correct", model="openai/gpt-5-mini")'),
+            ("eval-fn", 'judge("correct")'),
         ],
     ),
     "golden pairs with a context for metrics": (
@@ -232,7 +232,7 @@ TEXTS: dict[str, tuple[Rows, Flags]] = {
         [{"key": 1, "prompt": "Write.", "instruction_id_list": ["a"]}],
         [
             *mapped("prompt=user_prompt"),
-            ("eval-fn", 'judge("helpful", model="openai/gpt-5-mini")'),
+            ("eval-fn", 'judge("helpful")'),
         ],
     ),
     "some truths missing": (
