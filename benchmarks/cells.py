@@ -11,6 +11,7 @@ from .crossed import calls, messages, values
 from .figures import figures
 from .main_job import main_job
 from .measure import Spread
+from .prompts import prompts
 from .rounds import Series, interleaved
 from .table import Line
 
@@ -209,5 +210,6 @@ CELLS: dict[str, Callable[[Bench], list[Line]]] = {
     "growth": growth,
     "items": items,
     "figures": figures,
+    "prompts": prompts,
     "goals": goals,
 }

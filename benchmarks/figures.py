@@ -40,7 +40,7 @@ def figures(bench: Bench) -> list[Line]:
     def figured() -> None:
         aggregate(info, runs, selected=len(runs), confidence=CONFIDENCE)
 
-    found = interleaved({"read": _timed(read), "figures": _timed(figured)}, repeats=bench.repeats)
+    found = interleaved({"read": timed(read), "figures": timed(figured)}, repeats=bench.repeats)
     seconds = {name: each.spread(lambda one: one.cost.cpu_s).show() for name, each in found.items()}
     ratio = found["figures"].cheaper_than(found["read"])
     setting = f"{rows:,} rows x {N} runs, {len(EVAL_FNS)} eval functions"
@@ -70,7 +70,9 @@ def _run(draw: random.Random, row: int, run: int) -> RunResult:
     )  # fmt: skip
 
 
-def _timed(work: Callable[[], None]) -> Callable[[], Observation]:
+def timed(work: Callable[[], None]) -> Callable[[], Observation]:
+    """Return what does the work in this process, and measures it."""
+
     def observe() -> Observation:
         thresholds = gc.get_threshold()
         gc.set_threshold(FIRST_THRESHOLD, *thresholds[1:])

@@ -6,22 +6,24 @@ Tells the kinds of file apart by name and first row, and shows what the reading 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pytest_osmosis.dataset.columns import mapping_of
-from pytest_osmosis.dataset.dataset import load_dataset
+from pytest_osmosis.dataset.dataset import Dataset, load_dataset
 from pytest_osmosis.dataset.decoding import decode
 from pytest_osmosis.dataset.errors import DatasetError, Problems, RecordError
 from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, SUFFIXES_SHOWN
 from pytest_osmosis.dataset.opening import open_dataset
 from pytest_osmosis.dataset.rows import Row
 from pytest_osmosis.features.hub.files import local_file
+from pytest_osmosis.options.values import condition, template_of
 
 from ..errors import CommandError, command_errors
 from ..eval.lines import say
@@ -62,12 +64,26 @@ Examples:
     metavar="COLUMN=NAME",
     help="Which column of a dataset serves as which, such as question=user_prompt; repeatable.",
 )
+@click.option(
+    "--prompt-template",
+    "template",
+    metavar="TEXT|@FILE",
+    help="A Jinja2 template of the user prompt, as osmosis eval takes it.",
+)
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    help="Only rows with this value, as osmosis eval takes it; repeatable.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the file as one JSON document.")
 def preview_command(
     file: Path | None,
     path: Path | None,
     limit: int | None,
     mapping: tuple[str, ...],
+    template: str | None,
+    where: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Check a rubric file or a dataset, and show what is in it."""
@@ -76,14 +92,22 @@ def preview_command(
     path = file or path
     if path is None:
         raise click.UsageError("which file? osmosis preview FILE")
-    kind, total, entries = _read(path, limit, mapping)
+    with command_errors(ValueError, code="usage", status=2, where="--map: "):
+        named = mapping_of(mapping)
+    if template is not None:
+        with command_errors(ValueError, code="usage", status=2, where="--prompt-template: "):
+            template = template_of(template, Path)
+    with command_errors(ValueError, code="usage", status=2, where="--where: "):
+        where = tuple(map(condition, where))
+    load = partial(load_dataset, mapping=named, template=template, where=where)
+    kind, total, entries = _read(path, limit, load)
     if as_json:
         print_json({"path": str(path), "kind": kind, "total": total, kind: entries})
         return
     noun = kind if total != 1 else kind.removesuffix("s")
     say(f"Loaded {total} {noun} from {path}")
     for number, entry in enumerate(entries, 0 if kind == "rows" else 1):
-        say(f"\n{kind.removesuffix('s')} {number}")
+        say(f"\n{kind.removesuffix('s')} {entry.get('row_index', number)}")
         for line in _lines(entry, "  "):
             say(line)
     if len(entries) < total:
@@ -91,7 +115,7 @@ def preview_command(
 
 
 def _read(
-    path: Path, limit: int | None, mapping: tuple[str, ...]
+    path: Path, limit: int | None, load: Callable[[Path], Dataset]
 ) -> tuple[str, int, list[dict[str, Any]]]:
     """Return what the file holds, how many of it, and the first `limit` of them."""
     from ..rubric.config import RubricFileError, load_rubrics
@@ -102,14 +126,12 @@ def _read(
         with command_errors(RubricFileError, code="invalid"):
             found = load_rubrics(path)
         return "rubrics", len(found), [rubric.mask() for rubric in found[:limit]]
-    with command_errors(ValueError, code="usage", status=2, where="--map: "):
-        named = mapping_of(mapping)
     try:
         path = local_file(path)
         if _holds_records(path):
             found = load_records(path)
             return "records", len(found), [record.mask() for record in found[:limit]]
-        dataset = load_dataset(path, mapping=named)
+        dataset = load(path)
     except DatasetError as error:
         told = str(error).replace(SUFFIXES_SHOWN, f"{YAML_SUFFIXES[0]}, {SUFFIXES_SHOWN}")
         raise CommandError(told, code="invalid") from None

@@ -81,7 +81,9 @@ class Reading:
         whole = self._hash.copy()
         first = selection[0] if selection else 0
         if selection and selection[-1] - first != len(selection) - 1:
-            whole.update(b"\0rows " + " ".join(map(str, selection)).encode())
+            whole.update(b"\0rows")
+            for row in selection:
+                whole.update(b" %d" % row)
         elif first:
             whole.update(f"\0from {first}".encode())
         return whole.hexdigest()

@@ -15,6 +15,7 @@ from benchmarks.crossed import calls, messages, values
 from benchmarks.figures import figures
 from benchmarks.measure import CommandFailed, Cost, Spread, environment, execute
 from benchmarks.peers import PEERS, peers
+from benchmarks.prompts import prompts
 from benchmarks.rounds import Observation, Series, interleaved
 from benchmarks.table import Line, as_markdown, as_text
 
@@ -68,6 +69,12 @@ def test_what_a_rollout_crosses_is_counted(bench: Bench):
     assert len(each) == int(classes.result)
     assert "pytest_osmosis.run_result.RunResult" in {line.subject for line in each}
     assert float(up.result.split()[0]) > 0 and whole.cpu
+
+
+@pytest.mark.slow
+def test_a_prompt_template_is_measured_against_the_bare_sandbox(bench: Bench):
+    [line] = prompts(bench)
+    assert line.setting == "2,000 rows" and float(line.result.split()[0]) > 0
 
 
 @pytest.mark.slow

@@ -46,6 +46,23 @@ def preview(
     return preview
 
 
+def test_a_dataset_is_shown_with_a_template_and_the_rows_that_are_wanted(preview: Preview):
+    rows = [{"q": f"What {at}?", "hint": None, "level": at} for at in range(3)]
+    name = preview.write("rows.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    preview.write("p.txt", "Q: {{ q }}{{ hint | default('.') }}\n")
+    template = f"--prompt-template=@{preview.folder / 'p.txt'}"
+    printed = preview.out(name, template, "--where", "level!=0")
+    assert printed.startswith("Loaded 2 rows") and "user_prompt: Q: What 2?." in printed
+    assert "\nrow 2\n" in printed and "row 0" not in printed
+    for word, said in (
+        ("--prompt-template={{ x", "--prompt-template: line 1: unexpected end"),
+        ("--prompt-template=@gone", "--prompt-template: No such file"),
+        ("--where=level", "--where: expected COLUMN=VALUE"),
+    ):
+        status, _, err = preview(name, word)
+        assert (status, said in err) == (2, True), err
+
+
 def test_a_rubric_file_is_counted_and_shown_without_its_key(preview: Preview):
     printed = preview.out(preview.write("rubrics.yaml", RUBRICS))
     assert printed.startswith(f"Loaded 1 rubric from {preview.folder / 'rubrics.yaml'}\n")
