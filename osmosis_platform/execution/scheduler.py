@@ -15,6 +15,7 @@ from osmosis_ai.platform.answers import ENDED
 from ..database.connection import Database, cause
 from ..database.models import Run, now
 from ..locks import locked_if_free
+from ..runs.records import is_local
 from . import deletion
 from .execute import execute
 from .run_folder import RunFolder
@@ -155,6 +156,6 @@ class Cleaning:
                 return  # something of it still runs
             run_folder.clean()
             oldest = now() - timedelta(days=self.keep_days) - _IMPORTING
-            ended = run.completed_at
-            if ended is not None and max(ended, run.created_at) <= oldest:  # or uploaded
+            ended = run.created_at if is_local(run) else run.completed_at
+            if ended is not None and ended <= oldest:
                 run_folder.forget()

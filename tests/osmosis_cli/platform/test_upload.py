@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -347,3 +348,21 @@ def test_two_uploads_of_one_file_at_once_make_one_run(platform_server: PlatformS
         assert {answer.json()["id"] for answer in made} == {begun[0]["id"]}
         assert client.post(paths[1], json={}).status_code == 404
         assert client.get(f"{EVALS}/{begun[1]['id']}").status_code == 404
+
+
+def test_an_upload_that_nobody_completes_is_removed_after_a_week(platform_server: PlatformServer):
+    from osmosis_platform.database.models import Dataset, now
+    from osmosis_platform.execution.deletion import sweep
+
+    with httpx.Client(
+        base_url=platform_server.url, headers=platform_server.account.headers, timeout=60
+    ) as client:
+        body = import_of(json.dumps(report(answer="left")).encode() + b"\n")
+        number = client.post(f"{EVALS}/import", json=body).json()["id"]
+    folder = platform_server.settings.data / "datasets" / number
+    for days, is_there in ((6, True), (8, False)):
+        with platform_server.database.writing() as session:
+            session.get_one(Dataset, number).created_at = now() - timedelta(days=days)
+        sweep(platform_server.database, platform_server.settings.data)
+        with platform_server.database.reading() as session:
+            assert (session.get(Dataset, number) is not None, folder.exists()) == (is_there,) * 2

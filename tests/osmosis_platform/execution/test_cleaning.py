@@ -43,6 +43,8 @@ def test_only_an_ended_run_loses_its_work_tree_and_some_days_later_its_journal(
 ):
     room = room_of(platform, tmp_path, status="stopped", completed_at=now())
     old = room_of(platform, tmp_path, status="failed", completed_at=now() - LONG_AGO)
+    ended = {"status": "finished", "completed_at": now() - LONG_AGO}
+    uploaded = room_of(platform, tmp_path, **ended, results={"local": True})
     going_on = [room_of(platform, tmp_path, status=each) for each in ("pending", "running")]
     unknown = tmp_path / "runs/unknown"
     unknown.mkdir()
@@ -53,6 +55,7 @@ def test_only_an_ended_run_loses_its_work_tree_and_some_days_later_its_journal(
     assert room.output.exists()
     assert (room.journal_dir / "journal").exists()
     assert not old.folder.exists()
+    assert uploaded.report.exists()  # what counts is when it came here
     cleaning.sweep()
 
 
