@@ -6,22 +6,24 @@ Tells the kinds of file apart by name and first row, and shows what the reading 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import re
+import shlex
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pytest_osmosis.dataset.columns import mapping_of
-from pytest_osmosis.dataset.dataset import Dataset, load_dataset
+from pytest_osmosis.dataset.dataset import Dataset, load_dataset, shape_at
 from pytest_osmosis.dataset.decoding import decode
-from pytest_osmosis.dataset.errors import DatasetError, Problems, RecordError
+from pytest_osmosis.dataset.errors import DatasetError, Problems, RecordError, UnclearDataset
 from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, SUFFIXES_SHOWN
 from pytest_osmosis.dataset.opening import open_dataset
 from pytest_osmosis.dataset.rows import Row
+from pytest_osmosis.dataset.shape import Shape, with_judge
 from pytest_osmosis.features.hub.files import local_file
 from pytest_osmosis.options.values import condition, template_of
 
@@ -86,7 +88,11 @@ def preview_command(
     where: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check a rubric file or a dataset, and show what is in it."""
+    """Check a rubric file or a dataset, and show what is in it.
+
+    Of a dataset also what its columns probably are, the scorer that fits its truths, the command
+    that evaluates it, and its rows as an agent gets them then.
+    """
     if file and path:
         raise click.UsageError(f"{file} and -d/--data {path} both name a file: give one of them")
     path = file or path
@@ -99,13 +105,17 @@ def preview_command(
             template = template_of(template, Path)
     with command_errors(ValueError, code="usage", status=2, where="--where: "):
         where = tuple(map(condition, where))
-    load = partial(load_dataset, mapping=named, template=template, where=where)
-    kind, total, entries = _read(path, limit, load)
+    given = {"mapping": named, "template": template, "where": where}
+    kind, total, entries, shape = _read(path, limit, given)
     if as_json:
-        print_json({"path": str(path), "kind": kind, "total": total, kind: entries})
+        about = {"path": str(path), "kind": kind, "total": total, kind: entries}
+        print_json(about if shape is None else {**about, "proposed": _proposed(shape)})
         return
     noun = kind if total != 1 else kind.removesuffix("s")
     say(f"Loaded {total} {noun} from {path}")
+    if shape is not None and shape.has_prompt:
+        for line in _proposal(shape, path):
+            say(line)
     for number, entry in enumerate(entries, 0 if kind == "rows" else 1):
         say(f"\n{kind.removesuffix('s')} {entry.get('row_index', number)}")
         for line in _lines(entry, "  "):
@@ -115,9 +125,9 @@ def preview_command(
 
 
 def _read(
-    path: Path, limit: int | None, load: Callable[[Path], Dataset]
-) -> tuple[str, int, list[dict[str, Any]]]:
-    """Return what the file holds, how many of it, and the first `limit` of them."""
+    path: Path, limit: int | None, given: Mapping[str, Any]
+) -> tuple[str, int, list[dict[str, Any]], Shape | None]:
+    """Return what the file holds, how many of it, the first `limit` of them, and its shape."""
     from ..rubric.config import RubricFileError, load_rubrics
     from ..rubric.records import load_records
 
@@ -125,17 +135,69 @@ def _read(
     if path.suffix.lower() in YAML_SUFFIXES:
         with command_errors(RubricFileError, code="invalid"):
             found = load_rubrics(path)
-        return "rubrics", len(found), [rubric.mask() for rubric in found[:limit]]
+        return "rubrics", len(found), [rubric.mask() for rubric in found[:limit]], None
     try:
         path = local_file(path)
         if _holds_records(path):
             found = load_records(path)
-            return "records", len(found), [record.mask() for record in found[:limit]]
-        dataset = load(path)
+            return "records", len(found), [record.mask() for record in found[:limit]], None
+        dataset, shape = _dataset(path, given)
     except DatasetError as error:
         told = str(error).replace(SUFFIXES_SHOWN, f"{YAML_SUFFIXES[0]}, {SUFFIXES_SHOWN}")
         raise CommandError(told, code="invalid") from None
-    return "rows", len(dataset), [*map(_row, map(dataset.row, dataset.row_indices[:limit]))]
+    rows = [*map(_row, map(dataset.row, dataset.row_indices[:limit]))]
+    return "rows", len(dataset), rows, shape
+
+
+def _dataset(path: Path, given: Mapping[str, Any]) -> tuple[Dataset, Shape]:
+    """Return the rows as an agent gets them, by what is proposed where the file needs that."""
+    if any(given.values()):
+        dataset = load_dataset(path, **given)
+        maps = tuple(f"{column}={role}" for role, column in given["mapping"].items())
+        said = {"template": given["template"], "where": given["where"], "either": ()}
+        return dataset, replace(dataset.shape, maps=maps, **said)
+    shape = shape_at(path)
+    try:
+        return load_dataset(path), shape
+    except UnclearDataset:
+        if not shape.has_prompt:
+            raise
+    named = mapping_of((*shape.maps, *shape.either[:1]))
+    return load_dataset(path, mapping=named, template=shape.template, where=shape.where), shape
+
+
+def _proposal(shape: Shape, path: Path) -> Iterator[str]:
+    """Yield what the columns are, the scorer that fits, and the command that evaluates."""
+    yield ""
+    yield from (f"  {line}" for line in (*shape.table(), *shape.remarks))
+    if shape.scorer is not None:
+        yield f"\nscored by {shape.scorer}: {shape.why}"
+    words = ["osmosis", "eval", "-d", _typed(path), "--model", "NAME"]
+    for name, value in _flags(shape):
+        words += [f"--{name}", value]
+    yield f"evaluate it: {shlex.join(words)}"
+    for other in shape.either[1:]:
+        yield f"or, if that is the truth, with --map {shlex.quote(other)}"
+
+
+def _typed(path: Path) -> str:
+    """Return a path as it was typed: two slashes of a URI are one to a path."""
+    return re.sub(r"^hf:/(?!/)", "hf://", str(path))
+
+
+def _flags(shape: Shape) -> list[tuple[str, str]]:
+    return [(name, with_judge(value, {})) for name, value in shape.flags()]
+
+
+def _proposed(shape: Shape) -> dict[str, Any]:
+    """Return what is proposed, for programs."""
+    names = ("name", "role", "sample")
+    return {
+        "columns": [dict(zip(names, each, strict=True)) for each in shape.columns],
+        "options": [{"option": f"--{name}", "value": value} for name, value in _flags(shape)],
+        "why": shape.why,
+        "remarks": list(shape.remarks),
+    }
 
 
 def _row(row: Row) -> dict[str, Any]:

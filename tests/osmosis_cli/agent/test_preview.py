@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +106,30 @@ def test_nested_rubrics_without_a_judge_are_shown(preview: Preview):
 
 def test_csv_holds_rows_and_never_records(preview: Preview):
     name = preview.write("rows.csv", 'system_prompt,Asked,"""solution_str"""\n,u,x\n')
-    assert "rows.csv: 'user_prompt' is missing\n" in preview.error(name)
+    assert "  Asked           user_prompt   'u'\n" in preview.out(name)
     assert preview(name, "--map", "Asked=prompt")[0] == 2
     printed = preview.out(name, "--map", "Asked=user_prompt")
     assert "Loaded 1 row " in printed and "  user_prompt: u\n" in printed
+
+
+def test_a_dataset_is_shown_as_an_agent_gets_it_with_the_command_that_evaluates_it(
+    preview: Preview,
+):
+    row = {"question": "Which?", "choices": ["red", "blue"], "answer": 1}
+    name = preview.write(
+        "colours.jsonl", f"{json.dumps(row)}\n{json.dumps({**row, 'answer': 0})}\n"
+    )
+    printed = preview.out(name)
+    assert '  choices   options       ["red", "blue"]\n' in printed
+    assert "\nscored by choice: there are options\n" in printed
+    assert "  user_prompt: Which? A. red B. blue\n" in printed
+    [line] = [each for each in printed.splitlines() if each.startswith("evaluate it: ")]
+    words = shlex.split(line.removeprefix("evaluate it: "))
+    assert words[:6] == ["osmosis", "eval", "-d", str(preview.folder / name), "--model", "NAME"]
+    document = preview.document(name)
+    assert document["rows"][0]["user_prompt"] == "Which?\nA. red\nB. blue"
+    options = [word for each in document["proposed"]["options"] for word in each.values()]
+    assert words[6:] == options
 
 
 def test_a_limit_shows_fewer_but_counts_all(preview: Preview):
