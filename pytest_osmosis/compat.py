@@ -7,6 +7,7 @@ status, at most less pretty.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -66,6 +67,7 @@ ATTRIBUTES = (
     "_groups",
     "_anonymous",
     "_setupstate",
+    "_update_current_test_var",
     "_keyboardinterrupt_memo",
     "_global_capturing",
     "syscapture",
@@ -238,6 +240,29 @@ def tear_down_before(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     state = _attribute(item.session, "_setupstate")
     if getattr(state, "stack", None):
         state.teardown_exact(nextitem)
+
+
+def keep_current_test(config: pytest.Config) -> Callable[[], None]:
+    """Have `PYTEST_CURRENT_TEST` stay in the environment between items; return what ends that.
+
+    Pytest removes it after each. Rollouts in other threads that go through `os.environ` at that
+    moment, as HTTP clients do for proxies, fail with a KeyError.
+    """
+    runner, name = _plugin(config, "runner"), "_update_current_test_var"
+    update = _attribute(runner, name)
+    if update is None:
+        return lambda: None
+
+    def kept(item: pytest.Item, when: str | None) -> None:
+        if when is not None:
+            update(item, when)
+
+    def restore() -> None:
+        setattr(runner, name, update)
+        os.environ.pop("PYTEST_CURRENT_TEST", None)
+
+    setattr(runner, name, kept)
+    return restore
 
 
 # ---- options

@@ -134,8 +134,13 @@ class ItemRunner:
 class ItemWatch:
     """A pytest plugin where a session has other items than runs that have one report each."""
 
-    def __init__(self, runner: ItemRunner) -> None:
+    def __init__(self, runner: ItemRunner, config: pytest.Config) -> None:
         self._runner = runner
+        self._restore = compat.keep_current_test(config)
+
+    def pytest_unconfigure(self) -> None:
+        """Leave the environment to pytest again."""
+        self._restore()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:

@@ -283,7 +283,7 @@ class Evaluation:
         plugins = self.config.pluginmanager
         plugins.register(runner, "osmosis-runner")
         if runner.phases or not all(map(is_run_alone, items)):
-            plugins.register(ItemWatch(runner), "osmosis-items")
+            plugins.register(ItemWatch(runner, self.config), "osmosis-items")
 
     def _marked(self) -> list[Suite]:
         return [suite for suite in self.suites.values() if suite.spec.marked]
