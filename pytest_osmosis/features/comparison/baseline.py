@@ -7,7 +7,7 @@ Pure: knows neither files nor options nor pytest.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -197,7 +197,8 @@ def compared(
         )
         for each in report.comparisons
     )
-    notes = (*_whole_data(suite.info, baseline, table), *report.notes)
+    prompts = _other_prompts(suite.info, baseline.suite.info)
+    notes = (*_whole_data(suite.info, baseline, table), *prompts, *report.notes)
     if pairs > 1:
         notes += (f"intervals and p hold for all {pairs} pairs together (Bonferroni)",)
     return replace(report, comparisons=comparisons, notes=notes, source=baseline.source)
@@ -208,6 +209,13 @@ def _adjusted(found: Difference, pairs: int) -> Difference:
     if pairs == 1 or p is None:
         return found
     return replace(found, paired=replace(found.paired, p=min(1.0, pairs * p)))
+
+
+def _other_prompts(info: SuiteInfo, before: SuiteInfo) -> Iterator[str]:
+    """Say that the same rows were asked otherwise."""
+    for name, what in (("prompt_template", "the prompt template"), ("map", "the map of columns")):
+        if info.settings.get(name) != before.settings.get(name):
+            yield f"{what} is another than in the baseline"
 
 
 def _whole_data(info: SuiteInfo, baseline: Baseline, table: ScoreTable) -> Sequence[str]:

@@ -169,6 +169,11 @@ def test_a_prompt_out_of_several_columns_is_sent_for_the_rows_that_are_wanted(
         *wanted, "--osmosis-extend", "--osmosis-prompt-template={{ question }}", **usual
     )
     assert "prompt template was {{ question }}{% for" in other.mistake
+    before = ["--osmosis-baseline=out.json", "--osmosis-prompt-template={{ question }}"]
+    sent.clear()
+    prompts.update({"q0": "0", "q2": "2"})
+    compared = project.run(*wanted, *before, **{**usual, "output": "now.json"})
+    assert "the prompt template is another than in the baseline" in compared.out, compared.err
 
 
 @pytest.mark.parametrize(
