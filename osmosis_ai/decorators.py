@@ -243,7 +243,7 @@ def _is_number(value: Any) -> bool:
 
 _RUBRIC_TYPES: tuple[tuple[str, Any, str], ...] = (
     ("solution_str", str, "a str"),
-    ("ground_truth", str | None, "a str or None"),
+    ("ground_truth", str | list | dict | bool | None, "a str, list, dict, bool or None"),
     ("extra_info", dict, "a dict"),
 )
 _JUDGE = ("provider", "model", "rubric")

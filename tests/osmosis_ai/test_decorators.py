@@ -315,7 +315,11 @@ def test_things_that_are_no_functions_are_refused(thing):
     ("arguments", "error", "message"),
     [
         ((1, "b", INFO), TypeError, "solution_str must be a str, not int"),
-        (("a", 2, INFO), TypeError, "ground_truth must be a str or None, not int"),
+        (
+            ("a", 2, INFO),
+            TypeError,
+            "ground_truth must be a str, list, dict, bool or None, not int",
+        ),
         (("a", None, None), TypeError, "extra_info must be a dict, not None"),
         (("a", None), TypeError, "missing a required argument: 'extra_info'"),
     ],
