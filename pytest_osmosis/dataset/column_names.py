@@ -20,6 +20,7 @@ SYSTEM_PROMPTS = ("system",)
 RARER_QUESTIONS = (
     "user_prompt", "user_input", "question_stem", "question_text", "ctx", "goal", "sentence",
     "task", "user", "request", "message", "description", "sample_input", "content", "title", "q",
+    "hypothesis",
 )  # fmt: skip
 """Proposed, never taken unasked."""
 RARER_TRUTHS = (
@@ -36,13 +37,14 @@ OPTION_STEMS = ("", "option", "choice", "sol", "solution", "ending", "answer", "
 """Of columns with an option each: `option_a`, `choice1`, `A`."""
 CONTEXTS = (
     "context", "passage", "article", "story", "document", "paragraph", "background", "contexts",
+    "premise",
 )  # fmt: skip
 """What a question is about, in a column of its own."""
 TESTS = ("test", "tests", "test_list", "test_cases", "unit_tests")
 """Programs that try an answer out."""
 NOT_ALONE = (
     *OPTIONS, *CONTEXTS, *TESTS, *(f"{stem}{second}" for stem in OPTION_STEMS for second in "b2"),
-    "premise", "hypothesis", "label",
+    "hypothesis", "label",
 )  # fmt: skip
 """Beside these a question is not all that an agent needs, or a truth not clear."""
 

@@ -146,7 +146,9 @@ class Columns:
             user = self._user(plan, record)
             has_question = bool(user)
             if user is None and plan.user is None and not has_task:
-                raise RecordError(_no_task(plan.metadata, record))
+                is_text = isinstance(record[plan.metadata or METADATA], str)
+                kind = UnclearColumns if is_text else RecordError
+                raise kind(_no_task(plan.metadata, record))
             system = None if plan.system is None else record[plan.system]
             if system is None:
                 system = self._system_prompt or ""

@@ -28,7 +28,7 @@ from .column_names import (
     TRUTHS,
     plain,
 )
-from .columns import LABEL, MESSAGES, NONE, TRUTH, guessed_mapping
+from .columns import LABEL, MESSAGES, METADATA, NONE, TRUTH, guessed_mapping
 from .decoding import brief
 
 SAMPLED = 2_000
@@ -63,8 +63,9 @@ _RECORDED = frozenset(("actualoutput", "retrievalcontext", "retrievedcontexts"))
 _WRAPPERS = frozenset(("inputs", "outputs", "input", "output", "vars", "item", "referenceoutputs"))
 _LETTER = re.compile(r"\(?([A-Za-z])\)?[.:)]?")
 _CHOSEN = re.compile(r"\(?[A-Ja-j]\)?[.:)]?")
-_LABELLED = re.compile(r"\s*\(?[A-Za-z][).:]\s")
+_LABELLED = re.compile(r"\s*(?:\(?[A-Za-z]\)|[A-Za-z][.:]\s)")
 _LATEX = re.compile(r"\\[a-zA-Z]+|\$[^$]+\$|[a-z0-9)]\^[0-9{(]")
+_FORMULA = re.compile(r"[0-9=^]")
 _SUFFIXED = re.compile(r"(.*?)([a-j]|[0-9])")
 
 
@@ -224,6 +225,8 @@ class _Search:
         named.sort(key=lambda each: (_depth(each), _QUESTION_NAMES[each.name]))
         if not named:
             named = self._first_turns() or self._alone(texts)
+        if not named and options is None:
+            named = [each for each in texts if each.name in map(plain, CONTEXTS)]
         if not named:
             return None
         prompt = named[0]
@@ -261,7 +264,7 @@ class _Search:
         free = [
             each
             for each in free
-            if each.name not in ("id", *CONTEXTS) and not each.name.startswith("sys")
+            if each.name not in ("id", METADATA, *CONTEXTS) and not each.name.startswith("sys")
         ]
         if not free or len(free) > 2:
             return [
@@ -389,7 +392,7 @@ class _Search:
             ]
             named = [each for name in _INSIDE for each in inner if each.name == name]
             named += sorted(
-                (each for each in inner if each.name in _TRUTH_NAMES),
+                (each for each in inner if each.name in _TRUTH_NAMES and each.name != "a"),
                 key=lambda each: _TRUTH_NAMES[each.name],
             )
             if not named and len(inner) == 1 and truth.name in _WRAPPERS:
@@ -453,6 +456,10 @@ class _Search:
             self._say_if_guessed(truth, options, base or 0)
             return f"choice({', '.join(given)})" if given else "choice", "there are options"
         self._instruction = _instruction_for(texts)
+        if truth.name == LABEL and all(isinstance(each, int) for each in truth.present):
+            self._remarks.append(
+                f"{truth.path} is a number: the prompt must say what each number stands for"
+            )
         math = prompt is not None and prompt.name == "problem"
         return scorer_for(truth.present, is_math=math)
 
@@ -646,7 +653,9 @@ class _Options:
         indices: list[tuple[int, int]] = []
         are_numbers = True
         for value, count, names in zip(truth.values, self.counts, self.names, strict=True):
-            if value is None or isinstance(value, (bool, list, dict)):
+            if value is None or value == "":
+                continue
+            if isinstance(value, (bool, list, dict)):
                 return None
             text = str(value).strip()
             letter = _LETTER.fullmatch(text)
@@ -684,7 +693,7 @@ def scorer_for(truths: Sequence[Any], *, is_math: bool = False) -> tuple[str, st
         if all(map(_CHOSEN.fullmatch, texts)) and any(map(str.isupper, texts)):
             return "choice", "the truths are letters of options"
         return "exact", "the truths are letters"
-    if is_math or any(_LATEX.search(text) for text in texts):
+    if any(map(_LATEX.search, texts)) or (is_math and all(map(_FORMULA.search, texts))):
         return "math", "the truths are mathematical expressions"
     if all(len(text) <= _SHORT for text in texts):
         distinct = len({text.casefold() for text in texts})

@@ -224,6 +224,28 @@ TEXTS: dict[str, tuple[Rows, Flags]] = {
         [{"frage": "Wer?", "antwort": "Ada"}],
         [*mapped("frage=user_prompt", "antwort=ground_truth"), ("eval-fn", "includes")],
     ),
+    "any of a list": (
+        [{"question": "Who?", "answer": ["Ada", "Ada L."]}],
+        [("eval-fn", "includes")],
+    ),
+    "an object as the truth": (
+        [{"question": "Who?", "answer": {"a": 1}}],
+        [("eval-fn", "json_equal")],
+    ),
+    "a text alone": (
+        [{"article": LONG, "highlights": "It lasted.", "id": "7"}],
+        [
+            *mapped("article=user_prompt", "highlights=ground_truth"),
+            ("eval-fn", "includes"),
+        ],
+    ),
+    "a problem that is no formula": (
+        [{"metadata": "{'topic': 'x'}", "problem": "Who?", "answer": "Ada"}],
+        [
+            *mapped("problem=user_prompt", "answer=ground_truth"),
+            ("eval-fn", "includes"),
+        ],
+    ),
     "objects": (
         [{"text": "Ada, 36", "expected": {"name": "Ada", "age": 36}}],
         [("eval-fn", "json_equal")],
