@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   osmosis eval download calm-otter-17
-  osmosis eval download calm-otter-17 --type trajectories,logs --rows 3,7,10-20
+  osmosis eval download calm-otter-17 --type trajectories --rows 3,7,10-20
   osmosis eval download calm-otter-17 -o results.json --conversations
   osmosis eval report results.json
 """

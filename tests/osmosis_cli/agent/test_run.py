@@ -176,18 +176,20 @@ def test_with_openais_key_the_model_is_named_before_it_is_asked(
 
 
 WORKFLOW = """
-from openai import AsyncOpenAI
+import httpx
 from osmosis_ai.rollout import AgentWorkflow, get_rollout_context
 
 class Sum(AgentWorkflow):
     async def run(self, ctx):
         rollout = get_rollout_context()
         prompt = [{"role": "user", "content": f"{ctx.metadata['left']} {ctx.metadata['right']}"}]
-        async with AsyncOpenAI(
-            base_url=rollout.chat_completions_url, api_key=rollout.api_key
-        ) as client:
-            reply = await client.chat.completions.create(model="any", messages=prompt)
-        return [*prompt, reply.choices[0].message.model_dump()]
+        async with httpx.AsyncClient(verify=False, trust_env=False) as client:
+            reply = await client.post(
+                f"{rollout.chat_completions_url}/chat/completions",
+                headers={"Authorization": f"Bearer {rollout.api_key}"},
+                json={"model": "any", "messages": prompt},
+            )
+        return [*prompt, reply.json()["choices"][0]["message"]]
 """
 
 
