@@ -14,18 +14,30 @@ import inspect
 import json
 import math
 import re
+import unicodedata
 import warnings
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Any, Literal, NoReturn, TypedDict
+from string import punctuation
+from typing import Any, Literal, NoReturn, TypedDict, get_args
 
-from .agents.tool_calls import tool_calls
-from .folding import difference, fold, is_blank
+from .agents.tool_calls import ToolCall, tool_calls
+from .folding import difference, fold, is_blank, is_spaceless
 from .number_reading import is_bare, numbers_in, read_answer, read_truth
 from .option_reading import OptionError, Options, chosen_option, options_of, right_options
 from .reasoning import answer_in
 from .rubric import aevaluate_rubric
+from .wanted_calls import (
+    Arguments,
+    CallsError,
+    Order,
+    WantedCall,
+    first_difference,
+    wanted_calls,
+    without_repeated,
+)
 from .whole_words import word_places
 
 __all__ = [
@@ -33,6 +45,7 @@ __all__ = [
     "choice",
     "code",
     "exact",
+    "f1",
     "includes",
     "json_equal",
     "json_schema",
@@ -41,6 +54,7 @@ __all__ = [
     "number",
     "regex",
     "tool_called",
+    "tools",
 ]
 
 SHOWN = 80
@@ -55,7 +69,7 @@ _TEXT = r'"(?:[^"\\]|\\.)*"\s*'
 _ITEM = rf"(?:{_TEXT}|-?[0-9][0-9.eE+-]*|true|false|null)\s*[,\]]"
 _JSON_START = re.compile(rf"(?=\{{\s*(?:\}}|{_TEXT}:)|\[\s*(?:[\]\[{{]|{_ITEM}))")
 """Only there a decoder is asked: its refusals take longer the further on in a text they are."""
-_CALL = re.compile(r"[a-z_]+(?:\(.*\))?", re.DOTALL)
+_CALL = re.compile(r"[a-z_][a-z0-9_]*(?:\(.*\))?", re.DOTALL)
 
 
 class _Score(TypedDict):
@@ -72,7 +86,7 @@ AnswerScorer = Callable[[str, Any], Verdict]
 """Called with the answer and the ground truth."""
 RowScorer = Callable[[str, Any, Mapping[str, Any]], Verdict]
 """Called with the answer, the ground truth as it stands in the file, and the row."""
-ConversationScorer = Callable[[Sequence[Mapping[str, Any]]], Verdict]
+ConversationScorer = Callable[..., Verdict]
 """Called with the messages."""
 Judge = Callable[[str, Any, Mapping[str, Any]], Awaitable[Verdict]]
 """Called with the answer, the ground truth and the row."""
@@ -240,6 +254,24 @@ def code(tests: str = "test", *, timeout: float = 10.0) -> RowScorer:
     return code
 
 
+def f1() -> AnswerScorer:
+    """Score how far the words of the answer are those of the ground truth, from 0 to 1.
+
+    The harmonic mean of precision and recall over words, as SQuAD counts them: in lower case,
+    without punctuation and a, an, the. Of scripts without spaces each character is a word.
+    """
+
+    def compare(answer: str, truth: str) -> Verdict:
+        given, wanted = Counter(_squad_words(answer)), Counter(_squad_words(truth))
+        shared = (given & wanted).total()
+        if given == wanted:
+            return _verdict(True, "")
+        reason = f"{shared} words shared of {given.total()} given and {wanted.total()} wanted"
+        return {"score": 2 * shared / (given.total() + wanted.total()), "reason": reason}
+
+    return _scorer("f1", compare, refuse=_refuse_no_words)
+
+
 def json_equal(*, ignore: Iterable[str] = ()) -> AnswerScorer:
     """Score 1 where the JSON of the answer is that of the ground truth.
 
@@ -293,13 +325,67 @@ def tool_called(name: str, **arguments: Any) -> ConversationScorer:
 
     def tool_called(messages: Sequence[Mapping[str, Any]]) -> Verdict:
         calls = tool_calls(messages)
-        made = [f"{call.name}({json.dumps(call.arguments)})" for call in calls] or ["nothing"]
+        made = [f"{call.name}({json.dumps(call.arguments)})" for call in calls]
+        made = made or ["nothing that the conversation shows"]
         return _verdict(
             any(call.matches(name, arguments) for call in calls),
             f"no call {name}({given}); called {_short(', '.join(made), quoted=False)}",
         )
 
     return tool_called
+
+
+def tools(
+    expected: str = "tools",
+    *,
+    order: Order = "any",
+    extra: bool = True,
+    arguments: Arguments = "subset",
+) -> ConversationScorer:
+    """Score 1 where the tool calls are those in the column `expected` of the row.
+
+    `order`: "any"; "in_order", with others between; "exact", those and no others. `extra`: whether
+    others may be there. `arguments`: "subset", at least the wanted ones; "equal"; "ignore". Calls
+    that failed and were made again with success do not count.
+    """
+    for name, value, known in (("order", order, Order), ("arguments", arguments, Arguments)):
+        if value not in get_args(known):
+            raise ValueError(f"tools: {name} is one of {get_args(known)}, not {value!r}")
+
+    def matches(call: ToolCall, wanted: WantedCall) -> bool:
+        if call.name != wanted.name or wanted.arguments is None or arguments == "ignore":
+            return call.name == wanted.name
+        given = call.arguments
+        if arguments == "subset":
+            given = {name: given[name] for name in wanted.arguments if name in given}
+        return next(_differences(given, dict(wanted.arguments), "", frozenset()), None) is None
+
+    def read(row: Mapping[str, Any]) -> list[WantedCall]:
+        wanted = wanted_calls(row, expected)
+        if not wanted and extra and order != "exact":
+            raise CallsError(f"{expected!r} wants no call, so that any would do: give extra=False")
+        return wanted
+
+    def refuse_row(truth: Any, row: Mapping[str, Any]) -> str | None:
+        try:
+            read(row)
+        except CallsError as error:
+            return str(error)
+        return None
+
+    def tools(
+        messages: Sequence[Mapping[str, Any]], ground_truth: Any, metadata: Mapping[str, Any]
+    ) -> Verdict:
+        try:
+            wanted = read(metadata)
+        except CallsError as error:
+            raise ValueError(f"tools: {error}") from None
+        calls = without_repeated(tool_calls(messages))
+        difference = first_difference(calls, wanted, order=order, extra=extra, matches=matches)
+        return _verdict(difference is None, difference or "")
+
+    vars(tools).update(refuse_row=refuse_row)
+    return tools
 
 
 def no_tool_errors() -> ConversationScorer:
@@ -325,10 +411,16 @@ def judge(
 ) -> Judge:
     """Score by a rubric, with the model `provider/model` as the judge, within `scale`.
 
-    Its explanation is the reason. With `votes` it is asked so often, and the median counts.
+    The rubric is a text, or the name of a ready one: "correct", "faithful", "helpful", "safe". Its
+    explanation is the reason. With `votes` it is asked so often, and the median counts.
     """
     from .providers import parse_model_name
+    from .rubric.criteria import CRITERIA
     from .rubric.judge import reason_of
+
+    if rubric not in CRITERIA and re.fullmatch(r"\w+", rubric.strip()):
+        ready = ", ".join(CRITERIA)
+        raise ValueError(f"judge: there is no ready rubric {rubric!r}, only {ready}")
 
     parsed = parse_model_name(model)
     given = {"api_key_env": api_key_env, "api_base": api_base}
@@ -340,11 +432,12 @@ def judge(
         if answer is None:
             return {"score": scale[0], "reason": CUT}
         details = await aevaluate_rubric(
-            rubric,
+            CRITERIA.get(rubric, rubric),
             answer,
             info,
             ground_truth=None if ground_truth is None else _json_text(ground_truth),
             original_input=extra_info.get("user_prompt"),
+            metadata=_columns_of(extra_info) if rubric == "faithful" else None,
             score_min=scale[0],
             score_max=scale[1],
             votes=votes,
@@ -352,6 +445,8 @@ def judge(
         )
         return {"score": details["score"], "reason": reason_of(details)}
 
+    if rubric == "correct":
+        vars(judge)["refuse_ground_truth"] = _refuse_blank
     return judge
 
 
@@ -456,6 +551,32 @@ def _refuse_no_number(truth: str) -> Fault | None:
     if read_truth(truth) is not None:
         return None
     return f"is {_short(truth)}, not one number", "; exact compares any text"
+
+
+def _refuse_blank(truth: Any) -> Fault | None:
+    is_missing = truth is None or truth == []
+    if is_missing or (isinstance(truth, str) and is_blank(truth)):
+        return f"is {'missing' if is_missing else 'blank'}", ""
+    return None
+
+
+def _columns_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a judge of faithfulness reads besides the question: the row's own columns."""
+    named = ("system_prompt", "user_prompt", "ground_truth", "messages")
+    return {name: value for name, value in row.items() if name not in named}
+
+
+def _refuse_no_words(truth: str) -> Fault | None:
+    return None if _squad_words(truth) else (f"is {_short(truth)}, which has no words", "")
+
+
+def _squad_words(text: str) -> list[str]:
+    kept = "".join(
+        f" {character} " if is_spaceless(character) else character
+        for character in fold(fold(text).casefold())
+        if unicodedata.category(character)[0] != "P" and character not in punctuation
+    )
+    return [word for word in kept.split() if word not in ("a", "an", "the")]
 
 
 def _refuse_no_json(truth: str) -> Fault | None:

@@ -10,6 +10,7 @@ import pytest
 
 from osmosis_ai import scorers
 from osmosis_ai.agents.tool_calls import ToolCall, tool_calls
+from osmosis_ai.rubric.criteria import CRITERIA
 from tests.support.endpoints import Ask, Endpoint
 
 ROME = '{"city": "Rome", "days": 3}'
@@ -162,6 +163,107 @@ def test_tool_called_looks_at_the_name_and_the_arguments_that_are_given():
     assert "called nothing" in scorers.tool_called("ping")(TALK[:1])["reason"]
 
 
+def talk(*calls: str) -> list[dict[str, Any]]:
+    """A conversation with calls such as `get(id=1)`; those that end in `!` fail."""
+    messages = []
+    for number, text in enumerate(calls):
+        name, _, rest = text.rstrip("!").partition("(")
+        arguments = dict(pair.split("=") for pair in rest.rstrip(")").split(", ") if pair)
+        given = {key: json.loads(value) for key, value in arguments.items()}
+        messages.append(called(str(number), name, json.dumps(given)))
+        content = "Error: no" if text.endswith("!") else "done"
+        messages.append({"role": "tool", "tool_call_id": str(number), "content": content})
+    return messages
+
+
+A1 = {"name": "get", "arguments": {"id": 1}}
+A2 = {"name": "get", "arguments": {"id": 2}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted", "calls", "reason"),
+    [
+        ("", ["get", "put"], ["put(x=1)", "other", "get"], None),
+        ("", "get", ["get"], None),
+        ("", '["get"]', ["get"], None),
+        ("", [A1, A2], ["get(id=2)", "get(id=1, full=true)"], None),
+        ("", ["get", A1], ["get(id=1)", "get(id=2)"], None),
+        ("", [A1, A1], ["get(id=1)"], "no call get(id=1); called get(id=1)"),
+        ("", [A1], ["get(id=true)"], "no call get(id=1); called get(id=True)"),
+        ("", [A1], ["get(id=1.0)"], None),
+        ("", ["get"], [], "no call get; the conversation shows no call"),
+        ("", [{"function": {"name": "get", "arguments": '{"id": 1}'}}], ["get(id=1)"], None),
+        ("arguments='equal'", [A1], ["get(id=1, full=true)"], "no call get(id=1); called get(id=1, "
+         "full=True)"),
+        ("arguments='equal'", ["get"], ["get(id=1)"], None),
+        ("arguments='ignore'", [A1], ["get(id=7)"], None),
+        ("extra=False", ["get"], ["get", "ping"], "ping() was not wanted"),
+        ("extra=False", [], [], None),
+        ("extra=False", [], ["ping"], "ping() was not wanted"),
+        ("extra=False", [A1], ["get(id=9)!", "get(id=1)"], None),
+        ("extra=False", [A1], ["get(id=1)", "get(id=9)!"], "get(id=9) was not wanted"),
+        ("order='in_order'", ["get", "put"], ["get", "ping", "put"], None),
+        ("order='in_order'", ["get", "put"], ["put", "get"], "no call put at its place; called "
+         "put(), get()"),
+        ("order='exact'", ["get", A1], ["get", "get(id=1)"], None),
+        ("order='exact'", ["get", "put"], ["get", "ping"], "call 2 is ping(), wanted put"),
+        ("order='exact'", ["get", "put"], ["get"], "call 2 is missing, wanted put"),
+        ("order='exact'", ["get"], ["get", "put(x=1)"], "call 2 is put(x=1), not wanted"),
+        ("order='exact'", [], [], None),
+    ],
+)  # fmt: skip
+def test_tools_compares_the_calls_with_those_of_the_row(
+    settings: str, wanted: Any, calls: list[str], reason: str | None
+):
+    made: Any = scorers.named(f"tools({settings})")
+    assert made.refuse_row(None, {"tools": wanted}) is None
+    verdict = made(talk(*calls), None, {"tools": wanted})
+    assert verdict == ({"score": 1.0} if reason is None else {"score": 0.0, "reason": reason})
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ({}, "the row has no 'tools'"),
+        ({"tools": []}, "'tools' wants no call, so that any would do: give extra=False"),
+        ({"tools": {"get": 1}}, "'tools' is no list of calls"),
+        ({"tools": [3]}, "'tools' has 3; expected a name, or an object with name, arguments"),
+        ({"tools": [{"name": "get", "arguments": "{"}]}, "has '{', which is not JSON"),
+        ({"tools": [{"function": {"name": "get", "parameters": {}}}]}, "'tools' defines tools"),
+    ],
+)
+def test_tools_refuses_rows_that_want_no_calls(row: dict[str, Any], fault: str):
+    made: Any = scorers.tools()
+    assert fault in made.refuse_row(None, row)
+    with pytest.raises(ValueError, match="tools: "):
+        made([], None, row)
+
+
+@pytest.mark.parametrize(
+    ("answer", "truth", "score"),
+    [
+        ("The cat, on a mat!", "cat on mat", 1.0),
+        ("a black cat", "The cat", 2 / 3),
+        ("cat cat dog", "cat", 0.5),
+        ("Beyoncé’s band", "beyonce\u0301's Band", 1.0),
+        ("東京", "東京都", 0.8),
+        ("", "cat", 0.0),
+        ("<think>cat</think>dog", "cat", 0.0),
+        ("cat", ["dog", "black cat"], 2 / 3),
+    ],
+)
+def test_f1_is_that_of_the_words(answer: str, truth: Any, score: float):
+    made: Any = scorers.named("f1")
+    verdict = made(answer, truth)
+    assert verdict["score"] == pytest.approx(score)
+    assert ("reason" in verdict) == (score < 1)
+
+
+def test_f1_refuses_a_ground_truth_without_words():
+    with pytest.raises(ValueError, match="is 'The!', which has no words"):
+        scorers.f1()("The", "The!")
+
+
 def test_no_tool_errors_names_those_that_failed():
     assert scorers.no_tool_errors()(TALK[4:]) == {"score": 1.0}
     verdict = scorers.no_tool_errors()(TALK)
@@ -198,6 +300,29 @@ def test_a_judge_scores_within_the_scale(monkeypatch: pytest.MonkeyPatch):
     assert "May I?" in seen[0] and "Go away." in seen[0]
 
 
+def test_a_ready_rubric_goes_to_the_judge_in_full_with_what_it_is_about(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "judge-key-0123456789")
+    seen: list[str] = []
+
+    def answer(ask: Ask) -> dict[str, str]:
+        seen.append(ask.messages[-1]["content"])
+        return {"role": "assistant", "content": '{"score": 0.5, "explanation": "in part"}'}
+
+    row = {"user_prompt": "Where?", "context": "It is in Rome."}
+    with Endpoint(answer) as endpoint:
+        for name in CRITERIA:
+            made = scorers.judge(name, model="openai/m", api_base=endpoint.base_url)
+            assert asyncio.run(made("In Rome.", "Rome", row))["score"] == 0.5
+    for rubric, text in zip(CRITERIA.values(), seen, strict=True):
+        assert rubric in text
+        assert ("It is in Rome." in text) == (rubric == CRITERIA["faithful"])
+    correct: Any = scorers.judge("correct", model="openai/m")
+    assert correct.refuse_ground_truth(" ") == ("is blank", "")
+    assert correct.refuse_ground_truth(["Rome"]) is None
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -214,6 +339,10 @@ def test_a_judge_scores_within_the_scale(monkeypatch: pytest.MonkeyPatch):
         ("json_schema({'type': 'nope'})", "the schema is wrong: 'nope'"),
         ("judge('Is it polite?')", "model"),
         ("choice(base=2)", "base is 0 or 1, not 2"),
+        ("judge('corect', model='openai/m')", "there is no ready rubric 'corect', only correct, f"),
+        ("tools(order='some')", "order is one of ('any', 'in_order', 'exact'), not 'some'"),
+        ("tools(arguments='all')", "arguments is one of ('subset', 'equal', 'ignore'), not 'all'"),
+        ("code(timeout=0)", "timeout is a number of seconds up to 600"),
         ("choice('')", "options is the name of a column, not ''"),
     ],
 )

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from osmosis_ai.rubric.criteria import CRITERIA
+
 from .blocks import ROOT, blocks
 
 PAGE = ROOT / "docs" / "guides" / "scorers.md"
@@ -53,6 +55,11 @@ def function(file: str, name: str) -> Any:
     module = ModuleType("recipe")
     exec(compile(CODE[file].text, file, "exec"), module.__dict__)
     return getattr(module, name)
+
+
+def test_ready_rubrics_stand_on_the_page_as_they_are():
+    texts = [block.text.strip() for block in blocks(PAGE) if block.language == "text"]
+    assert texts == [*CRITERIA.values()]
 
 
 def test_every_recipe_is_held_by_a_sample_or_needs_what_a_test_has_not():
