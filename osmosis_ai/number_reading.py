@@ -368,6 +368,24 @@ def numbers_in(text: str) -> Iterator[Fraction]:
         yield abs(value) if is_operator else value
 
 
+def answer_places(text: str) -> Iterator[str]:
+    """Yield the places of an answer that decide, the first of them first; a box is the only one."""
+    folded = fold(text)
+    if (box := _last_box(folded)) is not None:
+        yield box[0] or ""
+        return
+    if "####" in folded:
+        yield folded.rpartition("####")[2].strip().partition("\n")[0]
+        return
+    if answers := [*_ANSWER.finditer(folded)]:
+        rest = folded[answers[-1].end() :].lstrip(" \n:：*_")
+        end = re.search(r"\*\*|[.!?](?= |$)|\n", rest)
+        yield rest[: end.start()] if end else rest
+        return
+    yield folded.strip()
+    yield folded.strip().rpartition("\n")[2]
+
+
 def _one(content: str | None, place: str) -> Fraction | str:
     if content is None:
         return f"the last {place} is not closed"

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import math
 import re
 import unicodedata
 import warnings
@@ -20,12 +19,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
+from math import inf
 from string import punctuation
 from typing import Any, Literal, NoReturn, TypedDict, get_args
 
 from .agents.tool_calls import ToolCall, tool_calls
 from .folding import difference, fold, is_blank, is_spaceless
-from .number_reading import is_bare, numbers_in, read_answer, read_truth
+from .number_reading import answer_places, is_bare, numbers_in, read_answer, read_truth
 from .option_reading import OptionError, Options, chosen_option, options_of, right_options
 from .reasoning import answer_in
 from .rubric import aevaluate_rubric
@@ -50,6 +50,7 @@ __all__ = [
     "json_equal",
     "json_schema",
     "judge",
+    "math",
     "no_tool_errors",
     "number",
     "regex",
@@ -159,7 +160,7 @@ def number(*, tolerance: float = 0.0, relative: float = 0.0) -> AnswerScorer:
 
     It may differ by `tolerance`, or by the share `relative` of the ground truth: 0.01 is 1 %.
     """
-    if not (0.0 <= tolerance < math.inf and 0.0 <= relative < math.inf):
+    if not (0.0 <= tolerance < inf and 0.0 <= relative < inf):
         raise ValueError("number: tolerance and relative are numbers from 0 on")
     absolute, share = (Fraction(str(float(limit))) for limit in (tolerance, relative))
 
@@ -270,6 +271,42 @@ def f1() -> AnswerScorer:
         return {"score": 2 * shared / (given.total() + wanted.total()), "reason": reason}
 
     return _scorer("f1", compare, refuse=_refuse_no_words)
+
+
+def math() -> AnswerScorer:
+    """Score 1 where the answer is mathematically equal to the ground truth, as LaTeX or plain.
+
+    It needs the package math-verify, which the extra `math` installs.
+    """
+    from .math_equality import answer_in_latex, are_equal, as_latex, is_installed, is_readable
+
+    if not is_installed():
+        raise ValueError("math needs math-verify: pip install 'pytest-osmosis[math]'")
+
+    def latex_of(truth: str) -> str | None:
+        return as_latex(next(answer_places(truth)))
+
+    def refuse(truth: str) -> Fault | None:
+        latex = latex_of(truth)
+        if latex is not None and re.fullmatch(r"-?\d+,\d\d?|\d+-\d+-\d+", latex):
+            return (
+                f"is {_short(truth)}, which can be read in two ways",
+                "; write 1.5, (1, 5), or take exact",
+            )
+        if latex is None or not is_readable(latex):
+            return f"is {_short(truth)}, which is no mathematics", "; exact compares any text"
+        return None
+
+    def compare(answer: str, truth: str) -> Verdict:
+        wanted, given = latex_of(truth), answer_in_latex(answer)
+        if given is None or wanted is None:
+            return _verdict(False, f"no mathematics in the place that decides of {_short(answer)}")
+        found = are_equal(given, wanted)
+        if found is None:
+            return _verdict(False, f"{_short(given)} was not compared in time")
+        return _verdict(found, f"{_short(given)}, wanted {_short(wanted)}")
+
+    return _scorer("math", compare, refuse=refuse)
 
 
 def json_equal(*, ignore: Iterable[str] = ()) -> AnswerScorer:
