@@ -143,7 +143,9 @@ class Columns:
                 text = "content" if "content" in record[plan.messages][-1] else "value"
                 self.last_turn = f"{plan.messages}[-1].{text}={TRUTH}"
         else:
-            user = self._user(plan, record)
+            user = None if plan.user is None else record[plan.user]
+            if self._template is not None:
+                user = self._template.render(record)
             has_question = bool(user)
             if user is None and plan.user is None and not has_task:
                 is_text = isinstance(record[plan.metadata or METADATA], str)
@@ -161,11 +163,6 @@ class Columns:
         row_id = None if plan.id is None else _usable_id(record[plan.id])
         return CheckedRow(row_id, has_task, has_question, lost, ends_answered)
 
-    def _user(self, plan: _Plan, record: Mapping[str, Any]) -> Any:
-        if self._template is not None:
-            return self._template.render(record)
-        return None if plan.user is None else record[plan.user]
-
     def _chat(self, plan: _Plan, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the messages of a row, without the turn that is its truth."""
         messages: list[dict[str, Any]] = as_chat(record[plan.messages or ""])
@@ -181,7 +178,11 @@ class Columns:
         return messages[:-1]
 
     def _check_truth(self, plan: _Plan, record: dict[str, Any]) -> None:
-        truth = self._truth(plan, record, lambda: record)
+        truth = own = _own_truth(plan, record)
+        if self._has_only_text and not own:
+            truth = None
+        elif type(own) in (int, float):
+            truth = str(own)
         has_column = plan.truth is not None or plan.label is not None
         for name, refuse in self._compared_by:
             if is_blank(truth):
@@ -233,8 +234,14 @@ class Columns:
         else:
             given = None if plan.system is None else record[plan.system]
             system = (self._system_prompt or "") if given is None else given
-            user = self._user(plan, record) or ""
-        truth = self._truth(plan, record, written)
+            user = "" if plan.user is None else record[plan.user] or ""
+            if self._template is not None:
+                user = self._template.render(record)
+        truth = own = _own_truth(plan, record)
+        if self._has_only_text and not own:
+            truth = None
+        elif type(own) in (int, float):
+            truth = str(with_places(written(), plan.paths)[plan.truth or plan.label or ""])
         return Row(
             row_index=row_index,
             row_id=row_id,
@@ -243,22 +250,10 @@ class Columns:
             ground_truth=truth,
             extra={name: record[name] for name in plan.extra},
             own_names={name: record[name] for name in plan.own_names},
-            own_truth=_own_truth(plan, record),
+            own_truth=own,
             messages=messages,
             task=None if plan.metadata is None else _task(record[plan.metadata]),
         )
-
-    def _truth(
-        self,
-        plan: _Plan,
-        record: Mapping[str, Any],
-        written: Callable[[], Mapping[str, Any]],
-    ) -> Any:
-        """Return the truth: a number as text, as it is written, all else as it is."""
-        truth = _own_truth(plan, record)
-        if type(truth) in (int, float):
-            return str(with_places(written(), plan.paths)[plan.truth or plan.label or ""])
-        return None if self._has_only_text and not truth else truth
 
     def _plan(self, record: Mapping[str, Any]) -> _Plan:
         keys = tuple(record)

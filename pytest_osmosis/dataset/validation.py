@@ -45,7 +45,7 @@ class Reading:
         row = self.columns.check(decode(raw))
         if row.has_task:
             self.tasks += 1
-        else:
+        elif self.without_task.is_short:
             self.without_task.add(place)
         if not row.has_question:
             self.without_question.add(place)
