@@ -229,7 +229,7 @@ class EvalFn:
             from .eval_shapes import Given
 
             given = shape.fill(
-                Given(given["messages"], solution_str, ground_truth, given["metadata"])
+                Given(given["messages"], solution_str, given["ground_truth"], given["metadata"])
             )
             placed = {name for name, _ in self.plan.positional}
             keywords = tuple(name for name in given if name not in placed)
