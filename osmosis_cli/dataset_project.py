@@ -22,7 +22,7 @@ from pytest_osmosis.dataset.dataset import load_dataset
 from pytest_osmosis.dataset.decoding import decode
 from pytest_osmosis.dataset.errors import DatasetError, Problems
 from pytest_osmosis.dataset.opening import open_dataset
-from pytest_osmosis.dataset.shape import SAMPLED, Shape, shape_of
+from pytest_osmosis.dataset.shape import SAMPLED, Shape, shape_of, with_judge
 from pytest_osmosis.features.table import OPTIONS
 from pytest_osmosis.reports.json_reader import UnreadableReport, load_report
 
@@ -93,7 +93,11 @@ def _options(asked: Asked, shape: Shape) -> list[tuple[str, str]]:
     """Return the options of the evaluation; what the user says takes the place of a guess."""
     if not (shape.has_prompt or asked.maps):
         raise _unclear(asked, "no column is a question: give --map COLUMN=user_prompt")
-    found = shape.flags(asked.model, asked.base_url or "")
+    judge = {"model": asked.model, **({"api_base": asked.base_url} if asked.base_url else {})}
+    found = [
+        (name, with_judge(value, judge) if name == "eval-fn" else value)
+        for name, value in shape.flags()
+    ]
     if asked.maps:
         own = {text.rpartition("=")[2] for text in asked.maps}
         found = [
