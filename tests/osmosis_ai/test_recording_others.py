@@ -77,7 +77,9 @@ def test_a_model_of_langchain_is_copied_with_recorded_clients(endpoint: Endpoint
         assert result.metrics.prompt_tokens == 10
 
         async def agent(question: str) -> str:
-            return await recorded.ainvoke(question)
+            answer: str = await recorded.ainvoke(question)
+            await twin.close()
+            return answer
 
         assert ran(agent).metrics.num_llm_calls == 1
         assert recorded.invoke("outside") == "42"
@@ -149,8 +151,16 @@ class FakeGenai:
 FakeGenai.__module__ = "google.genai.client"
 
 
-def test_a_client_of_gemini_is_recorded_with_tools_thoughts_and_streams(endpoint: Endpoint):
+@pytest.fixture
+def client(endpoint: Endpoint) -> Iterator[Any]:
     client: Any = FakeGenai(endpoint.base_url)
+    with client._api_client._httpx_client:
+        yield client
+
+
+def test_a_client_of_gemini_is_recorded_with_tools_thoughts_and_streams(
+    endpoint: Endpoint, client: Any
+):
     assert record(client) is client and record(client) is client
     thought = {"text": "hm", "thought": True}
     events = [gemini({"text": "4"}, reason=None), gemini({"text": "2"})]
@@ -201,8 +211,7 @@ def test_a_refused_prompt_and_a_cut_answer_of_gemini_are_named(document: Any, ki
     assert (usage.cached_tokens, usage.reasoning_tokens) == (4, 3)
 
 
-def test_credentials_of_vertex_are_refused(endpoint: Endpoint):
-    client: Any = FakeGenai(endpoint.base_url)
+def test_credentials_of_vertex_are_refused(client: Any):
     client._api_client.vertexai, client._api_client.api_key = True, None
     with pytest.raises(TypeError, match=r"google\.genai\.Client with an API key: Vertex AI's"):
         record(client)

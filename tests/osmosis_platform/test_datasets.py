@@ -234,7 +234,7 @@ def test_a_url_serves_its_own_part_until_it_expires(
     ("content", "reason"),
     [
         (b"not json\n", "rows.jsonl:1: not JSON: Expecting value"),
-        (b'{"asked": "a"}\n', "rows.jsonl:1: 'user_prompt' is missing"),
+        (b'{"asked": "a"}\n', "rows.jsonl: 'user_prompt' is missing"),
         (ROW + b"x\ny\n", "rows.jsonl: 2 rows cannot be used: line 2: not JSON"),
         (b"\x1f\x8b" + b"x" * 10, "rows.jsonl: looks like gzip"),
     ],
