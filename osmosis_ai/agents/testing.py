@@ -19,7 +19,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..blocking import run_blocking
 from ..models.base import ChatCompletion, ChatModel, Usage
@@ -30,6 +30,9 @@ from .request import RolloutRequest
 from .results import RolloutResult
 from .runner import run_rollout
 from .tools import tool_schemas
+
+if TYPE_CHECKING:
+    from ..models.other_apis import OtherRequest
 
 __all__ = [
     "ScriptedModel",
@@ -92,8 +95,11 @@ class ScriptedModel:
         tools: Sequence[Mapping[str, Any]] | None = None,
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        other: OtherRequest | None = None,
     ) -> ChatCompletion:
-        """Return the next answer."""
+        """Return the next answer, to Anthropic's messages too where `other` is them."""
+        if other is not None and not other.is_translated():
+            raise AssertionError("a scripted model answers chat completions and messages alone")
         seen = [dict(message) for message in copy.deepcopy(list(messages))]
         offered = [dict(tool) for tool in copy.deepcopy(list(tools or ()))]
         self.requests.append(SeenRequest(seen, offered, dict(params or {})))

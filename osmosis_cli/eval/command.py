@@ -90,11 +90,11 @@ class EvalGroup(LazyGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Options of the evaluation, or a subcommand and its words."""
+        ctx.meta[_TYPED] = json.loads(os.environ.pop(TYPED_VARIABLE, "null")) or [*EVAL, *args]
         if not args or not args[0].startswith("-"):
             return super().parse_args(ctx, args)
         own, extra = split_at_dashes(args)
         ctx.meta[_PYTEST_ARGS] = extra
-        ctx.meta[_TYPED] = json.loads(os.environ.pop(TYPED_VARIABLE, "null")) or [*EVAL, *args]
         try:
             stray = click.Command.parse_args(self, ctx, list(own))
         except click.NoSuchOption as error:

@@ -155,7 +155,7 @@ class SessionOutputs:
         if trajectories is not None and trajectories.exists():
             terminal.write_line(f"conversations: {shown_path(trajectories)}")
         screen.lines(filter(None, [self._view(result)]))
-        if self._session.batch_size == 1 and not self._config.getoption("usepdb"):
+        if self._session.batch_size == 1 and not self._config.getoption("usepdb", False):
             from ..reports.waits import waits_line
 
             screen.lines(filter(None, [waits_line(result)]))

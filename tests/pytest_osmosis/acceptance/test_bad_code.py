@@ -224,7 +224,8 @@ def test_an_interrupt_raised_by_an_agent_interrupts_the_session_once(project: Pr
     assert errors[:2] == [None, "the agent raised KeyboardInterrupt"]
     kept = (project.path / "out.trajectories.jsonl").read_text()
     assert "agent.py" in kept and kept.count("raise KeyboardInterrupt") == 1  # the agent's frames
-    assert "Traceback" not in session.out + session.err
+    shown = session.out + session.err  # where its item was reported before the session ended
+    assert shown.count("Traceback") == shown.count("raise KeyboardInterrupt") <= 1
     assert "INTERNALERROR" not in session.out + session.err
 
 

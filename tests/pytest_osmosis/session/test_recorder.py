@@ -80,7 +80,7 @@ class Bench:
         option = SimpleNamespace(maxfail=0, fulltrace=False)
         self.config: Any = SimpleNamespace(
             option=option, stash=pytest.Stash(), get_verbosity=lambda: 0,
-            getoption=lambda name: False,
+            getoption=lambda name, default: default,
             hook=SimpleNamespace(pytest_osmosis_summary=lambda **_: []),
             get_terminal_writer=lambda: SimpleNamespace(fullwidth=80, line=self.written.append),
         )  # fmt: skip
