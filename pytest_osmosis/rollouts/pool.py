@@ -9,6 +9,7 @@ import asyncio
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -41,6 +42,16 @@ if TYPE_CHECKING:
 
     from ..spec import ModelSpec
     from .around import AroundRuns
+
+
+def import_apart(module: str) -> None:
+    """Import a module in a thread, and wait for it.
+
+    A signal that ends the session reaches the thread that waits: numpy, whose import it broke off,
+    cannot be imported again for the report.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(import_module, module).result()
 
 
 class _SharedRollout:
@@ -122,7 +133,7 @@ class RolloutPool:
 
     def import_when_idle(self, modules: Iterable[str]) -> None:
         """Import modules once the first requests have been sent."""
-        self._engine.when_idle += [partial(import_module, module) for module in modules]
+        self._engine.when_idle += [partial(import_apart, module) for module in modules]
 
     @property
     def halted(self) -> str | None:
