@@ -145,13 +145,13 @@ class _Call:
     def _take(self, data: Mapping[str, Any], cost: Any) -> None:
         choice = data["choices"][0]
         message = {name: value for name, value in choice["message"].items() if value is not None}
-        usage, told = read_usage(data.get("usage"))
+        usage, cost_usd = read_usage(data.get("usage"))
         completion = ChatCompletion(
             message={"content": None, **message},
             finish_reason=choice.get("finish_reason"),
             usage=usage,
             model=data.get("model") or self._model,
-            cost_usd=told,
+            cost_usd=cost_usd,
             latency_ms=self.progress.waited_s * 1000.0,
         )
         if self._prices is not None:
@@ -173,23 +173,21 @@ class _Stream:
         return getattr(self._stream, name)
 
     def __iter__(self) -> Iterator[Any]:
-        try:
+        with self._recorded():
             for chunk in self._stream:
                 self._note(chunk)
                 yield chunk
-        except GeneratorExit:
-            self._call.joined(self._chunks)
-            raise
-        except Exception as error:
-            self._call.failed(error)
-            raise
-        self._call.joined(self._chunks)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        try:
+        with self._recorded():
             async for chunk in self._stream:
                 self._note(chunk)
                 yield chunk
+
+    @contextlib.contextmanager
+    def _recorded(self) -> Iterator[None]:
+        try:
+            yield
         except GeneratorExit:
             self._call.joined(self._chunks)
             raise

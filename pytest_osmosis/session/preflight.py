@@ -43,9 +43,9 @@ def usage_errors(config: pytest.Config | None = None) -> Iterator[None]:
             from .proposal import propose  # only for a mistake
 
             text = propose(config, text, error.shape, only=error.only)
-        told = masking()(text)
+        masked = masking()(text)
         raise pytest.UsageError(
-            told if config is None else OptionReader(config).as_given(told)
+            masked if config is None else OptionReader(config).as_given(masked)
         ) from None
 
 

@@ -149,17 +149,17 @@ def replay(folder: Path) -> Replay:
     by_session: dict[int, list[Path]] = {}
     for path in worker_files(folder):
         by_session.setdefault(int(path.name.partition("-")[0]), []).append(path)
-    for place, told in _lines(folder / FILE, found):
-        if "session" in told:
-            found.sessions.append(told["session"])
-            _begin_session(found, told["session"]["number"], by_session)
-        elif "gates" in told:
-            found.gates, found.verdict = told["gates"], told["verdict"]
-            found.git = told.get("git") or {}
-        elif "session_ended" in told:
+    for place, entry in _lines(folder / FILE, found):
+        if "session" in entry:
+            found.sessions.append(entry["session"])
+            _begin_session(found, entry["session"]["number"], by_session)
+        elif "gates" in entry:
+            found.gates, found.verdict = entry["gates"], entry["verdict"]
+            found.git = entry.get("git") or {}
+        elif "session_ended" in entry:
             found.ended = True
-        elif "run" in told:
-            _take(found, place, told)
+        elif "run" in entry:
+            _take(found, place, entry)
     if by_session:
         _begin_session(found, max(by_session), by_session)
     return found
@@ -171,15 +171,15 @@ def _begin_session(found: Replay, number: int, by_session: dict[int, list[Path]]
     found.reopen()
     for found.last_session in sorted(each for each in by_session if each <= number):
         for path in by_session.pop(found.last_session):
-            for place, told in _lines(path, found):
-                _take(found, place, told)
+            for place, entry in _lines(path, found):
+                _take(found, place, entry)
     found.last_session = number
 
 
-def _take(found: Replay, place: Place, told: Mapping[str, Any]) -> None:
-    result = result_of(told, found.header["info"]["name"])
-    run = KeptRun(result, found.last_session, place, whole=told["whole"])
-    found.take(run, alone=not told["said"])
+def _take(found: Replay, place: Place, entry: Mapping[str, Any]) -> None:
+    result = result_of(entry, found.header["info"]["name"])
+    run = KeptRun(result, found.last_session, place, whole=entry["whole"])
+    found.take(run, alone=not entry["said"])
 
 
 def _lines(path: Path, found: Replay) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -192,15 +192,15 @@ def _lines(path: Path, found: Replay) -> Iterator[tuple[Place, dict[str, Any]]]:
         written = os.fstat(file.fileno()).st_size
         for line in iter(file.readline, b""):
             number += 1
-            told = verify_checksum(line)
-            if told is None:
+            entry = verify_checksum(line)
+            if entry is None:
                 damaged = damaged or number
                 dropped += 1
                 continue
             if damaged:
                 where = f"{path}:{damaged}"
                 raise JournalError(f"{where}: this line is damaged, and others follow it")
-            said = told.get("said", 0)
+            said = entry.get("said", 0)
             begin, end = whole, whole + len(line) + said
             if end > written:
                 dropped += 1
@@ -208,7 +208,7 @@ def _lines(path: Path, found: Replay) -> Iterator[tuple[Place, dict[str, Any]]]:
             number += bool(said)
             file.seek(said, os.SEEK_CUR)
             whole = end
-            yield Place(path, begin, end - begin), told
+            yield Place(path, begin, end - begin), entry
     if dropped:
         found.torn[path] = whole
         found.dropped += dropped

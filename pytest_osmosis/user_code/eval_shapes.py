@@ -362,9 +362,9 @@ def _pair(signature: Signature) -> Shape | str:
         needed += [name for name in optional if _words(name) & _TRUTH_WORDS][:2]
     if len(needed) == 1 and needed[0] in _CERTAIN | {"completion"}:
         answer, truth = needed[0], None
-    elif len(needed) == 2 and (told := _truth_of(needed)) is not None:
-        truth = told
-        [answer] = set(needed) - {told}
+    elif len(needed) == 2 and (found := _truth_of(needed)) is not None:
+        truth = found
+        [answer] = set(needed) - {found}
     else:
         return _doubt(signature)
     annotated = signature.annotated(answer)
@@ -391,13 +391,13 @@ def _pair(signature: Signature) -> Shape | str:
 
 def _truth_of(pair: Sequence[str]) -> str | None:
     """Return which of two names is the ground truth; None where not exactly one says so."""
-    told = [name for name in pair if _words(name) & _TRUTH_WORDS]
-    if not told and "answer" in pair:
-        told = ["answer"] if any(_words(name) & _ANSWER_WORDS for name in pair) else []
-    if len(told) != 1:
+    truths = [name for name in pair if _words(name) & _TRUTH_WORDS]
+    if not truths and "answer" in pair:
+        truths = ["answer"] if any(_words(name) & _ANSWER_WORDS for name in pair) else []
+    if len(truths) != 1:
         return None
-    others = set(pair) - set(told)
-    return None if any(_words(name) & _NO_ANSWER for name in others) else told[0]
+    others = set(pair) - set(truths)
+    return None if any(_words(name) & _NO_ANSWER for name in others) else truths[0]
 
 
 def _words(name: str) -> set[str]:

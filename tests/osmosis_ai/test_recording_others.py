@@ -290,3 +290,34 @@ def test_its_failures_are_the_endpoints(endpoint: Endpoint, litellm: Any):
 
     ran(agent)
     assert [error.kind for error in seen] == ["rate_limited"]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # that LiteLLM causes where it is used directly
+def test_its_streams_are_recorded_when_they_end_or_are_left(litellm: Any):
+    given: Any = {"model": "openai/m", "messages": [USER], "mock_response": "forty two",
+                  "stream": True, "stream_options": {"include_usage": True}}  # fmt: skip
+
+    def read(question: str) -> str:
+        stream = litellm.completion(**given)
+        return "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices)
+
+    async def awaited(question: str) -> str:
+        stream = await litellm.acompletion(**given)
+        parts = [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
+        return "".join(parts)
+
+    for agent in (read, awaited):
+        result = ran(agent)
+        assert result.final_messages == [USER, {"role": "assistant", "content": "forty two"}]
+        assert result.metrics.num_llm_calls == 1
+        assert result.metrics.response_tokens > 0
+
+    def left(question: str) -> str:
+        for chunk in litellm.completion(**given):
+            return str(chunk.choices[0].delta.content)
+        return ""
+
+    result = ran(left)
+    assert result.metrics.num_llm_calls == 1
+    assert result.metrics.response_tokens is None  # no chunk that was read had the usage
