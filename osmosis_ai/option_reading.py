@@ -263,7 +263,8 @@ def chosen_option(answer: str, options: Options) -> int | str:
     sentence behind the last "answer is" or its like, the beginning, what is bold alone, what is
     said to be chosen ("it is", "so"), all of the text.
     """
-    text = _plain(answer)
+    # Spaces count as one, as in the texts of options; lines stay.
+    text = "\n".join(" ".join(line.split()) for line in _plain(answer).split("\n"))
     if boxes := [*_BOX.finditer(text)]:
         return _decide(_clean(_in_braces(text[boxes[-1].end() :])), options)
     if "####" in text:

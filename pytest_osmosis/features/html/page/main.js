@@ -312,7 +312,8 @@ const ACTS = {
 };
 
 function pressed(event) {
-  const typing = event.target.closest?.("input, select, textarea, dialog");
+  // The focus leaves a dialog that was closed only with the next picture of the page.
+  const typing = event.target.closest?.("input, select, textarea, dialog[open]");
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (typing) {
     if (typing.id === "words" && ["Escape", "Enter"].includes(event.key)) leaveSearch(event);
