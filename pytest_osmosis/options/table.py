@@ -14,7 +14,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..dataset.formats import SUFFIXES_SHOWN
-from ..reports.formats import REPORTS, SECTIONS, ReportFormat, SectionFormat
+from ..reports.formats import (
+    CONFIG_FIELDS,
+    REPORTS,
+    SECTIONS,
+    ConfigField,
+    ReportFormat,
+    SectionFormat,
+)
 from . import values
 
 Reach = Literal["model", "endpoint", "usage", "turns", "system", "program"]
@@ -114,6 +121,8 @@ class FeatureEntry:
     """Returns what a run with this label in its node id needs besides what is given."""
     section: SectionFormat | None = None
     """The section that it adds to suites."""
+    config_fields: Sequence[ConfigField] = ()
+    """What it adds to what the JSON report says was asked."""
     register: Callable[[], None] = lambda: None
     """Adds what is known of it before any option is read, such as names that gates may use."""
 
@@ -545,6 +554,7 @@ def add_features(features: Iterable[FeatureEntry]) -> None:
         feature.register()
         if feature.section is not None:
             SECTIONS.append(feature.section)
+        CONFIG_FIELDS.extend(feature.config_fields)
         if feature.report is not None:
             REPORTS.append(feature.report)
         for each in feature.options:

@@ -107,6 +107,23 @@ SECTIONS: list[SectionFormat] = []
 """The sections of suites; features add theirs by `features/table.py`."""
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigField:
+    """A field that a feature adds to what the JSON report says was asked."""
+
+    name: str
+    attribute: str
+    """Of `SuiteInfo`, where its value is from and is read back to."""
+    kind: Any
+    default: Any
+    """Of a report that lacks it."""
+    description: str
+
+
+CONFIG_FIELDS: list[ConfigField] = []
+"""Those of all features, as the sections."""
+
+
 def overviews(result: EvalResult) -> Iterator[Overview]:
     """Yield the tables about several suites, which features bring with their sections."""
     if len(result.with_companions) > 1:

@@ -18,7 +18,7 @@ from pydantic import Field, create_model
 
 from ..run_result import RUN_FIELDS, RunResult
 from ..verdicts import EvalVerdict, GateOutcome
-from .formats import SECTIONS, companion_fields
+from .formats import CONFIG_FIELDS, SECTIONS, companion_fields
 from .json_figures import EvalFnSummary, Figure, Milliseconds, ReportModel, Whole
 from .json_writer import SCHEMA_VERSION
 
@@ -64,7 +64,7 @@ class GateReport(ReportModel):
     reason: str | None = Field(default=None, description="why there is no figure")
 
 
-class Config(ReportModel):
+class CoreConfig(ReportModel):
     """What was asked."""
 
     model: str
@@ -76,13 +76,25 @@ class Config(ReportModel):
     data_sha256: str = ""
     name: str = Field(default="", description="the evaluation's, as node ids begin")
     endpoint: str = ""
-    label: str = Field(default="", description="the candidate's, in node ids")
-    candidate_of: str | None = Field(
-        default=None, description="the first candidate's evaluation, which it is compared with"
-    )
-    marked: bool = Field(default=False, description="of a test function with @pytest.mark.osmosis")
+    label: str = Field(default="", description="what names it in node ids")
     priced: bool = Field(default=False, description="the model has a price, known or not")
     settings: dict[str, Any] = Field(default_factory=dict)
+
+
+def _config_fields() -> dict[str, Any]:
+    """Return the fields of what was asked that features bring."""
+    return {
+        each.name: (each.kind, Field(default=each.default, description=each.description))
+        for each in CONFIG_FIELDS
+    }
+
+
+if TYPE_CHECKING:
+    Config = CoreConfig
+else:
+    Config = create_model(
+        "Config", __base__=CoreConfig, __doc__=CoreConfig.__doc__, **_config_fields()
+    )
 
 
 class Repeated(ReportModel):

@@ -20,6 +20,7 @@ from ..analysis.aggregate import CONFIDENCE, aggregate
 from ..run_result import RUN_FIELDS, RunResult, SuiteInfo, passes
 from ..suite_results import EvalResult, SuiteResult, Usage
 from ..verdicts import GateResult
+from .formats import CONFIG_FIELDS
 from .json_figures import interval_of
 from .json_models import NOT_OF_A_RUN, Report
 from .json_writer import OF_A_VERDICT
@@ -206,8 +207,6 @@ def _info(
         model=config.model,
         endpoint=config.endpoint,
         label=config.label,
-        leader=config.candidate_of,
-        marked=config.marked,
         priced=config.priced,
         eval_fns=tuple(each for each in dict.fromkeys(config.eval_fns) if each not in recorded),
         n=config.n_runs,
@@ -220,6 +219,7 @@ def _info(
         rows=summary.total // config.n_runs if has_total else len(rows),
         digest=config.data_sha256,
         settings=config.settings,
+        **{each.attribute: getattr(config, each.name) for each in CONFIG_FIELDS},
     )
 
 

@@ -25,7 +25,14 @@ from ..suite_results import (
     Usage,
 )
 from ..verdicts import GateResult, Interval
-from .formats import SECTIONS, SectionFormat, Sections, companion_fields, no_sections
+from .formats import (
+    CONFIG_FIELDS,
+    SECTIONS,
+    SectionFormat,
+    Sections,
+    companion_fields,
+    no_sections,
+)
 
 Fields = dict[str, Any]
 """An object of the report."""
@@ -135,8 +142,7 @@ def _config(suite: SuiteResult) -> Fields:
         "name": info.name,
         "endpoint": info.endpoint,
         "label": info.label,
-        "candidate_of": info.leader,
-        "marked": info.marked,
+        **{each.name: getattr(info, each.attribute) for each in CONFIG_FIELDS},
         "priced": info.priced,
         "settings": dict(info.settings),
     }

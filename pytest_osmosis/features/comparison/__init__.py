@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...analysis.gates.names import CHECKS, CONDITIONS, DIFFERENCES, Gate
 from ...options.table import BY_NAME, FeatureEntry, Option, OptionSet
-from ...reports.formats import SectionFormat
+from ...reports.formats import ConfigField, SectionFormat
 
 if TYPE_CHECKING:
     from ...analysis.score_table import ScoreTable
@@ -124,5 +124,14 @@ COMPARISON = FeatureEntry(
         "features.comparison.overview",
         companions=("baseline_models", "baseline_of"),
     ),
+    config_fields=[
+        ConfigField(
+            "candidate_of",
+            "leader",
+            str | None,
+            None,
+            "the first candidate's evaluation, which it is compared with",
+        )
+    ],
     register=_register,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...options.table import FeatureEntry
+from ...reports.formats import ConfigField
 
 if TYPE_CHECKING:
     import pytest
@@ -17,4 +18,10 @@ def _load(config: pytest.Config) -> tuple[()]:
     return ()
 
 
-MARKED_FUNCTIONS = FeatureEntry("marked_functions", load=_load)
+MARKED_FUNCTIONS = FeatureEntry(
+    "marked_functions",
+    load=_load,
+    config_fields=[
+        ConfigField("marked", "marked", bool, False, "of a test function with @pytest.mark.osmosis")
+    ],
+)

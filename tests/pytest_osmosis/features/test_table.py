@@ -83,6 +83,7 @@ def test_the_main_job_works_without(names: list[str], tmp_path: Path):
     ("word", "feature"),
     [
         ("baseline", "comparison"),
+        ("candidate", "comparison"),
         ("cassette", "cassettes"),
         ("tracing", "tracing"),
         ("rescor", "rescore"),

@@ -1,10 +1,11 @@
-// The cells of candidates: a line a row, a column a candidate, those that disagree most on top.
+// The cells of suites that run the same rows: a line a row, a column a suite, those that disagree
+// most on top.
 import { linkOf, page } from "./data.js";
 import { button, el, visible } from "./text.js";
 
 const CELLS_SHOWN = 200;
 
-/** Fill the place for cells, where several candidates have run the same rows. */
+/** Fill the place for cells, where several suites have run the same rows. */
 export function showCells() {
   const place = document.getElementById("cells");
   if (!place) return;
