@@ -359,7 +359,7 @@ class SuiteInfo:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Sampling, limits and timeouts, as given."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
-    marked: bool = False
+    scored_by_test: bool = False
     priced: bool = False
     """The model is a provider's, so that its price is looked for."""
     label: str = ""
@@ -371,7 +371,7 @@ class SuiteInfo:
     companion_of: str | None = None
     """The suite that this one is shown with: its own runs are observed, and decide nothing."""
     shares: str | None = None
-    """The first of the suites of marked functions that have the same rollouts, maybe itself."""
+    """The first of the suites of tests that have the same rollouts, maybe itself."""
 
     @property
     def place(self) -> str:

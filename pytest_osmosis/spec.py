@@ -105,7 +105,7 @@ class EvalSpec:
     """One evaluation: an agent on the rows of one data file, scored and held to a threshold."""
 
     name: str
-    """The suite's name: the data file as given, or the node id of a marked test function."""
+    """The suite's name: the data file as given, or the node id of a test function."""
     agent: str
     data: Path
     model: ModelSpec
@@ -138,8 +138,8 @@ class EvalSpec:
     """ "2/4" for the second of four; taken last."""
     agent_timeout_s: float = 450.0
     grader_timeout_s: float = 150.0
-    marked: bool = False
-    """True for a test function with `@pytest.mark.osmosis`, whose asserts decide."""
+    scored_by_test: bool = False
+    """What runs it scores its runs once they have ended, such as a test by its asserts."""
     label: str = ""
     """What names it in its runs' node ids, where several evaluations run the same rows."""
     leader: str | None = None
@@ -190,9 +190,9 @@ class SessionSpec:
     """What holds for the whole session: throughput and outputs."""
 
     evals: tuple[EvalSpec, ...] = ()
-    """The evaluations asked for by options; marked tests add theirs at collection."""
+    """The evaluations asked for by options; tests add theirs at collection."""
     defaults: EvalSpec | None = None
-    """What a marked test falls back on."""
+    """What tests fall back on."""
     batch_size: int = 1
     worker_timeout_s: float = 30.0
     """How long a worker process may be silent."""

@@ -222,7 +222,7 @@ def _trial(given: dict[str, Any]) -> Trial:
         model=model,
         max_turns=given["max_turns"],
         agent_timeout_s=given["agent_timeout"],
-        marked=True,  # nothing is scored
+        scored_by_test=True,  # nothing is scored
     )
     session = SessionSpec(batch_size=given["batch_size"] or 1, debug_dir=given["debug_dir"])
     with command_errors(ImportingError, ConfigurationError, code="usage", status=2):

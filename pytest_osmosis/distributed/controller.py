@@ -59,7 +59,7 @@ class ControllerEvaluation(ReportingEvaluation):
         self._runs: dict[str, RunId] = {}
         """By node id, once all workers have collected."""
         self._of_workers: dict[str, EvalFingerprint] = {}
-        """Fingerprints of marked functions, which only workers collect."""
+        """Fingerprints of tests, which only workers collect."""
         self._session: pytest.Session | None = None
         self._starting = ExitStack()
         """What is to be undone when the workers have been started."""
@@ -165,7 +165,7 @@ class ControllerEvaluation(ReportingEvaluation):
         error = f"the worker process {node.gateway.id} {how} during this run"
         if (suite := self.suites.get(found.suite)) is not None:
             result = suite.lost(found, error=error, error_type="worker_lost")
-        else:  # a marked function's, which only workers have
+        else:  # a test's, which only workers have
             run = found.suite, found.row_index, found.run_index
             result = RunResult(*run, error=error, error_type="worker_lost")
         path, _, name = report.nodeid.partition("::")
@@ -210,8 +210,8 @@ class ControllerEvaluation(ReportingEvaluation):
         with usage_errors():
             store.open(list(self._of_workers.values()))
             store.add(self.recorder.infos())
-            marked = [identity.info for identity in self._of_workers.values()]
-            store.lines += self.gates.begin(marked, store.folder_of)
+            infos = [identity.info for identity in self._of_workers.values()]
+            store.lines += self.gates.begin(infos, store.folder_of)
             store.begin(selected)
         self._broadcast(messages.PLACES, _plain(store.places()))
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
@@ -321,7 +321,7 @@ class ControllerEvaluation(ReportingEvaluation):
             self._sent[run] = result
             self.store.log.note(run, node.gateway.id, *place)
             self.received(run, result)
-            runs[index] = CachedResult(text, decided=not infos[run.suite].marked)
+            runs[index] = CachedResult(text, decided=not infos[run.suite].scored_by_test)
         if self._scheduling is not None:
             self._scheduling.note_finished(node, runs)
 

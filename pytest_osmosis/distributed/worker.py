@@ -76,7 +76,7 @@ class WorkerEvaluation(Evaluation):
         collected = {
             "loaded": self._loaded(),
             "suites": [suite.info.to_dict() for suite in self.suites.values()],
-            "identities": [each.to_json() for each in self._identities(self._marked())],
+            "identities": [each.to_json() for each in self._identities(self._of_tests())],
             "runs": [run and (numbers[run.suite], run.row_index, run.run_index) for run in runs],
         }
         self._send(messages.COLLECTED, encode(collected))

@@ -1,1 +1,1 @@
-"""Pytest items: one for each run, marked test functions, gates, and the reports of each."""
+"""Pytest items: one for each run, and their reports."""

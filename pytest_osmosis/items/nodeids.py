@@ -1,7 +1,7 @@
 """Node ids of runs: how they are built.
 
 The items of a data file are `data.jsonl::<row>[run-<run>]`, with `[<label>]` behind the row where
-several suites run it; those of a marked test are `test_it.py::test_it[<row>-run-<run>]`.
+several suites run it; those of a test function are `test_it.py::test_it[<row>-run-<run>]`.
 """
 
 from __future__ import annotations
@@ -25,5 +25,5 @@ def item_name(row: str, run_index: int, label: str) -> str:
 
 
 def parameter_id(row: str, run_index: int) -> str:
-    """Return the parameter id of a run of a marked test."""
+    """Return the parameter id of a run of a test function."""
     return f"{row}-run-{run_index}"

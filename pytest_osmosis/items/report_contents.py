@@ -50,7 +50,7 @@ class FailureSections:
     def __contains__(self, result: RunResult) -> bool:
         """Return whether the run is one of a data file: a test has a traceback of its own."""
         suite = self._suites.get(result.suite)
-        return suite is not None and not suite.spec.marked
+        return suite is not None and not suite.spec.scored_by_test
 
 
 class SerializedReports:

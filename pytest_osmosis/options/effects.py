@@ -74,7 +74,7 @@ def _has_one(given: OptionReader, option: Option) -> bool:
 
 def check_reach(given: OptionReader, suites: Iterable[Suite]) -> None:
     """Refuse options that reach none of the agents, and models that not every agent takes."""
-    named = {suite.spec.agent: _reach(suite) for suite in suites if not suite.spec.marked}
+    named = {suite.spec.agent: _reach(suite) for suite in suites if not suite.spec.scored_by_test}
     if not named:
         return
     _check_models(given, named)

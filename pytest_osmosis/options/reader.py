@@ -174,7 +174,7 @@ class OptionReader:
 
 
 def named(config: pytest.Config) -> bool:
-    """Return whether options or ini name an evaluation, or the model or time of marked tests."""
+    """Return whether options or ini name an evaluation, or the model or time of tests."""
     given = OptionReader(config)
     names = "agent", "data", "model", "run"
     return any(given.raw(name) is not None for name in names) or bool(given.naming())

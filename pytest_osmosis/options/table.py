@@ -115,6 +115,8 @@ class FeatureEntry:
     """Acts before any conftest.py is loaded, on pytest's config; returns lines of the header."""
     change_arguments: Callable[[Any], None] = lambda config: None
     """Changes arguments and options of pytest's config, before any of them is used."""
+    begins: Callable[[Any], bool] = lambda config: False
+    """Returns whether tests are an evaluation, by pytest's config, where no data file is one."""
     runs_elsewhere: Callable[[Any], bool] = lambda given: False
     """Returns, by an `OptionReader`, whether processes of its own run the rollouts."""
     lacking: Callable[[Any, str], Iterable[str]] = lambda given, label: ()

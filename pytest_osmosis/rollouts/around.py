@@ -32,7 +32,7 @@ class AroundRuns:
         """Begin a run, in its task; `again`: only its scores are missing."""
 
     def join(self, run: RunId) -> None:
-        """Have the running code belong to a run that has ended: the test of a marked function."""
+        """Have the running code belong to a run that has ended: its test."""
 
     def model(self, model: ChatModel, spec: ModelSpec) -> ChatModel:
         """Return a model that has been opened, or one around it."""

@@ -1,7 +1,7 @@
 """Runs of earlier sessions, which are reported without being run again.
 
 In the process that reports they come from its `RunStore`; a worker gets them from the controller.
-The tests of marked functions run again, on the recorded conversation. So do the eval functions of a
+Tests that score a run are run again, on the recorded conversation. So do the eval functions of a
 run whose judge failed, which is no cached one.
 """
 
@@ -35,7 +35,7 @@ class ResultCache:
     def record(self, run: RunId) -> RolloutRecord:
         """Return a run, ready to be reported."""
         result, suite = self.runs[run], self._suites[run.suite]
-        if not suite.spec.marked:
+        if not suite.spec.scored_by_test:
             return RolloutRecord(result)
         record = self._read(run)
         decided = replace(record.result, suite=run.suite, cached=True, answer=result.answer)
@@ -62,7 +62,7 @@ class ResultCache:
         return replace(record, result=replace(record.result, cached=False))
 
     def _read(self, run: RunId) -> RolloutRecord:
-        """Return a run of marked functions as it ended, with what was said."""
+        """Return a run that tests score as it ended, with what was said."""
         assert self.log is not None
         record = self.log.record(run)
         assert record is not None

@@ -63,7 +63,7 @@ def prepare(
     reach = loaded.agent.reach
     model = spec.model.for_agent(takes_name="model" in reach, is_asked="endpoint" in reach)
     spec = replace(spec, model=model)
-    if loaded.needs_scores and not (grading or eval_fns or spec.marked):
+    if loaded.needs_scores and not (grading or eval_fns or spec.scored_by_test):
         sentence = (
             "--osmosis-eval-fn is needed: nothing scores the model's answers"
             if spec.agent == CHAT
@@ -182,7 +182,7 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
     if spec.part is not None:
         settings.update(shard=spec.part)
     eval_fns = (REWARD, *spec.eval_fns) if graded else spec.eval_fns or (REWARD,)
-    if spec.marked:
+    if spec.scored_by_test:
         eval_fns = (TEST,)
     return SuiteInfo(
         name=spec.name,
@@ -193,11 +193,11 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
         eval_fns=eval_fns,
         n=spec.n,
         pass_threshold=spec.pass_threshold,
-        thresholds={} if spec.marked else own_thresholds(spec.thresholds, eval_fns),
+        thresholds={} if spec.scored_by_test else own_thresholds(spec.thresholds, eval_fns),
         rows=len(dataset),
         digest=dataset.digest,
         settings={name: value for name, value in settings.items() if value is not None},
-        marked=spec.marked,
+        scored_by_test=spec.scored_by_test,
         priced=spec.model.price_per_mtok is not None
         or (spec.model.base_url is None and spec.model.persona is None),
         label=spec.label,

@@ -145,7 +145,7 @@ class Rollout:
             self._end_agent()
         if self.outcome is not None:
             self.failure = errors.reported(self.outcome, self._agent_run)
-        if self.failure is None and self.outcome is not None and not suite.spec.marked:
+        if self.failure is None and self.outcome is not None and not suite.spec.scored_by_test:
             await self._scoring.score(self.outcome, self._agent_run)
         return self.finished()
 
@@ -154,7 +154,7 @@ class Rollout:
         before, messages = recorded.result, recorded.messages
         outcome = AgentResult(messages, reward=recorded.reward, tool_calls=before.tool_calls)
         self.outcome = outcome
-        if not self.suite.spec.marked:
+        if not self.suite.spec.scored_by_test:
             await self._scoring.score(outcome, self._agent_run)
         result = replace(before, row_id=self.row.row_id, **self._scored(messages))
         return self._record(result, messages, recorded.calls)
@@ -226,7 +226,7 @@ class Rollout:
         self, result: RunResult, messages: list[dict[str, Any]], calls: Sequence[Mapping[str, Any]]
     ) -> RolloutRecord:
         """Return the run with its conversation; the question, where an agent failed without one."""
-        outcome, is_marked = self.outcome, self.suite.spec.marked
+        outcome, has_test = self.outcome, self.suite.spec.scored_by_test
         if not messages and result.error is not None:
             messages = self.row.opening()
         if not is_encodable(messages):
@@ -236,7 +236,7 @@ class Rollout:
             "" if result.error is None else self._frames(),
             messages,
             self.row.ground_truth,
-            {**self.row.metadata(), **self.run_id.position()} if is_marked else _NONE,
+            {**self.row.metadata(), **self.run_id.position()} if has_test else _NONE,
             None if outcome is None else outcome.reward,
             calls=calls,
             reasons=self._scoring.reasons,

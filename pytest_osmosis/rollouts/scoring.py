@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 REWARD = "reward"
 """The score's name where a grader judges, or else the rollout's own reward is the score."""
 TEST = "test"
-"""The score's name for the outcome of a marked test itself: 1.0 or 0.0."""
+"""The score's name for the outcome of a test itself: 1.0 or 0.0."""
 
 
 class Scoring:

@@ -126,7 +126,7 @@ class Evaluation:
                 text for file, text in files.items() if not is_below_any(file, config.args)
             )
         if not any(is_below_any(file, config.args) for file in files):
-            self.gates.decide_on_marked()
+            self.gates.decide_on_tests()
 
     def start(self) -> None:
         """Check all that options name, before anything is sent or any worker is started."""
@@ -149,7 +149,9 @@ class Evaluation:
         """Return the collector of a data file that an evaluation names."""
         if path in self._no_rows:
             return EmptyFile.from_parent(parent, path=path)
-        suites = [s for s in self.suites.values() if s.spec.data == path and not s.spec.marked]
+        suites = [
+            s for s in self.suites.values() if s.spec.data == path and not s.spec.scored_by_test
+        ]
         return EvalFile.of(suites, parent, path) if suites else None
 
     def collected(self, items: list[pytest.Item]) -> None:
@@ -285,8 +287,8 @@ class Evaluation:
         if runner.phases or not all(map(is_run_alone, items)):
             plugins.register(ItemWatch(runner, self.config), "osmosis-items")
 
-    def _marked(self) -> list[Suite]:
-        return [suite for suite in self.suites.values() if suite.spec.marked]
+    def _of_tests(self) -> list[Suite]:
+        return [suite for suite in self.suites.values() if suite.spec.scored_by_test]
 
     def _identities(self, suites: Iterable[Suite]) -> list[EvalFingerprint]:
         if not self.spec.keeping.journal:

@@ -45,8 +45,8 @@ class SessionGates:
         self._infos = infos
         self.several = sum(each.companion_of is None for each in spec.evals) != 1
         """Whether gates are reported under the names of their suites."""
-        self._for_marked = False
-        """The gates are for marked test functions; else for data files."""
+        self._for_tests = False
+        """The gates are for tests; else for data files."""
         self._selected: Mapping[str, int] = {}
         self._gates = _parsed(spec.deciding.gates)
         self._rows: dict[str, PlannedRows] = {}
@@ -54,9 +54,9 @@ class SessionGates:
         self.has_gated = bool(self._gates) or any(each.companion_of for each in spec.evals)
         """Whether anything may be decided by gates, or observed only: then `letters` is needed."""
 
-    def decide_on_marked(self) -> None:
-        """The gates are for marked test functions: no data file is collected."""
-        self._for_marked = self.several = True
+    def decide_on_tests(self) -> None:
+        """The gates are for tests: no data file is collected."""
+        self._for_tests = self.several = True
 
     def rows(self, info: SuiteInfo) -> PlannedRows:
         """The suite's rows, read once."""
@@ -88,7 +88,7 @@ class SessionGates:
 
     def _is_gated(self, info: SuiteInfo) -> bool:
         """Whether gates decide on the suite, and not its runs."""
-        is_own = info.companion_of is None and info.marked == self._for_marked
+        is_own = info.companion_of is None and info.scored_by_test == self._for_tests
         return bool(self._gates) and is_own
 
     def _references(self, info: SuiteInfo) -> Mapping[str, int | None]:
@@ -212,6 +212,6 @@ def _parsed(gates: Sequence[str]) -> tuple[Gate, ...]:
 
 def _functions(gate: Gate, info: SuiteInfo, eval_fns: Sequence[str]) -> Sequence[str]:
     """The names that a gate may use; a test may yet record a score under any."""
-    if not info.marked or gate.eval_fn is None or gate.eval_fn in info.eval_fns:
+    if not info.scored_by_test or gate.eval_fn is None or gate.eval_fn in info.eval_fns:
         return info.eval_fns
     return [*(eval_fns or info.eval_fns), gate.eval_fn]

@@ -38,7 +38,7 @@ def header(
     """Yield the lines of the session's header."""
     verbose = config.get_verbosity() > 0
     for suite in suites:
-        if not suite.spec.marked:
+        if not suite.spec.scored_by_test:
             yield _subject(suite.info, with_digest=verbose, selects=_selects(config))
             for notice in suite.dataset.notices:
                 shown = escape_control_chars(f"{suite.spec.data.name}: {notice}")
@@ -111,7 +111,7 @@ def key_line(model: ModelSpec) -> Iterator[str]:
 
 def left_out(config: pytest.Config, arguments: list[str]) -> Iterator[str]:
     """Yield the line that says that tests below these arguments do not run."""
-    from .marked_files import test_files
+    from .files_of_tests import test_files
 
     if next(test_files(config, arguments), None) is not None:
         here = str(config.invocation_params.dir)

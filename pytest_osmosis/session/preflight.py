@@ -53,7 +53,7 @@ def usage_errors(config: pytest.Config | None = None) -> Iterator[None]:
 def session_of(config: pytest.Config) -> SessionSpec:
     """Return what options and ini file ask for."""
     spec = build_spec.build(config)
-    if selection.selection_of(config) == "marked":
+    if selection.selection_of(config) == "tests":
         spec = replace(spec, evals=())
     return replace(spec, keeping=selection.keeping_of(config, spec.keeping))
 

@@ -117,7 +117,7 @@ class Recorder:
 
         A test's asserts decide on its run: that counts when it is reported.
         """
-        if not is_reported and self._infos[run.suite].marked:
+        if not is_reported and self._infos[run.suite].scored_by_test:
             return
         with self._lock:
             is_first = run not in self._runs

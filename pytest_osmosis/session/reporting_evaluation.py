@@ -261,11 +261,11 @@ class LocalEvaluation(ReportingEvaluation):
     """An evaluation in one process."""
 
     def collected(self, items: list[pytest.Item]) -> None:
-        """Count the selected runs, and open what is kept of marked functions."""
+        """Count the selected runs, and open what is kept of tests."""
         selected = Counter(run.suite for run in run_ids(items))
         self.recorder.select(selected)
         self.gates.select(selected)
-        self._open(self._marked())
+        self._open(self._of_tests())
 
     def begin(self, items: list[pytest.Item]) -> None:
         """Start the first rollouts."""

@@ -67,7 +67,7 @@ class Feature:
     def check_rows(self, suites: Mapping[str, Suite]) -> None:
         """Check what needs the rows, in the process that reports, and where items are listed.
 
-        `suites` has those of marked functions too, once they are collected.
+        `suites` has those of tests too, once they are collected.
         """
 
     def known(

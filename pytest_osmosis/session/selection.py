@@ -20,6 +20,7 @@ from .. import compat
 from ..errors import ConfigurationError, NoRows
 from ..items.decorator import MARKER
 from ..options.reader import PLAN, OptionReader
+from ..options.table import FEATURES
 from ..options.values import EXPLICIT
 from ..spec import Keeping
 
@@ -33,8 +34,8 @@ _OPTION = "osmosis_selected"
 ONE_PROCESS = pytest.StashKey[str]()
 """Why a batch size has started no worker."""
 
-Selection = Literal["data", "marked", "nothing"]
-"""The data files that options name, and marked functions; these alone; or nothing."""
+Selection = Literal["data", "tests", "nothing"]
+"""The data files that options name, and tests; these alone; or nothing."""
 
 
 def selection_of(config: pytest.Config) -> Selection:
@@ -46,25 +47,25 @@ def selection_of(config: pytest.Config) -> Selection:
     return selection
 
 
-def begins_with_marked(config: pytest.Config) -> bool:
-    """Return whether a marked function alone begins an evaluation, with no option for one."""
+def begins_with_tests(config: pytest.Config) -> bool:
+    """Return whether a test alone begins an evaluation, with no option for one."""
     if not mark_selects(config) or waits_to_be_asked(config):
         return False
-    setattr(config.option, _OPTION, "marked")
+    setattr(config.option, _OPTION, "tests")
     return True
 
 
 def waits_to_be_asked(config: pytest.Config) -> bool:
     """Return whether evaluations run only where they are asked for, and this session does not."""
     given = OptionReader(config)
-    return given("run") == EXPLICIT and not _is_given(given) and not _mark_asks(config)
+    return given("run") == EXPLICIT and not _is_given(given) and not mark_asks(config)
 
 
 def _select(config: pytest.Config) -> Selection:
     compat.evaluate(config.option.keyword or "osmosis", lambda word: True)  # is it an expression?
     given = OptionReader(config)
     files = [given.resolved("data", text) for text in given("data")]
-    names_one = any(_names(config, file) for file in files)
+    names_one = any(is_named(config, file) for file in files)
     if _is_given(given, "agent", "data") or names_one:
         return "data"
     if not mark_selects(config):
@@ -72,7 +73,7 @@ def _select(config: pytest.Config) -> Selection:
     collects = not _has_paths(config) or any(is_below_any(str(f), config.args) for f in files)
     if files and collects and not waits_to_be_asked(config) and _any_row_matches(config):
         return "data"
-    return "marked" if _any_marked(config, given) else "nothing"
+    return "tests" if any(each.begins(config) for each in FEATURES) else "nothing"
 
 
 def _is_given(given: OptionReader, *names: str) -> bool:
@@ -108,14 +109,14 @@ def takes_place_of_tests(config: pytest.Config) -> bool:
 
 def collects_runs_alone(config: pytest.Config) -> bool:
     """Return whether all items of the session are known to be of evaluations."""
-    if _mark_asks(config) or takes_place_of_tests(config):
+    if mark_asks(config) or takes_place_of_tests(config):
         return True
     given = OptionReader(config)
     files = [given.resolved("data", text) for text in given("data")]
     others = [text for text in config.args if not any(is_in(text, file) for file in files)]
     if _has_paths(config):
         return not others
-    from .marked_files import test_files
+    from .files_of_tests import test_files
 
     return next(test_files(config, others), None) is None
 
@@ -136,7 +137,7 @@ def _has_paths(config: pytest.Config) -> bool:
     return config.args_source is config.ArgsSource.ARGS
 
 
-def _names(config: pytest.Config, file: Path) -> bool:
+def is_named(config: pytest.Config, file: Path) -> bool:
     """Whether an argument is a file or a node id in it."""
     return _has_paths(config) and any(is_in(text, file) for text in config.args)
 
@@ -150,39 +151,10 @@ def mark_selects(config: pytest.Config) -> bool:
     return not marks or compat.evaluate(marks, lambda word: word == MARKER)
 
 
-def _mark_asks(config: pytest.Config) -> bool:
+def mark_asks(config: pytest.Config) -> bool:
     """Whether `-m` selects what has our marker, and nothing without a marker."""
     marks: str = config.option.markexpr
     return bool(marks) and mark_selects(config) and not compat.evaluate(marks, lambda _: False)
-
-
-# ---- marked functions
-
-
-def _any_marked(config: pytest.Config, given: OptionReader) -> bool:
-    """Whether test files that are going to be collected have functions with the marker."""
-    if given.on_command_line("model") or _mark_asks(config):
-        return True
-    from .marked_files import marked_files, test_files
-
-    files = marked_files(config)
-    if waits_to_be_asked(config):
-        files = [path for path in files if _names(config, path.resolve())]
-    words: str = config.option.keyword
-    if not files or not words:
-        return bool(files)
-    known = [
-        names for path in test_files(config, config.args) for names in _names_of_functions(path)
-    ]
-    if _has_unknown_word(words, known):
-        return True  # it may be the name of a row
-    return any(_matches(words, names) for path in files for names in _names_of_functions(path))
-
-
-def _names_of_functions(path: Path) -> Iterator[set[str]]:
-    from .marked_files import names_in
-
-    yield from ({*path.parts, MARKER, name} for name in names_in(path))
 
 
 # ---- parts
@@ -209,13 +181,13 @@ def keeping_of(config: pytest.Config, keeping: Keeping) -> Keeping:
     return replace(keeping, journal=False)
 
 
-def _matches(words: str, names: Iterable[str]) -> bool:
+def matches(words: str, names: Iterable[str]) -> bool:
     """Whether an item that stands below these names, its own among them, is selected."""
     lower = [name.lower() for name in names]
     return compat.evaluate(words, lambda word: any(word.lower() in name for name in lower))
 
 
-def _has_unknown_word(words: str, known: Iterable[Iterable[str]]) -> bool:
+def has_unknown_word(words: str, known: Iterable[Iterable[str]]) -> bool:
     """Whether a word is in none of the names that are known."""
     names = " ".join(name.lower() for each in known for name in each)
     said = set(re.findall(r"[^\s()]+", words.lower())) - {"and", "or", "not"}
@@ -230,7 +202,7 @@ def _any_row_matches(config: pytest.Config) -> bool:
     spec = config.stash[PLAN](config)
     runs = (names for each in spec.evals for names in _names_of_runs(config, each))
     try:
-        return any(_matches(words, names) for names in runs)
+        return any(matches(words, names) for names in runs)
     except (ConfigurationError, NoRows):
         return True  # reported when the session starts
 

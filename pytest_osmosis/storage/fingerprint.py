@@ -37,7 +37,7 @@ _NOT_COMPARED = frozenset(
         "sample",
         "sample_seed",
         "part",
-        "marked",
+        "scored_by_test",
         "label",
         "leader",
         "companion_of",
@@ -218,7 +218,7 @@ def sources_of(spec: EvalSpec, *, roots: Sequence[Path], root: Path) -> dict[str
     """Return digests of an evaluation's code, by file, once it was loaded."""
     named = [name for name in (spec.agent, spec.grader, *spec.eval_fns) if name]
     files = [file for name in named for file in source_files(name, roots)]
-    if spec.marked:
+    if spec.scored_by_test:
         files.append(root / spec.name.partition("::")[0])
     return digests(files, [root, *roots])
 

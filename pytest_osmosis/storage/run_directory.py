@@ -85,13 +85,13 @@ def run_name(*parts: str) -> str:
     encoded = name.encode()
     if len(encoded) <= _NAME_LIMIT:
         return name
-    return marked(encoded[: _NAME_LIMIT - 7].decode(errors="ignore"), name)
+    return with_mark(encoded[: _NAME_LIMIT - 7].decode(errors="ignore"), name)
 
 
 def name_for(info: SuiteInfo, root: Path) -> str:
     """Return the name of the folder of a suite's evaluation."""
     subject = info.name
-    if not info.marked:
+    if not info.scored_by_test:
         data = Path(info.data)
         subject = _from_root(data, root).removesuffix(data.suffix)
     shard = info.settings.get("shard")
@@ -112,7 +112,7 @@ def _from_root(data: Path, root: Path) -> str:
     return "/".join([f"up{up}", *parts[up:]] if up else parts)
 
 
-def marked(name: str, whole: str) -> str:
+def with_mark(name: str, whole: str) -> str:
     """The name with a mark made from `whole`, where the name alone is not one thing's only."""
     digest = hashlib.sha256(whole.encode(errors="surrogateescape")).hexdigest()
     return f"{name}-{digest[:6]}"
@@ -120,7 +120,7 @@ def marked(name: str, whole: str) -> str:
 
 def _slug(text: str) -> str:
     slug = re.sub(r"[^\w.]+", "-", text).strip("-.") or "x"
-    return marked(slug, text) if _SIGNS.search(text) else slug
+    return with_mark(slug, text) if _SIGNS.search(text) else slug
 
 
 def make_private(folder: Path) -> None:

@@ -76,7 +76,7 @@ class RunStore:
         for identity in identities:
             name = names[identity.info.name]
             if every.count(name) > 1:
-                name = run_directory.marked(name, identity.info.name)
+                name = run_directory.with_mark(name, identity.info.name)
             with self._explained(self._runs / name):
                 self._open(identity, self._runs / name)
 
@@ -85,7 +85,7 @@ class RunStore:
         run_directory.make_private(folder.parent)
         self._lock(folder)
         opened = self._suites[info.name] = self._opened(identity, folder)
-        if info.marked:  # its test runs again, and needs what was said
+        if info.scored_by_test:  # its test runs again, and needs what was said
             lacking = [key for key, run in opened.cached.items() if run.recorded() is None]
             opened.repeated += [opened.cached.pop(key).result for key in lacking]
         self.resumes = self.resumes or bool(opened.cached)

@@ -71,7 +71,7 @@ class DriverEvaluation(LocalEvaluation):
 
     def collected(self, items: list[pytest.Item]) -> None:
         """Count the selected runs; refuse tests, which run here."""
-        if self._marked():
+        if self._of_tests():
             raise pytest.UsageError(
                 f"{self.shards.option} runs the evaluations of data files, not test functions "
                 "with the marker osmosis: leave those out with --osmosis-only"

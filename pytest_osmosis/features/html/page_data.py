@@ -63,7 +63,7 @@ def _suite(suite: SuiteResult) -> str:
         "n": info.n,
         "threshold": info.pass_threshold,
         "gated": bool(suite.verdicts),
-        "marked": info.marked,
+        "is_test": info.scored_by_test,
         "label": info.label,
         "group": info.group,
         "functions": [function.name for function in suite.functions],

@@ -22,7 +22,7 @@ from ...dataset.errors import DatasetError, Problems, quote
 from ...dataset.formats import SUFFIXES, SUFFIXES_SHOWN
 from ...dataset.opening import open_dataset
 from ...escaping import counted
-from ...storage.run_directory import make_private, marked
+from ...storage.run_directory import make_private, with_mark
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -190,7 +190,7 @@ def _in_folder(
         target = folder / names[0]
     else:
         slug = re.sub(r"[^A-Za-z0-9_-]+", "-", pattern).strip("-")
-        target = folder / f"{marked(slug, ' '.join(names))}.jsonl"
+        target = folder / f"{with_mark(slug, ' '.join(names))}.jsonl"
     if target.is_file():
         return target
     try:

@@ -18,10 +18,19 @@ def _load(config: pytest.Config) -> tuple[()]:
     return ()
 
 
+def _begins(config: pytest.Config) -> bool:
+    from .selecting import any_selected
+
+    return any_selected(config)
+
+
 MARKED_FUNCTIONS = FeatureEntry(
     "marked_functions",
     load=_load,
+    begins=_begins,
     config_fields=[
-        ConfigField("marked", "marked", bool, False, "of a test function with @pytest.mark.osmosis")
+        ConfigField(
+            "marked", "scored_by_test", bool, False, "of a test function with @pytest.mark.osmosis"
+        )
     ],
 )

@@ -57,9 +57,9 @@ class MarkedFunctions:
 
     def _take_part(self, config: pytest.Config) -> None:
         if evaluation_of(config) is None:
-            from ...session.selection import begins_with_marked
+            from ...session.selection import begins_with_tests
 
-            if not hasattr(config, "workerinput") and begins_with_marked(config):
+            if not hasattr(config, "workerinput") and begins_with_tests(config):
                 config.stash[BEGIN](config)
         evaluation = evaluation_of(config)
         if evaluation is not None:

@@ -239,7 +239,7 @@ class MarkerPlugin:
             raise ConfigurationError(f"{_WHERE} needs data=..., or --osmosis-data")
         if "model" in given:
             given["model"] = self._model(defaults.model, given["model"])
-        spec = replace(defaults, name=definition.nodeid, eval_fns=(), marked=True, **given)
+        spec = replace(defaults, name=definition.nodeid, eval_fns=(), scored_by_test=True, **given)
         if not spec.agent:
             raise ConfigurationError(f"{_WHERE} needs agent=..., or --osmosis-agent")
         return spec

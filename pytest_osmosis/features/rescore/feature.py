@@ -63,7 +63,7 @@ class RescoreFeature(Feature):
         self._folder = _find_run(asked.run, runs)
         kept, identity = _read_kept(self._folder)
         info = identity.info
-        if info.marked:
+        if info.scored_by_test:
             raise ConfigurationError(
                 f"{OPTION} {asked.run!r}: it holds the runs of a test function, whose own asserts "
                 "decide: run the test itself"

@@ -84,6 +84,7 @@ def test_the_main_job_works_without(names: list[str], tmp_path: Path):
     [
         ("baseline", "comparison"),
         ("candidate", "comparison"),
+        (r"marked[ _-](?:fun|test)|\.marked", "marked_functions"),
         ("cassette", "cassettes"),
         ("tracing", "tracing"),
         ("rescor", "rescore"),
@@ -93,7 +94,7 @@ def test_the_main_job_works_without(names: list[str], tmp_path: Path):
 def test_no_file_names_a_feature_but_the_table_and_one_more(word: str, feature: str):
     """Its own folder does, and what runs shards: `distributed/shards`."""
     pages = ("*.py", "*.js", "*.html")
-    named = re.compile(rf"(?<![a-z]){word}", re.I)
+    named = re.compile(rf"(?<![a-z])(?:{word})", re.I)
     found = [
         str(path.relative_to(PACKAGE))
         for path in sorted(each for pattern in pages for each in PACKAGE.rglob(pattern))

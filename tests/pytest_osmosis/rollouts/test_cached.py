@@ -6,7 +6,7 @@ from typing import Any
 from pytest_osmosis.rollouts.cached import ResultCache
 from pytest_osmosis.run_result import RunId, RunResult
 
-SUITES: Any = {"s": SimpleNamespace(spec=SimpleNamespace(marked=False))}
+SUITES: Any = {"s": SimpleNamespace(spec=SimpleNamespace(scored_by_test=False))}
 RUN, OTHER = RunId("s", 3, 0), RunId("s", 3, 1)
 CACHED = RunResult("s", 3, 0, passed=True, cached=True)
 

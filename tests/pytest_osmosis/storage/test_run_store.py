@@ -109,7 +109,7 @@ def test_a_run_of_an_earlier_session_is_not_written_again(tmp_path: Path):
 
 def test_the_test_of_a_marked_function_gets_no_damaged_conversation(tmp_path: Path):
     plain = evaluation()
-    marked = replace(plain, info=replace(plain.info, marked=True))
+    marked = replace(plain, info=replace(plain.info, scored_by_test=True))
     path = keep(tmp_path, ended(0, 0), ended(0, 1), identity=marked) / FILE
     lines = path.read_bytes().splitlines(keepends=True)
     assert b'"messages"' in lines[-1]

@@ -324,7 +324,7 @@ function factsOf(suite, row, run) {
 /** Commands that run this row again: as a new evaluation, and by the name that pytest knows it by. */
 function againOf(suite, row, run, item) {
   const byName = `pytest ${quoted(item)}`;
-  if (suite.marked || !suite.agent) return [byName];
+  if (suite.is_test || !suite.agent) return [byName];
   const words = ["osmosis", "eval", "-m", suite.agent, "-d", suite.data];
   for (const name of suite.scorers) words.push("--eval-fn", name);
   if (suite.model) words.push("--model", suite.model);
@@ -351,7 +351,7 @@ function when(at) {
 }
 
 function nodeId(suite, row, run) {
-  if (suite.marked) return `${suite.name}[${row.name}-run-${run.run_index}]`;
+  if (suite.is_test) return `${suite.name}[${row.name}-run-${run.run_index}]`;
   const label = suite.label ? `[${suite.label}]` : "";
   return `${suite.group}::${row.name}${label}[run-${run.run_index}]`;
 }
