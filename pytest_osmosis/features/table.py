@@ -20,6 +20,7 @@ from ..options.table import (
     add_features,
 )
 from ..reports.formats import REPORTS
+from .bisect import BISECT
 from .breakdown import BREAKDOWN
 from .budgets import BUDGETS
 from .cassettes import CASSETTES
@@ -57,6 +58,7 @@ FEATURES = (
     COMPARISON,
     BUDGETS,
     EARLY_STOPPING,
+    BISECT,
     MARKDOWN,
     HTML,
     TABLES,
