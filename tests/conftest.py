@@ -12,9 +12,10 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
+from functools import cached_property
+from importlib import import_module, metadata
 from pathlib import Path
 from pkgutil import walk_packages
 from types import FrameType
@@ -59,6 +60,7 @@ IMPORT_LITELLM = (
     "test_litellm_client.py",
     "test_litellm_end_to_end.py",
     "test_litellm_model.py",
+    "osmosis_ai/test_recorded_calls.py",
     "test_rewards_and_rubrics.py",
     "osmosis_ai/test_scorers.py",
     "test_workflows.py",
@@ -170,6 +172,45 @@ def clean_environment() -> Iterator[None]:
             if name.startswith(FOREIGN) or name in TERMINAL or name.upper() in PROXIES:
                 monkeypatch.delenv(name)
         monkeypatch.setenv("SSL_CERT_FILE", str(AUTHORITY))
+        yield
+
+
+class Installed:
+    """A distribution whose lists of entry points and files are read once."""
+
+    def __init__(self, distribution: metadata.Distribution) -> None:
+        self.distribution = distribution
+
+    @cached_property
+    def entry_points(self) -> Any:
+        return self.distribution.entry_points
+
+    @cached_property
+    def files(self) -> Any:
+        return self.distribution.files
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.distribution, name)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def installed() -> Iterator[None]:
+    """Look once at what is installed: pytest and pluggy do it in each session, a third of its time.
+
+    What is on another path is looked at anew.
+    """
+    look, known = metadata.distributions, dict[tuple[str, ...], list[Installed]]()
+
+    def distributions(**context: Any) -> Iterable[Any]:
+        if context:
+            return look(**context)
+        path = tuple(sys.path)
+        if path not in known:
+            known[path] = [Installed(distribution) for distribution in look()]
+        return known[path]
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(metadata, "distributions", distributions)
         yield
 
 

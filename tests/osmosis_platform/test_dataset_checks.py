@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +65,15 @@ def test_the_first_rows_are_checked_and_all_are_counted(
         counted(tmp_path, b"not json\n" + ROW)
 
 
-def parquet(rows: int, numbers: int = 1) -> bytes:
+def wide_json() -> bytes:
+    return b"[" + b" " * 60 * MIB + ROW + b"]"
+
+
+def long_csv() -> bytes:
+    return b"system_prompt,user_prompt\n" + b"a,b\n" * 50
+
+
+def parquet(rows: int = 1000, numbers: int = 1) -> bytes:
     """A small file of many rows with lists of numbers."""
     table = pa.table(
         {
@@ -85,27 +93,24 @@ def parquet(rows: int, numbers: int = 1) -> bytes:
     ("name", "content", "limits", "rows", "known"),
     [
         pytest.param(
-            *("json", b"[" + b" " * 60 * MIB + ROW + b"]", {"memory_bytes": 100 * MIB}, 1, None),
-            marks=pytest.mark.slow,
+            "json", wide_json, {"memory_bytes": 100 * MIB}, 1, None, marks=pytest.mark.slow
         ),
-        ("csv", b"system_prompt,user_prompt\n" + b"a,b\n" * 50, {"file_bytes": 1000}, 50, None),
-        pytest.param(
-            *("parquet", parquet(1000), {"file_bytes": 1000}, 1000, 1000), marks=pytest.mark.slow
-        ),
+        ("csv", long_csv, {"file_bytes": 1000}, 50, None),
+        pytest.param("parquet", parquet, {"file_bytes": 1000}, 1000, 1000, marks=pytest.mark.slow),
     ],
 )
 def test_what_the_limits_do_not_allow_to_check_is_taken_unchecked(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
-    content: bytes,
+    content: Callable[[], bytes],
     limits: dict[str, int],
     rows: int,
     known: int | None,
 ):
-    assert counted(tmp_path, content, name) == rows
+    assert counted(tmp_path, content(), name) == rows
     monkeypatch.setattr(checks, "LIMITS", replace(checks.LIMITS, **limits))
-    assert counted(tmp_path, content, name) == known
+    assert counted(tmp_path, content(), name) == known
 
 
 def test_a_check_that_takes_too_long_is_ended_and_one_that_breaks_is_logged(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import pairwise
@@ -377,28 +378,28 @@ def padded(**more: Any) -> str:
 @pytest.mark.fault("a run's report is made to take much memory or time")
 @pytest.mark.parametrize(
     ("text", "status", "message"),
-    [
-        (padded(padding=[[]] * 300_000), "finished", "the report is there"),
+    [  # texts of megabytes are made where they are used, not while tests are collected
+        (lambda: padded(padding=[[]] * 300_000), "finished", "the report is there"),
         pytest.param(
-            padded(padding=[[]] * 20_000_000),
+            lambda: padded(padding=[[]] * 20_000_000),
             *("finished", "the report is"),
             marks=pytest.mark.slow,
         ),
-        ("[" * 200_000, "failed", "the report is not one of this version"),
-        (json.dumps([[]] * 300_000), "failed", "the report is not one of this version"),
+        (lambda: "[" * 200_000, "failed", "the report is not one of this version"),
+        (lambda: json.dumps([[]] * 300_000), "failed", "the report is not one of this version"),
         (
-            padded(rows=[{"row_index": 0, "runs": [], "row_id": "x" * 10**6}] * 34),
+            lambda: padded(rows=[{"row_index": 0, "runs": [], "row_id": "x" * 10**6}] * 34),
             *("finished", "the report is too large to be kept; its figures are"),
         ),
-        ("{}", "failed", "the report is not one of this version"),
-        ("\0", "failed", "the report is not one of this version"),
+        (lambda: "{}", "failed", "the report is not one of this version"),
+        (lambda: "\0", "failed", "the report is not one of this version"),
     ],
     ids=["unknown fields", "very many", "deep", "a list", "many rows", "nothing", "no JSON"],
 )
 def test_of_a_report_what_is_known_is_kept_and_a_child_finds_that_out(
-    submitted: Submitted, text: str, status: str, message: str
+    submitted: Submitted, text: Callable[[], str], status: str, message: str
 ):
-    leave(submitted, text)
+    leave(submitted, text())
     run = submitted.execute()
     assert (run.status, message in submitted.log) == (status, True), submitted.log
     assert not [*submitted.run_folder.folder.glob("report-*")]

@@ -57,7 +57,7 @@ def sessions() -> list[frozenset[str]]:
     left = Counter(dict.fromkeys(wanted(), TIMES))
     while left:
         drawn = [_drawn(draw) for _ in range(200)]
-        best = max(drawn, key=lambda each: sum(pair in left for pair in pairs_of(each)))
+        best = max(drawn, key=lambda each: len(left.keys() & pairs_of(each)))
         chosen.append(best)
         left = +(left - Counter(pairs_of(best)))
     return chosen
