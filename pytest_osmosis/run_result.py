@@ -132,6 +132,11 @@ def is_counted(error_type: str | None, error_kind: str | None) -> bool:
     return error_type is None or error_type in OWN_ACCOUNT
 
 
+def row_label(row_index: int, row_id: str | None) -> str:
+    """Return what people call a row: its id, or its place in the file."""
+    return row_id or f"row-{row_index}"
+
+
 def whole_ms(milliseconds: float) -> int:
     """Return a duration as reports give it: whole milliseconds, at least one."""
     return max(1, round(milliseconds))
@@ -387,6 +392,10 @@ class SuiteInfo:
     def total_runs(self) -> int:
         """Runs of the whole evaluation, before any selection."""
         return self.rows * self.n
+
+    def is_quarantined(self, row_index: int, row_id: str | None) -> bool:
+        """Return whether a row is run and shown, and left out of figures and gates."""
+        return row_label(row_index, row_id) in self.settings.get("quarantine", ())
 
     @property
     def passing(self) -> str:

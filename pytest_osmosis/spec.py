@@ -130,6 +130,8 @@ class EvalSpec:
     """The Jinja2 template of the user prompt, its text."""
     where: tuple[str, ...] = ()
     """ "lang=en" each: the rows that are taken."""
+    quarantine: tuple[str, ...] = ()
+    """The rows, by their ids, that are run and shown, and left out of figures and gates."""
     system_prompt: str | None = None
     """That of rows without one."""
     sample: str | None = None

@@ -235,6 +235,22 @@ class SuiteResult:
         return chain.from_iterable(row.runs for row in self.rows)
 
     @property
+    def deciding_rows(self) -> Sequence[RowResult]:
+        """The rows that figures are of: all but those in quarantine."""
+        aside = self.info.is_quarantined
+        return [row for row in self.rows if not aside(row.row_index, row.row_id)]
+
+    @property
+    def deciding_runs(self) -> Iterator[RunResult]:
+        """The runs of these rows."""
+        return chain.from_iterable(row.runs for row in self.deciding_rows)
+
+    @property
+    def deciding(self) -> int:
+        """How many of these have ended."""
+        return sum(len(row.runs) for row in self.deciding_rows)
+
+    @property
     def confidence(self) -> float | None:
         """The confidence of its intervals; None where there are none."""
         figures = (each.figures.values() for each in self.functions)
@@ -281,7 +297,7 @@ class SuiteResult:
         """What it came to: as its session said, else by its gates, or by its runs without any."""
         if self.verdict is not None:
             return self.verdict
-        is_clean = self.finished >= self.selected and all(run.passed for run in self.runs)
+        is_clean = self.finished >= self.selected and all(run.passed for run in self.deciding_runs)
         return overall([gate.outcome for gate in self.verdicts], all_passed=is_clean)
 
     def threshold_of(self, function: FunctionResult) -> float | None:

@@ -183,7 +183,8 @@ def metrics_of(report: Report) -> dict[str, Any]:
 
     summary, suite = report.summary, result_of(report).suites[0]
     runs = list(suite.runs)
-    counted = [run for run in runs if is_counted(run.error_type, run.error_kind)]
+    deciding = list(suite.deciding_runs)
+    counted = [run for run in deciding if is_counted(run.error_type, run.error_kind)]
     passed = sum(run.passed for run in counted)
     function = next(iter(suite.functions), None)
     by_row = [] if function is None else _counted_scores(suite, function.name)
@@ -221,7 +222,7 @@ def metrics_of(report: Report) -> dict[str, Any]:
 
 def _counted_scores(suite: SuiteResult, name: str) -> list[list[float]]:
     """Return what the runs of each row count for in a function's figures, as far as any does."""
-    every = ([run.counted_score(name) for run in row.runs] for row in suite.rows)
+    every = ([run.counted_score(name) for run in row.runs] for row in suite.deciding_rows)
     known = ([score for score in row if score is not None] for row in every)
     return [row for row in known if row]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
+    from ..run_result import SuiteInfo
     from ..suite_results import SuiteResult
 
 
@@ -36,6 +37,13 @@ class PlannedRows:
     def place_of(self) -> Mapping[int, int]:
         """Where the row of each index stands."""
         return {index: place for place, index in enumerate(self.indices)}
+
+    def deciding(self, info: SuiteInfo) -> PlannedRows:
+        """Return the rows that figures are of: those in quarantine are left out."""
+        aside = set(info.settings.get("quarantine", ()))
+        if aside.isdisjoint(self.names):
+            return self
+        return self.take(at for at, name in enumerate(self.names) if name not in aside)
 
     def take(self, places: Iterable[int]) -> PlannedRows:
         """Return the rows at these places."""

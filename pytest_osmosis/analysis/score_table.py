@@ -240,7 +240,11 @@ def empty_score_table(
     eval_fns: Iterable[str] | None = None,
     thresholds: Mapping[str, float | None] | None = None,
 ) -> ScoreTable:
-    """Return a table of which nothing has run yet; `thresholds` has every recorded score."""
+    """Return a table of which nothing has run yet; `thresholds` has every recorded score.
+
+    Rows in quarantine are left out of it, and so of all that is computed.
+    """
+    rows = rows.deciding(info)
     shape = len(rows), info.n
     names = info.eval_fns if eval_fns is None else eval_fns
     return ScoreTable(

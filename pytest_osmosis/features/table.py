@@ -32,6 +32,7 @@ from .html import HTML
 from .hub import HUB
 from .markdown import MARKDOWN
 from .marked_functions import MARKED_FUNCTIONS
+from .quarantine import QUARANTINE
 from .rescore import RESCORE
 from .shards import SHARDS
 from .tables import TABLES
@@ -59,6 +60,7 @@ FEATURES = (
     BUDGETS,
     EARLY_STOPPING,
     BISECT,
+    QUARANTINE,
     MARKDOWN,
     HTML,
     TABLES,

@@ -90,14 +90,15 @@ def errors(suite: SuiteResult) -> Iterator[tuple[str, list[str]]]:
 
 def short_rows(suite: SuiteResult) -> Iterator[str]:
     """Yield over how many rows figures are that are not over all: a sentence a function."""
+    rows = len(suite.deciding_rows)
     for function in suite.functions:
         by_rows: dict[int, list[str]] = {}
         for figure in function.figures.values():
             is_shown = figure.metric == "mean" or figure.metric.startswith("pass@")
-            if is_shown and figure.rows is not None and figure.rows < len(suite.rows):
+            if is_shown and figure.rows is not None and figure.rows < rows:
                 by_rows.setdefault(figure.rows, []).append(figure.metric)
         if by_rows and function.mean is not None and not function.is_recorded:
-            of = counted(len(suite.rows), "row")
+            of = counted(rows, "row")
             parts = [f"{' and '.join(names)} over {n} of {of}" for n, names in by_rows.items()]
             name = f"{function.name}: " if len(suite.functions) > 1 else ""
             yield f"{name}{', '.join(parts)}: the others have too few runs that count"

@@ -97,7 +97,7 @@ def lowest_rows(suite: SuiteResult) -> list[Low]:
     if not any(run.scores for run in suite.runs):
         return []
     low = []
-    for row in suite.rows:
+    for row in suite.deciding_rows:
         runs = [(run, counted) for run in row.runs if (counted := _counted_scores(run, suite))]
         passed = [_scores_pass(run, counted, suite) for run, counted in runs]
         if not all(passed):

@@ -36,7 +36,7 @@ def figures(suite: SuiteResult) -> Table:
     metrics = figure_metrics(suite)
     return Table(
         ["eval function", *figure_titles(suite.functions, metrics)],
-        [[each.name, *figure_cells(each, metrics, suite.finished)] for each in suite.functions],
+        [[each.name, *figure_cells(each, metrics, suite.deciding)] for each in suite.functions],
     )
 
 

@@ -110,7 +110,9 @@ def _headline(result: EvalResult) -> str:
     if ungated or not outcomes:
         runs = [run for suite in ungated for run in suite.runs]
         other = "other run" if outcomes else "run"
-        parts.append(f"{sum(run.passed for run in runs)} of {counted(len(runs), other)} passed")
+        deciding = [run for suite in ungated for run in suite.deciding_runs]
+        passed = sum(run.passed for run in deciding)
+        parts.append(f"{passed} of {counted(len(deciding), other)} passed")
         if (left := sum(suite.selected for suite in ungated) - len(runs)) > 0:
             parts.append(f"{left} not run")
     if outcomes and not result.is_decided and (result.halted or result.interrupted):

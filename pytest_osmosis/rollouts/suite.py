@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from osmosis_ai.secret import redact
 
-from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo
+from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo, row_label
 
 if TYPE_CHECKING:
     from ..dataset.dataset import Dataset
@@ -68,6 +68,19 @@ class Suite:
         limit = agent.max_concurrent
         self.slots = None if limit is None else asyncio.Semaphore(limit)
         """Where the agent limits how many of its rollouts are in flight."""
+
+    def observes(self, row_index: int) -> bool:
+        """Return whether a run of this row decides nothing by itself."""
+        aside = self.spec.quarantine
+        if self.gated or not aside:
+            return self.gated
+        return self.info.is_quarantined(row_index, self.dataset.row_id(row_index))
+
+    @property
+    def row_names(self) -> Iterator[str]:
+        """What people call its rows."""
+        known = self.dataset.row_id
+        return (row_label(index, known(index)) for index in self.dataset.row_indices)
 
     def runs_of(self, row_index: int) -> Iterable[int]:
         """The run indices of a row."""

@@ -51,7 +51,9 @@ class SessionGates:
         self._gates = _parsed(spec.deciding.gates)
         self._rows: dict[str, PlannedRows] = {}
         self.letters = OutcomeLetters()
-        self.has_gated = bool(self._gates) or any(each.companion_of for each in spec.evals)
+        self.has_gated = bool(self._gates) or any(
+            each.companion_of or each.quarantine for each in spec.evals
+        )
         """Whether anything may be decided by gates, or observed only: then `letters` is needed."""
 
     def decide_on_tests(self) -> None:

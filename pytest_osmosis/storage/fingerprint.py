@@ -34,6 +34,7 @@ _NOT_COMPARED = frozenset(
         "offset",
         "rows",
         "where",
+        "quarantine",
         "sample",
         "sample_seed",
         "part",

@@ -38,5 +38,5 @@ class BisectFeature(Feature):
     def _failed(self, suite: SuiteResult) -> bool:
         if suite.verdicts or self._is_gated:
             return any(gate.outcome == "failed" for gate in suite.verdicts)
-        counted = (run for run in suite.runs if is_counted(run.error_type, run.error_kind))
+        counted = (run for run in suite.deciding_runs if is_counted(run.error_type, run.error_kind))
         return any(run.outcome != "passed" for run in counted)

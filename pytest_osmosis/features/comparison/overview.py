@@ -54,7 +54,7 @@ def _candidates(name: str, function: str, labelled: Sequence[tuple[str, SuiteRes
     for label, suite in labelled:
         own = next((each for each in suite.functions if each.name == function), None)
         scored += [] if own is None else [own]
-        lines.append([label, *figure_cells(own, metrics, suite.finished), *_used(suite)])
+        lines.append([label, *figure_cells(own, metrics, suite.deciding), *_used(suite)])
     compared = [
         (label, report) for label, each in labelled if (report := report_of(each)) is not None
     ]

@@ -102,7 +102,7 @@ class BaselineReport(Section):
         return OtherSide(
             "baseline",
             self.source,
-            all(each.rows == len(suite.rows) for each in self.comparisons),
+            all(each.rows == len(suite.deciding_rows) for each in self.comparisons),
             {
                 word: {change.row_index for _, change in changes if change.verdict == word}
                 for word in ROW_VERDICTS

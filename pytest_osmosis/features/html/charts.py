@@ -113,7 +113,9 @@ def charts_of(suite: SuiteResult) -> list[Charts]:
 
 def _charts(function: FunctionResult, suite: SuiteResult) -> Charts:
     threshold = suite.threshold_of(function)
-    scores = [run.scores[function.name] for run in suite.runs if function.name in run.scores]
+    scores = [
+        run.scores[function.name] for run in suite.deciding_runs if function.name in run.scores
+    ]
     has_values = any(score not in (0.0, 1.0) for score in scores)
     distribution = _distribution(function.name, scores, threshold) if has_values else None
     rows = _rows(function.name, suite, threshold) if suite.info.n > 1 else None
@@ -170,7 +172,8 @@ def _rows(name: str, suite: SuiteResult, threshold: float | None) -> Bars | None
     if threshold is None:
         return None
     counts = Counter(
-        sum(passes(run.scores.get(name), threshold) for run in row.runs) for row in suite.rows
+        sum(passes(run.scores.get(name), threshold) for run in row.runs)
+        for row in suite.deciding_rows
     )
     step = -(-n // ROW_BARS)  # 0 and n have a bar of their own
     groups: list[_Group] = [("0", counts[0], "below", 0, 0)]

@@ -297,7 +297,7 @@ class MarkerPlugin:
             if report.failed and result.success:
                 said = rollout_section(made.record, suite.spec.max_turns)
                 report.sections.insert(0, (ROLLOUT, said))
-            if report.failed and suite.gated:
+            if report.failed and suite.observes(result.row_index):
                 reason = call.excinfo.exconly() if call.excinfo and result.success else None
                 observe(report, result, suite.spec.pass_threshold, reason)
         if decides or report.when == "teardown":  # where JUnit looks for the output of all phases
