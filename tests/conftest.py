@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import sys
+from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -79,6 +80,28 @@ HANGING_S = 600
 settings.register_profile("quick", max_examples=20, deadline=None)
 settings.register_profile("thorough", max_examples=200, deadline=None)
 settings.load_profile("quick")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what other Pythons and the oldest versions are tested with."""
+    parser.addoption(
+        "--ends-of-tables",
+        action="store_true",
+        help="of each parametrised test, run the first and the last example",
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what stands between the first and the last example that `-m` and `-k` select."""
+    if not config.getoption("--ends-of-tables"):
+        return
+    tables = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        tables[item.nodeid.partition("[")[0]].append(item)
+    left_out = {item for table in tables.values() for item in table[1:-1]}
+    config.hook.pytest_deselected(items=[*left_out])
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
