@@ -27,6 +27,15 @@ def encodable(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def can_write(text: str, encoding: str) -> bool:
+    """Return whether a stream with this encoding takes a text."""
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
 def escape_workflow_commands(text: str) -> str:
     """Return text in which GitHub Actions finds no workflow command."""
     return _COMMAND.sub(r"\1: ", text).replace("##[", "## [")

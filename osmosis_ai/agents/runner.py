@@ -9,11 +9,10 @@ from __future__ import annotations
 import inspect
 import operator
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..error_text import error_text
-from ..secret import redact
 from .base import AgentFunction, as_agent, owner_of_run
 from .context import RolloutContext
 from .errors import OsmosisValidationError, UnusableReturn
@@ -32,18 +31,16 @@ async def run_rollout(
     *,
     tools: Sequence[Any] | None = None,
     debug_dir: str | os.PathLike[str] | None = None,
-    redact: Callable[[str], str] = redact,
 ) -> RolloutResult:
     """Run `agent` once; its exceptions propagate unchanged.
 
-    `tools` is what its `get_tools` returned, if that was called already; `redact` removes
-    secrets from the debug log. Raises OsmosisValidationError when the agent's `run` breaks its
-    contract.
+    `tools` is what its `get_tools` returned, if that was called already. Raises
+    OsmosisValidationError when the agent's `run` breaks its contract.
     """
     loop = as_agent(agent)
     if tools is None:
         tools = loop.get_tools(request)
-    ctx = RolloutContext(request, tools, llm, debug_dir=debug_dir, redact=redact)
+    ctx = RolloutContext(request, tools, llm, debug_dir=debug_dir)
     with ctx:
         result = await begin(loop, ctx)
     return measured(loop, result, ctx)

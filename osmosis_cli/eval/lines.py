@@ -13,7 +13,7 @@ import click
 
 from osmosis_ai.escaping import printable
 from osmosis_ai.secret import redact
-from pytest_osmosis.escaping import escape_control_chars
+from pytest_osmosis.escaping import can_write, escape_control_chars
 from pytest_osmosis.reports.line_markup import Style, as_ascii, coloured
 from pytest_osmosis.reports.text_table import columns, table, wrapped
 
@@ -48,7 +48,7 @@ def say(*parts: str | tuple[str, Style], err: bool = False) -> None:
 
 def _harmless(text: str) -> str:
     line = escape_control_chars(redact(text))
-    return line if _can_print("…→") else as_ascii(line)
+    return line if can_write("…→", sys.stdout.encoding or "utf-8") else as_ascii(line)
 
 
 def tell(line: str) -> None:
@@ -73,14 +73,6 @@ def say_table(rows: Sequence[Sequence[str]], **fit: Any) -> None:
 
 def _printable(rows: Iterable[Sequence[str]]) -> list[list[str]]:
     return [[printable(cell) for cell in row] for row in rows]
-
-
-def _can_print(text: str) -> bool:
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
 
 
 def when_text(at: float) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -210,10 +210,10 @@ def _folder_of_events(given: Path | None) -> Path | None:
     return session_folder(given)
 
 
-def _config_env(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+def _config_env() -> dict[str, str]:
     """Return a digest of each variable of a config file's [env], by its name."""
-    names = environment.get(CONFIG_ENV, "").split()
-    return {name: _digest(name, environment.get(name, "")) for name in sorted(names)}
+    names = os.environ.get(CONFIG_ENV, "").split()
+    return {name: _digest(name, os.environ.get(name, "")) for name in sorted(names)}
 
 
 def _digest(name: str, value: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import compat
+from ..escaping import can_write
 from ..reports.line_markup import Style, as_ascii, coloured
 
 NARROWEST = 20
@@ -28,7 +29,7 @@ class Screen:
         writer = terminal.config.get_terminal_writer()
         self.width = max(NARROWEST, int(getattr(writer, "fullwidth", 80)))
         """Columns; 80 where it is no terminal."""
-        self._ascii = not _can_write("…→", compat.encoding_of(writer))
+        self._ascii = not can_write("…→", compat.encoding_of(writer))
 
     def title(self, text: str, sep: str = "=", **markup: bool) -> None:
         """Write a title across the whole width."""
@@ -46,11 +47,3 @@ class Screen:
         for part, own in coloured(shown) if style is None else [(shown, style)]:
             self._terminal.write(part, **_MARKUP[own])
         self._terminal.line("")
-
-
-def _can_write(text: str, encoding: str) -> bool:
-    try:
-        text.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

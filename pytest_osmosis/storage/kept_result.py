@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from .replay import Replay
 
 
-def kept_suite(
-    kept: Replay, *, confidence: float | None = CONFIDENCE, figures: bool = True
-) -> SuiteResult:
+def kept_suite(kept: Replay, *, figures: bool = True) -> SuiteResult:
     """Return the figures of the runs that have ended, of the rows that were last asked for.
 
     And what they came to.
@@ -34,7 +32,7 @@ def kept_suite(
         info,
         runs,
         selected=plan.total,
-        confidence=confidence,
+        confidence=CONFIDENCE,
         repeated=repeated,
         figures=figures,
     )
