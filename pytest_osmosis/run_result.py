@@ -35,18 +35,20 @@ class OutcomeStyle(NamedTuple):
 
     sign: str
     color: str
-    """In a terminal, as pytest's writer names it; pages have a CSS class of the outcome's name."""
+    """In a terminal, as pytest's writer names it; on pages: `features/html/page/theme.css`."""
+    is_error: bool = False
+    """Whether nothing was scored for the fault of somebody."""
 
 
 OUTCOMES: Mapping[Outcome, OutcomeStyle] = {
     "passed": OutcomeStyle("✓", "green"),
     "below": OutcomeStyle("-", "yellow"),
-    "raised": OutcomeStyle("✕", "purple"),
-    "timeout": OutcomeStyle("~", "cyan"),
-    "error": OutcomeStyle("!", "red"),
+    "raised": OutcomeStyle("✕", "purple", is_error=True),
+    "timeout": OutcomeStyle("~", "cyan", is_error=True),
+    "error": OutcomeStyle("!", "red", is_error=True),
     "not run": OutcomeStyle("·", "light"),
 }
-"""What a run may come to, the best first."""
+"""What a run may come to, the best first; `features/html/page/data.js` has them too."""
 
 OWN_ACCOUNT: frozenset[str] = frozenset({"agent", "timeout", "eval_fn"})
 """Error types that the agent or an eval function caused; the others are infrastructure's."""

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
+from ..run_result import OUTCOMES
 from .statistics.estimators import mean, pass_at_k, pass_hat_k, population_std, reported_ks
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from .statistics.estimators import Floats
 
 P95 = 0.95
-_ERRORS = ("raised", "timeout", "error")
 EACH_ROW = "each row"
 """The metric whose value is that of the lowest row: a gate on it is one on every row."""
 CASES: tuple[Case, Case, Case] = ("value", "worst", "best")
@@ -218,7 +218,7 @@ def _errors(table: ScoreTable, eval_fn: str | None) -> Bounds:
     """Runs that raised, timed out or had an error; with an eval function, without its score."""
     ended, left = _ended_and_left(table)
     if eval_fn is None:
-        found = float(sum(run.outcome in _ERRORS for run in table.ended))
+        found = float(sum(OUTCOMES[run.outcome].is_error for run in table.ended))
     else:
         absent = table.absent.get(eval_fn)
         there = ended if absent is None else ended - absent.sum()

@@ -15,22 +15,25 @@ import pytest
 
 from .. import compat
 from ..items.protocol import ERRORED, OBSERVED
-from ..run_result import RunResult
+from ..run_result import OUTCOMES, RunResult
 from .gate_reports import VERDICT
 
 if TYPE_CHECKING:
     from ..suite_results import EvalResult, RowResult
     from .failed_sections import Group
 
-TITLES = {
+TITLES: dict[str, str] = {
     "error": "ERRORS",
     ERRORED: "ERRORS",
     "failed": "FAILURES",
-    "raised": "RAISED",
-    "timeout": "TIMEOUT",
+    **{
+        each: each.upper() for each, style in OUTCOMES.items() if style.is_error and each != "error"
+    },
 }
 """Of the sections of each status, pytest's or of runs that gates observe, in order."""
-_OBSERVED = ("below", "raised", "timeout", ERRORED)
+_OBSERVED = tuple(
+    ERRORED if each == "error" else each for each in OUTCOMES if each not in ("passed", "not run")
+)
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 

@@ -1,8 +1,15 @@
 // The rows and runs of the page, and the conversations, which are read when they are opened.
 export const page = { suites: [], parts: [], read: new Map(), conversations: "", events: "", labels: "" };
 
-/** What a run may have come to, the best first, with its sign: OUTCOMES in run_result.py. */
-export const OUTCOMES = { passed: "✓", below: "-", raised: "✕", timeout: "~", error: "!", "not run": "·" };
+/** What a run may have come to, the best first, as OUTCOMES in run_result.py: sign, and meaning. */
+export const OUTCOMES = {
+  passed: ["✓", "passed"],
+  below: ["-", "below the threshold"],
+  raised: ["✕", "raised: the agent's code"],
+  timeout: ["~", "timeout: the agent's time"],
+  error: ["!", "error: no score"],
+  "not run": ["·"],
+};
 
 /** The text of one part: base64 of zlib's format. */
 export async function inflated(base64) {

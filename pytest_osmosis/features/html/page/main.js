@@ -1,6 +1,6 @@
 // The page: what is wanted, the table of it, the run that is open, and the keyboard.
 import { showCells } from "./cells.js";
-import { linkOf, load, page, placed } from "./data.js";
+import { OUTCOMES, linkOf, load, page, placed } from "./data.js";
 import { hideRun, showRun } from "./detail.js";
 import { JUDGED, readJudgements } from "./judge.js";
 import { compared } from "./diff.js";
@@ -80,11 +80,9 @@ function offer() {
     [
       ["", "all"],
       ["not passed", "not passed"],
-      ["passed", "passed"],
-      ["below", "below the threshold"],
-      ["raised", "raised: the agent's code"],
-      ["timeout", "timeout: the agent's time"],
-      ["error", "error: no score"],
+      ...Object.entries(OUTCOMES)
+        .map(([word, [, meaning]]) => [word, meaning])
+        .filter(([, meaning]) => meaning),
       ...changes,
       ...(page.labels ? JUDGED : []),
     ],

@@ -303,7 +303,7 @@ function judgedOf(runs) {
 function passesOf(item) {
   if (item.counted.length === 1) {
     const { outcome } = item.counted[0];
-    return [el("span", `state ${outcome}`, `${OUTCOMES[outcome]} ${outcome}`)];
+    return [el("span", `state ${outcome}`, `${OUTCOMES[outcome][0]} ${outcome}`)];
   }
   const passed = item.row.runs.filter((run) => run.passed).length;
   const all = item.row.runs.length;
