@@ -46,7 +46,9 @@ _WORDS_IN = re.compile(
     r"\{([^{}]{0,200})\}"
 )
 _PART = r"\s?(?:\{\s?([+-]?[0-9][0-9.,]{0,40})\s?\}|([0-9]))"
-_FRAC = re.compile(rf"\\[dtc]?frac{_PART}{_PART}")
+_WHOLE = r"(?<![0-9.,_'^/\w])(?<![0-9] )(?<!\^\{)([0-9]{1,3})"
+_FRAC = re.compile(rf"(?:{_WHOLE}[ ~]?)?\\[dtc]?frac{_PART}{_PART}")
+_MIXED = re.compile(rf"{_WHOLE} ([0-9]{{1,3}}) ?/ ?([0-9]{{1,3}})(?![\w/]|[.,][0-9])")
 _NOTHING = re.compile(r"\\(?:!|(?=[%$#_&]))")
 _DELIMITER = re.compile(r"\\[()\[\],;: ]|\$\$|[`~](?!/)")
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,80}>|<<[^<>\n]{0,80}>>")
@@ -81,6 +83,7 @@ def _plain(text: str) -> str:
         text = _WORDS_IN.sub(r" \1 ", _WORDS_IN.sub(r" \1 ", text))
         text = _COMMAND.sub(lambda command: _COMMANDS[command[1]], text)
         text = _FRAC.sub(_fraction, text).replace(f"–{_FRACTION_MARK}", f"-{_FRACTION_MARK}")
+    text = _MIXED.sub(lambda parts: _mixed(*parts.groups()) or parts[0], text)
     text = _DELIMITER.sub(" ", _TAG.sub(" ", text))
     text = _EMPHASIS.sub("", text)
     text = _POWER_OF_TEN.sub(lambda power: f"^{power[0].translate(_SUPERSCRIPT)}", text)
@@ -89,7 +92,15 @@ def _plain(text: str) -> str:
 
 
 def _fraction(parts: re.Match[str]) -> str:
-    return f"{_FRACTION_MARK}{parts[1] or parts[2]}/{parts[3] or parts[4]}"
+    top, bottom = parts[2] or parts[3], parts[4] or parts[5]
+    return _mixed(parts[1], top, bottom) or f"{parts[1] or ''}{_FRACTION_MARK}{top}/{bottom}"
+
+
+def _mixed(whole: str | None, top: str, bottom: str) -> str | None:
+    """Return 1 1/2 as 3/2; None where that is no mixed number."""
+    if not (whole and top.isdigit() and bottom.isdigit() and 0 < int(top) < int(bottom)):
+        return None
+    return f"{_FRACTION_MARK}{int(whole) * int(bottom) + int(top)}/{bottom}"
 
 
 def _vulgar(parts: re.Match[str]) -> str:
@@ -102,7 +113,7 @@ def _vulgar(parts: re.Match[str]) -> str:
 
 _CURRENCY = (
     r"(?:(?:US|CA|AU|HK|NZ|A|C|R)?\$|[¢£¤¥€\u20a0-\u20c0]"
-    r"|(?:USD|EUR|GBP|JPY|CHF|CNY|INR)\b|Rs\b\.?)"
+    r"|(?:USD|EUR|GBP|JPY|CHF|CNY|INR)(?![A-Za-z_])|Rs\b\.?)"
 )
 _DIGITS = r"(?:[0-9]+(?:[.,_' ][0-9]+)*|\.[0-9]+)"
 _NUMBER = re.compile(
@@ -169,6 +180,7 @@ _UNIT = (
     r"kmh|kWh|kW|MW|GW|Hz|kHz|MHz|GHz|[KMGT]i?B|bits?|bytes?|px|pt|dB|Pa|kPa|mol|kJ|cal|kcal|L|V|W|"
     r"N|A|g|USD|EUR|GBP|CHF|cents?|°[CFK]?|ha|rpm|fps)"
 )
+_SAME = r"\b([A-Za-z]\w?)\b[^=\n;.]{0,3}= ?-?[^=\n;]{1,12}?(?:,|;|\b(?:or|and)\b) ?\1 ?= ?$"
 _DASHED = r"(?:^|\W)[–—―]$|[–—―] $"
 _MEASURE = rf" ?(?:{_UNIT}|hours?|minutes?|feet|foot|pounds?|years?|months?|weeks?|days?|degrees)"
 _COMPOUND = rf"[0-9]{_MEASURE},? (?:and )?$"
@@ -176,9 +188,9 @@ _SIGNED_PART = f"{_OPERATED}|{_NEGATED}"
 _SIGNED_AMBIGUOUS = f"{_BOUND}|{_ALTERNATIVE}"
 _PART_BEFORE = (
     rf"{_LABELLED}|{_DATED}|{_SIGNED_PART}|[\w)}}](?: ?\+| ?\*) ?$"
-    r"|[0-9]:$|[\w).]\($|:[0-9]{1,2}\.?$|第$|[_#@/\\^.{\[&]$"
+    r"|[0-9]:$|[\w).+-] ?\($|:[0-9]{1,2}\.?$|第$|[_#@/\\^.{\[&]$"
 )
-_AMBIGUOUS_BEFORE = f"{_DASHED}|{_SIGNED_AMBIGUOUS}|{_COMPOUND}"
+_AMBIGUOUS_BEFORE = f"{_SAME}|{_DASHED}|{_SIGNED_AMBIGUOUS}|{_COMPOUND}"
 _LISTED = r"[0-9%](?:,|;|,? and|&) ?$"
 _ENDS = r"[.!)\]}\"']*(?:\s*$|\n|\. )"
 _BEHIND_UNIT = rf"(?:\^?[23]|[²³])?(?:[/·]{_UNIT}(?:\^?[23]|[²³])?)?(?![^\W_])"

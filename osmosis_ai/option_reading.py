@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from string import ascii_uppercase
@@ -22,7 +22,15 @@ LISTS = ("choices", "options", "endings")
 """Names that datasets give the column of options."""
 _LABELS = ("label", "labels", "key", "id")
 _TEXTS = ("text", "texts", "content", "value")
-_FULL_WIDTH = str.maketrans({chr(0xFEE0 + code): chr(code) for code in range(0x21, 0x7F)})
+_ASCII = str.maketrans(
+    {
+        **{chr(0xFEE0 + code): chr(code) for code in range(0x21, 0x7F)},
+        **{chr(0x24B6 + place): letter for place, letter in enumerate(ascii_uppercase)},
+        **dict.fromkeys("【〔", "["),
+        **dict.fromkeys("】〕", "]"),
+    }
+)
+"""Full-width characters, circled letters and brackets of East Asian texts."""
 _SHOWN = 60
 _SENTENCE = 500
 """Characters behind an "answer is" that are looked at."""
@@ -158,11 +166,11 @@ def _right(truth: Any, options: Options, base: int | None) -> int:
             found |= {at for at, option in enumerate(options.texts) if option == _text(text)}
     if len(found) == 1:
         return found.pop()
-    which = f"the options {', '.join(options.labels[:10])}" if options.texts else "a letter"
     if not found:
-        raise OptionError(
-            f"'ground_truth' is {_shown(truth)}, which is none of {which}, by label or text"
-        )
+        which = "no letter, and the row has no options"
+        if options.texts:
+            which = f"none of the options {', '.join(options.labels[:10])}, by label or text"
+        raise OptionError(f"'ground_truth' is {_shown(truth)}, which is {which}")
     names = " and ".join(map(options.name, sorted(found)))
     raise OptionError(f"'ground_truth' is {_shown(truth)}, which can be {names}")
 
@@ -193,6 +201,12 @@ def _counted(text: str, options: Options, base: int) -> int:
     return index
 
 
+def has_place(truth: Any) -> bool:
+    """Return whether a ground truth, or a member of it, is the number of an option, or digits."""
+    members = truth if isinstance(truth, list | tuple) else [truth]
+    return any(re.fullmatch(r"\s*[0-9]{1,9}(?:\.0)?\s*", _plain(str(one))) for one in members)
+
+
 def _labelled(text: str, options: Options) -> Iterator[int]:
     bare = text.strip().strip("()[].:*\"' ")
     if (option := _label(bare, options)) is not None:
@@ -207,15 +221,20 @@ _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
 _MARKS = re.compile(r"(?<!\w)[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}(?!\w)|^#+ ", re.MULTILINE)
 _MARKERS = (
     re.compile(
-        r"\b(?:answers?|(?:correct|right|best|final|my) (?:option|choice|one))[\"']?"
-        r"(?: ?[:=]|>|(?: [\w,']+){0,4}? (?:is|be|was)\b ?:?|[ \W]{0,3}\n)"
-        r"|\b(?:antwort|réponse|respuesta|risposta|resposta|ответ)"
-        r"(?: ?[:=]| (?:ist|est|es|è|é)\b ?:?)|(?:答案|正解|答え)(?:是|为|は|[:：])",
+        r"\b(?:answers?|(?:correct|right|best|final|my|good|selected|chosen) "
+        r"(?:option|choice|one|statement|letter|selection))[\"']?"
+        r"(?: ?[:=]| - |>|(?: [\w,']+){0,4}? (?:is|be|was)\b ?:?|[ \W]{0,3}\n)"
+        r"|(?:^|\n)(?:correct|solution|response|choice|option|final) ?: ?"
+        r"|<(?:final|choice|option|solution)>"
+        r"|\b(?:antwort|réponse|respuesta|risposta|resposta|ответ)(?: [\w']+){0,2}?"
+        r"(?: ?[:=]| (?:ist|est|es|è|é)\b ?:?)(?: (?:la|le|die|der|das|el)\b)?"
+        r"|(?:答案|正解|答え)(?:是|为|は|[:：])|(?:故|应|應)?[选選]擇?择?[:：]?",
         re.IGNORECASE,
     ),
     re.compile(
         r"\b(?:(?:i|we)(?:'d| would| will|'ll)? (?:choose|chose|pick|select|go with|say)"
-        r"|it(?:'s| is| must be| should be| would be)|so|therefore|thus|hence)\b[,:]?",
+        r"|it(?:'s| is| must be| should be| would be)|leaves(?: us with| only| just)?"
+        r"|so|therefore|thus|hence)\b[,:]?",
         re.IGNORECASE,
     ),
 )
@@ -233,9 +252,12 @@ _DENIAL = re.compile(
     re.IGNORECASE,
 )
 _NONE = re.compile(r"\b(?:none|neither|not|cannot|can't|unclear|unknown|impossible)\b", re.I)
-_JOINED = re.compile(r"[)\]\"']*\s?(?:[,/&+]|,?\s?(?:or|and|und|oder|et|ou|y|o)\b)[\s(\[\"']*$")
+_JOINED = re.compile(
+    r"[)\]\"']*\s?(?:[,/&+]|,?\s?(?:or|and|und|oder|et|ou|y|o)\b)"
+    r"(?: (?:maybe|perhaps|possibly|even|else|also|option|choice|then)\b)*[\s(\[\"']*$"
+)
 _ARTICLE = r"(?!(?<=[AI]) (?!(?:is|or|and|because|since|as|was|seems|would)\b)[a-z]|(?<=I)'[a-z])"
-_ENDS = r"(?![\w+#]|['’.,-]\w)"
+_ENDS = r"(?![\w+#]|['’.-]\w|,[0-9a-z])"
 _RIGHT = (
     r"(?= is (?:the |clearly |definitely |therefore |most )*(?:correct|right|best|true|answer))"
 )
@@ -253,7 +275,11 @@ class _Mention:
     end: int
     option: int
     is_negated: bool
+    is_denied: bool
+    """Negated by what follows: "is wrong"."""
     is_label: bool
+    is_bare: bool = False
+    """A label that may be a word."""
 
 
 def chosen_option(answer: str, options: Options) -> int | str:
@@ -265,6 +291,7 @@ def chosen_option(answer: str, options: Options) -> int | str:
     """
     # Spaces count as one, as in the texts of options; lines stay.
     text = "\n".join(" ".join(line.split()) for line in _plain(answer).split("\n"))
+    text = _without_wraps(text, options)
     if boxes := [*_BOX.finditer(text)]:
         return _decide(_clean(_in_braces(text[boxes[-1].end() :])), options)
     if "####" in text:
@@ -288,6 +315,15 @@ def chosen_option(answer: str, options: Options) -> int | str:
         if mentions and _direct(sentence, mentions):
             return _one(_named(sentence, options), options, sentence)
     return _one(_said(_mentions(text, options, bare=False)), options, text)
+
+
+def _without_wraps(text: str, options: Options) -> str:
+    """Return a text where no line ends within an option's text."""
+    several = sorted((one for one in options.texts if " " in one), key=len, reverse=True)
+    if not several or "\n" not in text:
+        return text
+    found = "|".join(re.escape(one).replace("\\ ", "[ \\n]") for one in several)
+    return re.sub(found, lambda one: one[0].replace("\n", " "), text, flags=re.IGNORECASE)
 
 
 def _decide(place: str, options: Options) -> int | str:
@@ -328,9 +364,7 @@ def _direct(sentence: str, mentions: Sequence[_Mention]) -> list[int] | None:
         return None
     named = {first.option}
     for one, other in pairwise(mentions):
-        between = sentence[one.end : other.start]
-        is_its_text = one.is_label and not other.is_label and not between.strip(_QUOTES + ".:,-–—")
-        if not is_its_text and _JOINED.fullmatch(between) is None:
+        if not _is_joined(sentence, one, other):
             break
         if not other.is_negated:
             named.add(other.option)
@@ -361,12 +395,40 @@ def _mentions(place: str, options: Options, *, bare: bool) -> list[_Mention]:
 
     Labels that stand for themselves only where `bare`, or where they are joined: "A or B".
     """
-    found = [*_texts_in(place, options), *_labels_in(place, options, bare=bare)]
+    found = [*_texts_in(place, options), *_labels_in(place, options)]
     outermost: list[_Mention] = []
     for one in sorted(found, key=lambda mention: (mention.start, -mention.end)):
         if not outermost or one.end > outermost[-1].end:  # "Guilty" in "Guilty of Romance" is not
             outermost.append(one)
-    return outermost
+    return [one for one in _with_negation(place, outermost) if bare or not one.is_bare]
+
+
+def _with_negation(place: str, mentions: Sequence[_Mention]) -> Iterator[_Mention]:
+    """Yield mentions; what is said of "A and B" is said of each."""
+    groups: list[list[_Mention]] = []
+    for one in mentions:
+        before = groups[-1][-1] if groups else None
+        if before is not None and _is_joined(place, before, one):
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    for group in groups:
+        last = place[group[-2].end : group[-1].start] if len(group) > 1 else ""
+        is_one_or_ends = group[0].option == group[-1].option or re.search(r"\w", last) is not None
+        is_negated = group[-1].is_denied or (
+            group[0].is_negated and not group[0].is_denied and is_one_or_ends
+        )
+        yield from (replace(one, is_negated=True) for one in group) if is_negated else group
+
+
+def _is_joined(place: str, one: _Mention, other: _Mention) -> bool:
+    """Return whether two mentions stand in one list, or as a label and its text."""
+    between = place[one.end : other.start]
+    return _is_its_text(between, one, other) or _JOINED.fullmatch(between) is not None
+
+
+def _is_its_text(between: str, one: _Mention, other: _Mention) -> bool:
+    return one.is_label and not other.is_label and not between.strip(_QUOTES + ".:,-–—")
 
 
 def _texts_in(place: str, options: Options) -> Iterator[_Mention]:
@@ -379,7 +441,7 @@ def _texts_in(place: str, options: Options) -> Iterator[_Mention]:
                 yield _mention(place, start, start + len(text), option, is_label=False)
 
 
-def _labels_in(place: str, options: Options, *, bare: bool) -> Iterator[_Mention]:
+def _labels_in(place: str, options: Options) -> Iterator[_Mention]:
     mentions: list[tuple[_Mention, bool]] = []
     for match in _label_pattern(options.labels).finditer(place):
         which = match.lastindex or 1
@@ -394,8 +456,7 @@ def _labels_in(place: str, options: Options, *, bare: bool) -> Iterator[_Mention
         for mention in (one, other)
     }
     for mention, is_set_apart in mentions:
-        if bare or is_set_apart or id(mention) in joined:
-            yield mention
+        yield replace(mention, is_bare=not is_set_apart and id(mention) not in joined)
 
 
 def _is_initial(behind: str, option: int, options: Options) -> bool:
@@ -407,8 +468,9 @@ def _is_initial(behind: str, option: int, options: Options) -> bool:
 
 def _mention(place: str, start: int, end: int, option: int, *, is_label: bool) -> _Mention:
     before, behind = place[max(0, start - 40) : start], place[end : end + 40]
-    is_negated = bool(_NEGATION.search(before) or _DENIAL.match(behind))
-    return _Mention(start, end, option, is_negated, is_label)
+    is_denied = bool(_DENIAL.match(behind))
+    is_negated = is_denied or bool(_NEGATION.search(before))
+    return _Mention(start, end, option, is_negated, is_denied, is_label)
 
 
 @lru_cache(maxsize=256)
@@ -421,7 +483,7 @@ def _label_pattern(labels: tuple[str, ...]) -> re.Pattern[str]:
         rf"|\b(?i:option|choice|letter)\s[\"']?({one}){_ENDS}"
         rf"|^[ \-•]*((?i:{one}))[.):](?=\s)"
         rf"|(?<![\w'’.+/\\-])({one}){_RIGHT}"
-        rf"|(?<![\w'’.+\\-])(?P<bare>{one}){_ARTICLE}{_ENDS}",
+        rf"|(?<![\w'’.+\\-])(?<![0-9],)(?P<bare>{one}){_ARTICLE}{_ENDS}",
         re.MULTILINE,
     )
 
@@ -458,7 +520,7 @@ def _in_braces(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return fold(text).translate(_FULL_WIDTH)
+    return fold(text).translate(_ASCII)
 
 
 def _clean(text: str) -> str:

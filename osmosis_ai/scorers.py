@@ -10,6 +10,7 @@ scorer tells before any answer is there. Reasoning in the answer is no part of i
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import json
 import re
@@ -21,12 +22,20 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from math import inf
 from string import punctuation
-from typing import Any, Literal, NoReturn, TypedDict, get_args
+from typing import Any, Literal, NoReturn, TypedDict, TypeVar, get_args
 
 from .agents.tool_calls import ToolCall, tool_calls
 from .folding import difference, fold, is_blank, is_spaceless
 from .number_reading import answer_places, is_bare, numbers_in, read_answer, read_truth
-from .option_reading import OptionError, Options, chosen_option, options_of, right_options
+from .option_reading import (
+    LETTERS,
+    OptionError,
+    Options,
+    chosen_option,
+    has_place,
+    options_of,
+    right_options,
+)
 from .reasoning import answer_in
 from .rubric import aevaluate_rubric
 from .wanted_calls import (
@@ -93,6 +102,43 @@ Judge = Callable[[str, Any, Mapping[str, Any]], Awaitable[Verdict]]
 """Called with the answer, the ground truth and the row."""
 
 
+Make = TypeVar("Make", bound=Callable[..., Any])
+
+
+def _with_settings(make: Make) -> Make:
+    """Refuse settings of another type than their defaults have: 'no' would be taken for True."""
+    signature = inspect.signature(make)
+    kinds = {name: _kind_of(each) for name, each in signature.parameters.items()}
+
+    @functools.wraps(make)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            kind = kinds[name]
+            if kind is None:
+                continue
+            is_right = type(value) in (int, float) if kind is float else type(value) is kind
+            if not is_right or value == "":
+                raise ValueError(f"{make.__name__}: {name} is {_KINDS[kind]}, not {value!r}")
+        return make(*args, **kwargs)
+
+    return checked  # type: ignore[return-value]
+
+
+_KINDS = {
+    bool: "True or False",
+    str: "a text that is not empty",
+    float: "a number",
+    int: "a whole number",
+}
+
+
+def _kind_of(parameter: inspect.Parameter) -> type | None:
+    """Return which type a setting has; None where several may be."""
+    named = {kind.__name__: kind for kind in _KINDS}
+    return None if parameter.kind is parameter.VAR_KEYWORD else named.get(parameter.annotation)
+
+
+@_with_settings
 def exact(*, ignore_case: bool = False, strip: bool = True) -> AnswerScorer:
     """Score 1 where the answer is the ground truth; `strip`: whatever white space is around it."""
 
@@ -105,13 +151,17 @@ def exact(*, ignore_case: bool = False, strip: bool = True) -> AnswerScorer:
     return _scorer("exact", compare)
 
 
+@_with_settings
 def includes(*, ignore_case: bool = True, words: bool = True) -> AnswerScorer:
     """Score 1 where the ground truth is somewhere in the answer, as whole words.
 
-    A number is found as a whole number. Without `words`, as any part of the text.
+    A number is found as a whole number. Without `words`, as any part of the text. One letter, among
+    several that are right, is found only where the answer is it, or says so.
     """
 
     def compare(answer: str, truth: str) -> Verdict:
+        if (letter := _letter_of(truth)) is not None:
+            return _names_letter(answer, letter)
         wanted, text = (_folded(side.strip(), ignore_case) for side in (truth, answer))
         number = read_truth(truth) if words and is_bare(truth) else None
         if number is not None:
@@ -124,9 +174,10 @@ def includes(*, ignore_case: bool = True, words: bool = True) -> AnswerScorer:
         how = "not a whole word of" if wanted in text else "not in"
         return _verdict(is_found, f"{_short(truth.strip())} is {how} {_short(answer)}")
 
-    return _scorer("includes", compare, refuse=_refuse_letter)
+    return _scorer("includes", compare, refuse_all=_refuse_letters)
 
 
+@_with_settings
 def regex(
     pattern: str, *, group: int | str = 0, which: Literal["last", "first"] = "last"
 ) -> AnswerScorer:
@@ -138,6 +189,8 @@ def regex(
     compiled = _compiled(pattern, group)
     if which not in ("last", "first"):
         raise ValueError(f"regex: which is 'last' or 'first', not {which!r}")
+    if which == "first" and group == 0:
+        raise ValueError("regex: which='first' has no effect without a group")
 
     def compare(answer: str, truth: str) -> Verdict:
         for text in (fold(answer), answer):  # the pattern may have a typographic character
@@ -155,6 +208,7 @@ def regex(
     return _scorer("regex", compare, compares=group != 0)
 
 
+@_with_settings
 def number(*, tolerance: float = 0.0, relative: float = 0.0) -> AnswerScorer:
     """Score 1 where the number that the answer gives is that of the ground truth.
 
@@ -176,6 +230,7 @@ def number(*, tolerance: float = 0.0, relative: float = 0.0) -> AnswerScorer:
     return _scorer("number", compare, refuse=_refuse_no_number)
 
 
+@_with_settings
 def choice(options: str = "choices", *, base: int | None = None) -> RowScorer:
     """Score 1 where the answer names the right one of the options in a column of the row.
 
@@ -183,10 +238,8 @@ def choice(options: str = "choices", *, base: int | None = None) -> RowScorer:
     of digits as text from `base`. Rows without the column `choices` have lettered options in their
     prompt.
     """
-    if base is not None and (isinstance(base, bool) or base not in (0, 1)):
+    if base is not None and (type(base) is not int or base not in (0, 1)):
         raise ValueError(f"choice: base is 0 or 1, not {base!r}")
-    if str(options) != options or not options.strip():
-        raise ValueError(f"choice: options is the name of a column, not {options!r}")
 
     def read(truth: Any, row: Mapping[str, Any]) -> tuple[Options, frozenset[int]]:
         found = options_of(row, options)
@@ -214,9 +267,12 @@ def choice(options: str = "choices", *, base: int | None = None) -> RowScorer:
         return _verdict(given in right, f"names {offered.name(given)}, wanted {wanted}")
 
     vars(choice).update(refuse_row=refuse_row, reads_own_truth=True)
+    if base is not None:
+        vars(choice)["used_setting"] = ("base", has_place)
     return choice
 
 
+@_with_settings
 def code(tests: str = "test", *, timeout: float = 10.0) -> RowScorer:
     """Score 1 where the code of the answer passes the tests in a column of the row.
 
@@ -226,7 +282,7 @@ def code(tests: str = "test", *, timeout: float = 10.0) -> RowScorer:
     """
     from .code_tests import TestsError, code_in, failure, tests_of
 
-    if isinstance(timeout, bool) or not 0 < timeout <= MOST_SECONDS:
+    if not 0 < timeout <= MOST_SECONDS:
         raise ValueError(f"code: timeout is a number of seconds up to {MOST_SECONDS}")
 
     def refuse_row(truth: Any, row: Mapping[str, Any]) -> str | None:
@@ -245,7 +301,7 @@ def code(tests: str = "test", *, timeout: float = 10.0) -> RowScorer:
         if answer is None:
             return _verdict(False, CUT)
         prompt = extra_info.get("user_prompt")
-        program = code_in(answer, prompt if isinstance(prompt, str) else "", entry_point)
+        program = code_in(answer, prompt if isinstance(prompt, str) else "", text, entry_point)
         if program is None:
             return _verdict(False, f"no Python in {_short(answer)}")
         reason = failure(program, text, entry_point, timeout)
@@ -309,6 +365,7 @@ def math() -> AnswerScorer:
     return _scorer("math", compare, refuse=refuse)
 
 
+@_with_settings
 def json_equal(*, ignore: Iterable[str] = ()) -> AnswerScorer:
     """Score 1 where the JSON of the answer is that of the ground truth.
 
@@ -356,6 +413,7 @@ def json_schema(schema: Mapping[str, Any]) -> AnswerScorer:
     return _scorer("json_schema", compare, compares=False)
 
 
+@_with_settings
 def tool_called(name: str, **arguments: Any) -> ConversationScorer:
     """Score 1 where the tool was called, with at least these arguments."""
     given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
@@ -372,22 +430,28 @@ def tool_called(name: str, **arguments: Any) -> ConversationScorer:
     return tool_called
 
 
+@_with_settings
 def tools(
     expected: str = "tools",
     *,
     order: Order = "any",
-    extra: bool = True,
+    extra: bool | None = None,
     arguments: Arguments = "subset",
 ) -> ConversationScorer:
     """Score 1 where the tool calls are those in the column `expected` of the row.
 
     `order`: "any"; "in_order", with others between; "exact", those and no others. `extra`: whether
-    others may be there. `arguments`: "subset", at least the wanted ones; "equal"; "ignore". Calls
-    that failed and were made again with success do not count.
+    others may be there, as they may unless it is False. `arguments`: "subset", at least the wanted
+    ones; "equal"; "ignore". Calls that failed and were made again with success do not count.
     """
     for name, value, known in (("order", order, Order), ("arguments", arguments, Arguments)):
         if value not in get_args(known):
             raise ValueError(f"tools: {name} is one of {get_args(known)}, not {value!r}")
+    if extra is not None and not isinstance(extra, bool):
+        raise ValueError(f"tools: extra is True or False, not {extra!r}")
+    if extra is not None and order == "exact":
+        raise ValueError("tools: extra has no effect with order='exact', which allows no others")
+    may_be_more = extra is not False
 
     def matches(call: ToolCall, wanted: WantedCall) -> bool:
         if call.name != wanted.name or wanted.arguments is None or arguments == "ignore":
@@ -399,7 +463,7 @@ def tools(
 
     def read(row: Mapping[str, Any]) -> list[WantedCall]:
         wanted = wanted_calls(row, expected)
-        if not wanted and extra and order != "exact":
+        if not wanted and may_be_more and order != "exact":
             raise CallsError(f"{expected!r} wants no call, so that any would do: give extra=False")
         return wanted
 
@@ -418,7 +482,9 @@ def tools(
         except CallsError as error:
             raise ValueError(f"tools: {error}") from None
         calls = without_repeated(tool_calls(messages))
-        difference = first_difference(calls, wanted, order=order, extra=extra, matches=matches)
+        difference = first_difference(
+            calls, wanted, order=order, extra=may_be_more, matches=matches
+        )
         return _verdict(difference is None, difference or "")
 
     vars(tools).update(refuse_row=refuse_row)
@@ -437,6 +503,7 @@ def no_tool_errors() -> ConversationScorer:
     return no_tool_errors
 
 
+@_with_settings
 def judge(
     rubric: str,
     *,
@@ -453,30 +520,39 @@ def judge(
     """
     from .providers import parse_model_name
     from .rubric.criteria import CRITERIA
+    from .rubric.evaluation import check_votes
     from .rubric.judge import reason_of
+    from .rubric.settings import judge_settings
 
     if rubric not in CRITERIA and re.fullmatch(r"\w+", rubric.strip()):
         ready = ", ".join(CRITERIA)
         raise ValueError(f"judge: there is no ready rubric {rubric!r}, only {ready}")
 
+    if type(scale) not in (tuple, list) or len(scale) != 2:
+        raise ValueError(f"judge: scale is two numbers, such as (0, 1), not {scale!r}")
     parsed = parse_model_name(model)
     given = {"api_key_env": api_key_env, "api_base": api_base}
     info = {"provider": parsed.provider, "model": parsed.model}
     info |= {name: value for name, value in given.items() if value is not None}
+    bounds = {"score_min": scale[0], "score_max": scale[1]}
+    check_votes(votes)
+    judge_settings(info, **bounds, needs_key=False)
 
     async def judge(solution_str: str, ground_truth: Any, extra_info: Mapping[str, Any]) -> Verdict:
         answer = answer_in(solution_str)
         if answer is None:
             return {"score": scale[0], "reason": CUT}
+        truth = ground_truth
+        if isinstance(truth, list):
+            truth = f"Any one of these: {_json_text(truth)}" if len(truth) > 1 else truth[0]
         details = await aevaluate_rubric(
             CRITERIA.get(rubric, rubric),
             answer,
             info,
-            ground_truth=None if ground_truth is None else _json_text(ground_truth),
+            ground_truth=truth,
             original_input=extra_info.get("user_prompt"),
             metadata=_columns_of(extra_info) if rubric == "faithful" else None,
-            score_min=scale[0],
-            score_max=scale[1],
+            **bounds,
             votes=votes,
             return_details=True,
         )
@@ -508,13 +584,14 @@ def named(text: str) -> Callable[..., Any] | None:
         keywords = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
     except (SyntaxError, ValueError, AttributeError):
         raise ValueError("its arguments must be literals, such as 0.01, 'text' or True") from None
+    if not isinstance(call.func, ast.Name):
+        raise ValueError(f"one pair of brackets makes a scorer: {name}(…)")
     try:
         make = globals()[name]
         scorer: Callable[..., Any] = make(*positional, **keywords)
     except TypeError as error:
-        raise ValueError(
-            f"{error}; it takes {', '.join(inspect.signature(make).parameters)}"
-        ) from None
+        taken = ", ".join(inspect.signature(make).parameters) or "no settings"
+        raise ValueError(f"{error}; it takes {taken}") from None
     return scorer
 
 
@@ -539,12 +616,14 @@ def _scorer(
     *,
     compares: bool = True,
     refuse: Callable[[str], Fault | None] = lambda truth: None,
+    refuse_all: Callable[[Sequence[str]], Fault | None] = lambda truths: None,
     read: Callable[[Any], list[str]] = _texts_of,
 ) -> AnswerScorer:
     """Return the scorer that compares answers with ground truths.
 
-    `refuse` says what is wrong with one that is not blank. Without `compares` it needs none.
-    `read` returns the texts of a ground truth, of which any is right.
+    `refuse` says what is wrong with one that is not blank, `refuse_all` with all that are right.
+    Without `compares` it needs none. `read` returns the texts of a ground truth, of which any is
+    right.
     """
 
     def refuse_ground_truth(truth: Any) -> Fault | None:
@@ -554,7 +633,8 @@ def _scorer(
             return "holds an object", "; json_equal compares JSON"
         if truth is None or not texts or any(map(is_blank, texts)):
             return f"is {'missing' if truth is None else 'blank'}", ""
-        return next((fault for text in texts if (fault := refuse(text))), None)
+        fault = next((fault for text in texts if (fault := refuse(text))), None)
+        return fault or refuse_all(texts)
 
     def scorer(solution_str: str, ground_truth: Any = None) -> Verdict:
         if compares and (fault := refuse_ground_truth(ground_truth)):
@@ -574,12 +654,28 @@ def _scorer(
     return scorer
 
 
-def _refuse_letter(truth: str) -> Fault | None:
+def _letter_of(truth: str) -> str | None:
+    """Return the one letter that a ground truth is, where its script has words."""
     letter = fold(truth).strip(" .:()[]*\"'")
-    if len(letter) != 1 or letter.lower() == letter.upper():
+    is_word = len(letter) == 1 and letter.lower() != letter.upper()
+    return letter if is_word else None
+
+
+def _names_letter(answer: str, letter: str) -> Verdict:
+    """Compare an answer with a letter, which is a word of many answers that do not mean it."""
+    given = _letter_of(answer)
+    if given is None and letter.upper() in LETTERS.labels:
+        chosen = chosen_option(answer, LETTERS)
+        given = LETTERS.labels[chosen] if isinstance(chosen, int) else None
+    is_named = given is not None and given.upper() == letter.upper()
+    return _verdict(is_named, f"{letter!r} is not what {_short(answer)} names")
+
+
+def _refuse_letters(truths: Sequence[str]) -> Fault | None:
+    if None in map(_letter_of, truths):
         return None
     return (
-        f"is {truth.strip()!r}, one letter, which is a word of many answers",
+        f"is {truths[0].strip()!r}, one letter, which is a word of many answers",
         r"; try exact, or regex with a group, such as regex('answer is \(?([A-D])', group=1)",
     )
 

@@ -10,6 +10,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,6 +21,10 @@ START_S = 10.0
 """For the start of the processes and their end, besides the limit."""
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([^\n`]*)\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.M | re.S)
 _PYTHON = ("", "py", "python", "python3", "pycon", "ipython")
+_DEFINED = re.compile(
+    r"^(?:(?:async +)?def +|class +|(?=\w+ *(?::[^=\n]*)?=[^=]))([^\W\d]\w*)", re.MULTILINE
+)
+"""What a block of code defines at its top, also one that is no Python."""
 _BEFORE = ("test_imports", "test_setup_code")
 """Columns with what stands before the tests, as MBPP has it."""
 _running = threading.BoundedSemaphore(os.cpu_count() or 1)
@@ -108,15 +113,24 @@ def _is_called(name: str, tree: ast.Module) -> bool:
     return any(isinstance(function, ast.Name) and function.id == name for function in called)
 
 
-def code_in(answer: str, prompt: str, entry_point: str | None) -> str | None:
+def code_in(answer: str, prompt: str, tests: str, entry_point: str | None) -> str | None:
     """Return the Python of an answer: its last block of code, or all of it; None for none.
 
-    The body alone of the function that a prompt begins is put behind that prompt.
+    Blocks behind it that define nothing which the tests use are examples and output. The body alone
+    of the function that a prompt begins is put behind that prompt.
     """
-    blocks = [one[3] for one in _FENCE.finditer(answer) if _language(one[2]) in _PYTHON]
+    blocks = [
+        textwrap.dedent(one[3]) if one[0][0] in " \t" else one[3]
+        for one in _FENCE.finditer(answer)
+        if _language(one[2]) in _PYTHON
+    ]
     if not blocks and _FENCE.search(answer):
         return None
-    code = blocks[-1] if blocks else answer
+    names = [node for node in ast.walk(ast.parse(tests)) if isinstance(node, ast.Name)]
+    used = {one.id for one in names} - {one.id for one in names if isinstance(one.ctx, ast.Store)}
+    used |= {entry_point or ""}
+    solutions = [block for block in blocks if used.intersection(_DEFINED.findall(block))]
+    code = [*blocks, *solutions][-1] if blocks else answer
     whole = f"{prompt.rstrip()}\n{code}"
     if entry_point and f"def {entry_point}" not in code and _is_python(whole):
         return whole

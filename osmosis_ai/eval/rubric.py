@@ -11,7 +11,7 @@ from typing import Any
 
 from ..providers import judge_name
 from ..rubric.errors import MissingAPIKeyError, ModelNotFoundError, ProviderRequestError
-from ..rubric.evaluation import aevaluate_rubric
+from ..rubric.evaluation import GroundTruth, aevaluate_rubric
 
 __all__ = [
     "MissingAPIKeyError",
@@ -38,7 +38,7 @@ async def evaluate_rubric(  # noqa: PLR0913  # as many as there are in 0.3
     solution_str: str,
     rubric: str,
     model: str,
-    ground_truth: str | None = None,
+    ground_truth: GroundTruth = None,
     original_input: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     score_min: float = 0.0,

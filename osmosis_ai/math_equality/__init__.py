@@ -103,8 +103,12 @@ class _Process:
 
 _process = _Process()
 
-_WORDS = re.compile(r"\\(?:text|mathrm|mbox|operatorname)\s?\{[^{}]*\}|\\[A-Za-z]+")
+_WORDS = re.compile(r"\\(?:text|mathrm|mbox|operatorname|begin|end)\s?\{[^{}]*\}|\\[A-Za-z]+")
 _PLAIN = (
+    (
+        re.compile(r"(?<![\w.,^/])([0-9]{1,3}) ([0-9]{1,3})/([0-9]{1,3})(?![\w/])"),
+        r"\1\\frac{\2}{\3}",
+    ),
     (re.compile(r"\bsqrt\s?\(([^()]*)\)|√\s?\(([^()]*)\)"), r"\\sqrt{\1\2}"),
     (re.compile(r"√\s?(\w+)"), r"\\sqrt{\1}"),
     (re.compile(r"\*\*"), "^"),

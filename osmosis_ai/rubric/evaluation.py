@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
@@ -16,9 +17,12 @@ if TYPE_CHECKING:
 
     from .judge import RewardRubricRunResult
 
+GroundTruth = str | list[Any] | dict[str, Any] | bool | None
+"""Text as it is; the judge is shown the JSON of anything else."""
+
 
 class _Options(TypedDict, total=False):
-    ground_truth: str | None
+    ground_truth: GroundTruth
     original_input: str | None
     metadata: Mapping[str, Any] | None
     score_min: float | None
@@ -94,7 +98,7 @@ async def aevaluate_rubric(  # noqa: PLR0913  # the contract has this many
     solution_str: str,
     model_info: Mapping[str, Any],
     *,
-    ground_truth: str | None = None,
+    ground_truth: GroundTruth = None,
     original_input: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     score_min: float | None = None,
@@ -121,22 +125,20 @@ async def aevaluate_rubric(  # noqa: PLR0913  # the contract has this many
         score_max=score_max,
         timeout=timeout,
     )
-    truth = "" if ground_truth is None else ground_truth
-    texts = {"rubric": rubric, "solution_str": solution_str, "ground_truth": truth}
-    for name, text in texts.items():
+    for name, text in {"rubric": rubric, "solution_str": solution_str}.items():
         if not isinstance(text, str):
             raise TypeError(f"{name} must be a string, not {type(text).__name__}")
     if not rubric.strip():
         raise ValueError("rubric is empty: say what the judge is to look for")
     if metadata is not None and not isinstance(metadata, Mapping):
         raise TypeError(f"metadata must be a mapping, not {type(metadata).__name__}")
-    _check_votes(votes)
+    check_votes(votes)
     case = Case(
         rubric=rubric,
         candidate=solution_str,
         score_min=settings.score_min,
         score_max=settings.score_max,
-        ground_truth=ground_truth,
+        ground_truth=_reference(ground_truth),
         original_input=settings.original_input,
         metadata=metadata,
         system_prompt=settings.system_prompt,
@@ -151,7 +153,20 @@ async def aevaluate_rubric(  # noqa: PLR0913  # the contract has this many
 evaluate_rubric.__signature__ = inspect.signature(aevaluate_rubric)  # type: ignore[attr-defined]
 
 
-def _check_votes(votes: int) -> None:
+def _reference(truth: GroundTruth) -> str | None:
+    if truth is None or isinstance(truth, str):
+        return truth
+    if not isinstance(truth, (list, dict, bool)):
+        kind = type(truth).__name__
+        raise TypeError(f"ground_truth must be a string, list, dict, bool or None, not {kind}")
+    try:
+        return json.dumps(truth, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"ground_truth cannot be written as JSON: {error}") from None
+
+
+def check_votes(votes: int) -> None:
+    """Raise TypeError or ValueError unless a judge can be asked so often."""
     if isinstance(votes, bool) or not isinstance(votes, int):
         raise TypeError(f"votes must be an integer, not {type(votes).__name__}")
     if not 1 <= votes <= MAX_VOTES:

@@ -144,8 +144,7 @@ def rubric_command(
         **amounts,
         function=None if eval_fn is None else load_function(eval_fn),
     )
-    if plan.function is not None:
-        check_ground_truths(plan.function, records, data)
+    check_ground_truths(plan)
     judged = _judge(plan, quiet=as_json)
     document = document_of(plan, judged.runs, data=data, compared_with=compared)
     write_json(target, document)

@@ -149,31 +149,39 @@ def load_function(spec: str) -> EvalFn:
     return function
 
 
-def check_ground_truths(function: EvalFn, records: Sequence[Record], data: Path) -> None:
-    """Refuse records whose ground truth a ready scorer cannot compare with: a usage error."""
-    if (refuse := function.refuse_ground_truth) is None:
-        return
-    refused = [(each, fault) for each in records if (fault := refuse(each.ground_truth))]
+def check_ground_truths(plan: JudgingPlan) -> None:
+    """Refuse records that a ready scorer cannot compare with: a usage error."""
+    refused = [(each, fault) for each in plan.records if (fault := _fault(plan, each))]
     if refused:
-        record, (what, hint) = refused[0]
+        record, what = refused[0]
         more = f" (and {len(refused) - 1} more records)" if len(refused) > 1 else ""
-        raise wrong_use(
-            f"--data {data}: record {record.index}{more}: 'ground_truth' {what}, and "
-            f"{function.name} compares with it{hint}"
-        )
+        raise wrong_use(f"--data {plan.data}: record {record.index}{more}: {what}")
+
+
+def _fault(plan: JudgingPlan, record: Record) -> str | None:
+    function = plan.function
+    if function is None:
+        return None
+    refuse, refuse_row = function.refuse_ground_truth, function.refuse_row
+    if refuse is not None and (fault := refuse(record.ground_truth)):
+        return f"'ground_truth' {fault[0]}, and {function.name} compares with it{fault[1]}"
+    if refuse_row is None or (said := refuse_row(record.own_truth, record.extra)) is None:
+        return None
+    return f"{said} ({function.name} reads it in 'extra_info')" if "row has no" in said else said
 
 
 async def _call(plan: JudgingPlan, threads: CallThreads, record: Record) -> Mapping[str, Any]:
     """Return what the function says of a record; raise ProviderRequestError."""
     assert plan.function is not None
     name = plan.settings.name
+    truth = record.own_truth if plan.function.reads_own_truth else record.ground_truth
     failed = partial(ProviderRequestError, name.provider, name.model, kind="eval_fn")
     with collect_reasons() as reasons:
         try:
             score = await plan.function.call(
                 messages=(),
                 solution_str=record.solution_str,
-                ground_truth=record.ground_truth,
+                ground_truth=truth,
                 metadata=_extra_info(plan, record),
                 run_sync=threads.run,
                 row=lambda: record.name,

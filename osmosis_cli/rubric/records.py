@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from osmosis_ai.messages import text_of
-from pytest_osmosis.dataset.decoding import decode, json_type
+from pytest_osmosis.dataset.decoding import decode, decode_numbers, json_type
 from pytest_osmosis.dataset.errors import DatasetError, EmptyDataset, Problems, RecordError, quote
 from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, DatasetFormat, RowSource
 from pytest_osmosis.dataset.opening import open_dataset
@@ -23,7 +23,7 @@ from .config import mask_secrets
 
 __all__ = ["DatasetError", "EmptyDataset", "Record", "load_records"]
 
-_TEXTS = ("conversation_id", "rubric_id", "original_input", "ground_truth")
+_TEXTS = ("conversation_id", "rubric_id", "original_input")
 _MAPPINGS = ("metadata", "extra_info")
 _KEY_FIELDS = frozenset({"api_key", "api_key_env", "model_info_overrides"})
 """Of `extra_info`: what says how to ask is neither for the judge to read nor for data to decide."""
@@ -40,7 +40,10 @@ class Record:
     conversation_id: str | None
     rubric_id: str | None
     original_input: str | None
-    ground_truth: str | None
+    ground_truth: Any
+    """Any value of JSON; a number is its text, as it is written."""
+    own_truth: Any
+    """The same with its own type."""
     metadata: Mapping[str, Any] | None
     extra_info: Mapping[str, Any] | None
 
@@ -51,7 +54,9 @@ class Record:
 
     def mask(self) -> dict[str, Any]:
         """Everything about it that may be printed: all but keys."""
-        return {**asdict(self), "extra_info": mask_secrets(self.extra_info)}
+        shown = {**asdict(self), "extra_info": mask_secrets(self.extra_info)}
+        del shown["own_truth"]
+        return shown
 
     @property
     def extra(self) -> dict[str, Any]:
@@ -89,12 +94,16 @@ def _source(file: BinaryIO, kind: DatasetFormat, path: Path) -> RowSource:
 def _records(source: RowSource, problems: Problems) -> Iterator[Record]:
     for index, (place, _, raw) in enumerate(source.scan(None, 0, None, problems)):
         try:
-            yield _record(index, decode(raw))
+            row = decode(raw)
+            truth = row.get("ground_truth")
+            if type(truth) in (int, float):
+                truth = str(decode_numbers(raw)["ground_truth"])
+            yield _record(index, row, None if truth == "" else truth)
         except RecordError as error:
             problems.add(place, str(error))
 
 
-def _record(index: int, row: dict[str, Any]) -> Record:
+def _record(index: int, row: dict[str, Any], truth: Any) -> Record:
     solution, rest = row.get("solution_str"), None
     if row.get("messages") is not None:
         answer, rest = _conversation(row["messages"])
@@ -108,7 +117,15 @@ def _record(index: int, row: dict[str, Any]) -> Record:
     texts = {key: _value(row, key, str, "a string: quote it") or None for key in _TEXTS}
     texts["original_input"] = texts["original_input"] or rest
     mappings = {key: _value(row, key, dict, "an object") for key in _MAPPINGS}
-    return Record(index=index, solution_str=solution, **texts, **mappings)
+    own = None if truth is None else row["ground_truth"]
+    return Record(
+        index=index,
+        solution_str=solution,
+        ground_truth=truth,
+        own_truth=own,
+        **texts,
+        **mappings,
+    )
 
 
 def _value(row: dict[str, Any], key: str, kind: type, expected: str) -> Any:

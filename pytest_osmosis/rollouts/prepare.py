@@ -151,6 +151,7 @@ def read_rows(
                     f"--osmosis-eval-fn {each.name!r}: needs {missing[0]!r}, and no row of "
                     f"{shown_path(spec.data)} has such a column"
                 )
+            _refuse_unused(each, dataset)
         return dataset
     except EmptyDataset as error:
         raise NoRows(f"--osmosis-data {error}") from None
@@ -158,6 +159,18 @@ def read_rows(
         raise ShapeError(f"--osmosis-data {error.sentence}", shape_at(spec.data)) from None
     except DatasetError as error:
         raise ConfigurationError(f"--osmosis-data {error}") from None
+
+
+def _refuse_unused(eval_fn: EvalFn, dataset: Dataset) -> None:
+    """Raise ConfigurationError where a setting of a scorer says nothing of any ground truth."""
+    if eval_fn.used_setting is None:
+        return
+    setting, is_used = eval_fn.used_setting
+    if not any(is_used(dataset.row(index).own_truth) for index in dataset.row_indices):
+        raise ConfigurationError(
+            f"--osmosis-eval-fn {eval_fn.name!r}: {setting} has no effect: no ground truth in "
+            f"{shown_path(dataset.path)} is a number or digits; leave it out"
+        )
 
 
 def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> SuiteInfo:

@@ -151,6 +151,11 @@ class EvalFn:
         return getattr(self.function, "refuse_row", None)
 
     @property
+    def used_setting(self) -> tuple[str, Callable[[Any], bool]] | None:
+        """A setting of a ready scorer, and whether it says anything of a ground truth."""
+        return getattr(self.function, "used_setting", None)
+
+    @property
     def notice(self) -> str | None:
         """What users should know before it is called, in a sentence."""
         return getattr(self.function, "notice", None)

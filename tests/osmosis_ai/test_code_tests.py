@@ -26,6 +26,9 @@ def run(program: str, tests: Any, **row: Any) -> str:
     [
         ("def add(a, b):\n    return a + b", ADD),
         ("```python\n1 / 0\n```\n\n```py\ndef add(a, b): return a + b\n```\n```sh\nls\n```", ADD),
+        ("```python\ndef add(a, b): return a + b\n```\nUsage:\n```python\nprint(add(1, 2))\n```\n"
+         "gives\n```\n3\n```", ADD),
+        ("1. Write:\n\n   ```python\n   def add(a, b):\n       return a + b\n   ```", ADD),
         ("if __name__ == '__main__':\n    input()\ndef add(a, b): return a + b", "\n".join(ADD)),
         ("def add(a, b): return a + b", "from solution import add\ndef test_it():\n    " + ADD[0]),
         ("def add(a, b): return a + b", CASE + "self.assertEqual(add(1, 2), 3)"),

@@ -27,6 +27,9 @@ CASES = [
     (r"\boxed{\frac{x}", "5", 0),
     ("1/2", ["0.25", "1/2"], 1),
     ("<think>5</think>6", "5", 0),
+    ("1 1/2", "3/2", 1),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", 1),
+    (r"\begin{pmatrix}1&2\\3&5\end{pmatrix}", r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", 0),
 ]
 
 

@@ -50,7 +50,10 @@ ANSWERS: dict[str, int | str | Fraction] = {
     "So she makes 9 * 2 = $18": 18, "x = 5, y = 6": 6, "3 + 5 = 8, see page 2": 8,
     "42 (on January 5, at 9:30)": 42, "42, as version 1.2.3 of GPT-4 has it": 42,
     "1. First 7\n2. Then 8": 8, "In 2023, 5 people came": 5, "Of the 10, 4 were red": 4,
-    "It is 5, not 6": 5, "42 (x^2 + 3x)": 42,
+    "It is 5, not 6": 5, "42 (x^2 + 3x)": 42, "EUR42": 42,
+    # Mixed numbers.
+    "1 1/2": "1.5", "2 1/2 cups": "2.5", "-1 1/2": "-1.5", r"2\frac{1}{2}": "2.5",
+    r"It is $2 \dfrac12$.": "2.5", r"\boxed{2\tfrac{1}{2}}": "2.5", "= 1 3/4 hours": "1.75",
 }  # fmt: skip
 UNCLEAR = [
     "", "none", "eighteen", "2023-01-05", "05/12/2023", "05/12", "January 5, 2024", "5 January",
@@ -58,9 +61,9 @@ UNCLEAR = [
     "a 5-year plan", "#5", "f(5)", "[5]", "see Section 4", "Room 12", "http://x.org/a/5", "5.pdf",
     "x^2", "2√3", "3x + 5", "3 + 5", "8 = 3 + 5", "5 - 3", "5-3", "5–10", "x -5", "2π", "1/0",
     r"\boxed{5!}", r"\boxed{5\text{th}}", r"0.\overline{3}", "0.(3)", "0.333...", r"1.2 \ldots",
-    r"\boxed{2\sqrt{3}}", r"\boxed{}", r"5 \boxed{x}", r"5 \boxed{6", r"2\frac{1}{2}", "#### ?",
+    r"\boxed{2\sqrt{3}}", r"\boxed{}", r"5 \boxed{x}", r"5 \boxed{6", r"2\frac{3}{2}", "#### ?",
     "1,5", "12,34", "0,123", "1.234,50", "1.234.567", "1,234 567", "3 boys have 1,5 each",
-    "3, 6", "2 and 3", "It is 5 or 6.", "2 to 3", "3 of 4", "3 out of 4", "5 1/2", "2 and a half",
+    "3, 6", "2 and 3", "It is 5 or 6.", "2 to 3", "3 of 4", "3 out of 4", "5 3/2", "2 and a half",
     r"\boxed{5}, \boxed{6}", r"$\boxed{5}$ or $\boxed{6}$",
     "$18-$20", "€5–€6", "1 234 ½", "½ or ¼", "x½",
     "2 hours 30 minutes", "The answer is 8 h 30 min", "5 feet and 3 inches",
@@ -69,11 +72,13 @@ UNCLEAR = [
     "at least 5", "more than 5", "5 or more", "The answer is 5 or 6", "The answer is not 5",
     "The answer is 5, 6", "The answer is 5 apples and 3 pears", "answer: between 3 and 5",
     "The answer is unknown. There were 3 tries.", "The answer is 0.1+0.2", "1e999999999",
-    "9" * 5000, '{"answer": [5, 6]}', "[5, 6]",
+    "9" * 5000, '{"answer": [5, 6]}', "[5, 6]", "-(5)", "x = 3 or x = 5", "x=3, x=5", "12 345 1/2",
+    "x^2 1/2", r"x^{2\frac{1}{2}}",
 ]  # fmt: skip
 TRUTHS = [
     "5", "-5", "−5", "+5", "1,000", "1 000", "1'000", "1_000", "１２", ".5", "0.1", "1e5", "1e-07",
     "2×10^5", "1/2", r"\frac{1}{2}", r"$\dfrac{1}{2}$", "50%", "$5", "5 km", "5km", "5 m/s",
+    "1 1/2", r"2\frac{1}{2}",
     "5 apples", "12 square meters", r"5\text{ cm}", r"5\text{cm}^2", "90°", "5.", "½", "٧٢",
     "500円", "So \\boxed{7}.\n\n\\boxed{7}",
     "so it is\n#### 1,000", r"Hence $\boxed{72}$.", r"3 \boxed{\text{72}}",
@@ -81,7 +86,7 @@ TRUTHS = [
 NO_TRUTHS = [
     "2023-01-05", "9:30", "3, 6", "3,6", "x^2", "10^5", "2√3", "Section 4", "eighteen", "1,5", "5,",
     "1.234,5", "1.234.567", "12,34", "5 or 6", "5-6", "x = 5", "about 5", "(5)", "5!", "5x", "5th",
-    "5 million", "5 pm", "5 January", "2 pi", "3 dozen", "1 1/2", "1/2/3", "3:4", "6'2\"", "nan",
+    "5 million", "5 pm", "5 January", "2 pi", "3 dozen", "1 3/2", "1/2/3", "3:4", "6'2\"", "nan",
     "inf", "true", "A", "1e999999999", "5 feet 3 inches", "#### 3, 6", r"\boxed{x}",
     "#### 5 or so 6", r"\boxed{5} or \boxed{6} or none",
     r"$\boxed{5}$ and $\boxed{6}$.", "5 6", "-", "%", "> 5",

@@ -99,6 +99,11 @@ TALK = [
         ("includes", "4.5 km", "5 km", "'5 km' is not a whole word of '4.5 km'"),
         ("includes", "<think>no</think>yes", "no", "'no' is not in 'yes'"),
         ("includes", "a no</think>yes", "no", "'no' is not in 'yes'"),
+        ("includes", "Paris", ["B", "Paris"], None),
+        ("includes", "The answer is (b).", ["B", "Paris"], None),
+        ("includes", "Ä.", ["ä", "Paris"], None),
+        ("includes", "B vitamins, as in Rome", ["B", "Paris"], "'B' is not what 'B vitamins, as in "
+         "Rome' names, the first of 2 that would be right"),
         (r"regex('\\d+')", "7 o'clock", None, None),
         (r"regex('\\d+')", "noon", "7", r"no '\\d+' in 'noon'"),
         ("regex('at (?P<hour>.*)', group='hour')", "at 7 ", "7", None),
@@ -148,7 +153,7 @@ TALK = [
         (f"json_schema({SCHEMA})", '{"days": "3"}', None, "$: 'city' is a required property"),
     ],
 )  # fmt: skip
-def test_a_scorer_of_answers(scorer: str, answer: str, truth: str | None, reason: str | None):
+def test_a_scorer_of_answers(scorer: str, answer: str, truth: Any, reason: str | None):
     made = scorers.named(scorer)
     assert made is not None
     verdict = made(answer, truth)
@@ -314,7 +319,9 @@ def test_a_ready_rubric_goes_to_the_judge_in_full_with_what_it_is_about(
     with Endpoint(answer) as endpoint:
         for name in CRITERIA:
             made = scorers.judge(name, model="openai/m", api_base=endpoint.base_url)
-            assert asyncio.run(made("In Rome.", "Rome", row))["score"] == 0.5
+            assert asyncio.run(made("In Rome.", ["Rome", "Roma"], row))["score"] == 0.5
+            assert "<<<BEGIN reference_answer" in seen[-1]
+            assert 'Any one of these: ["Rome", "Roma"]' in seen[-1]
     for rubric, text in zip(CRITERIA.values(), seen, strict=True):
         assert rubric in text
         assert ("It is in Rome." in text) == (rubric == CRITERIA["faithful"])
@@ -330,7 +337,18 @@ def test_a_ready_rubric_goes_to_the_judge_in_full_with_what_it_is_about(
         ("number(tolerance=__import__('os'))", "its arguments must be literals"),
         ("number(**{'tolerance': 1})", "'None'"),
         ("number() + exact()", "its arguments must be literals"),
-        ("number(tolerance='a')", "'str'; it takes tolerance, relative"),
+        ("number(tolerance='a')", "number: tolerance is a number, not 'a'"),
+        ("number()(1)", "one pair of brackets makes a scorer: number(…)"),
+        ("exact(ignore_case='no')", "exact: ignore_case is True or False, not 'no'"),
+        ("f1(1)", "it takes no settings"),
+        ("regex('a', which='first')", "which='first' has no effect without a group"),
+        ("tools(order='exact', extra=True)", "extra has no effect with order='exact'"),
+        ("tools(extra='no')", "extra is True or False, not 'no'"),
+        ("tool_called(3)", "name is a text that is not empty, not 3"),
+        ("judge('Is it?', model='openai/m', votes=0)", "votes must be from 1 to 101, not 0"),
+        ("judge('Is it?', model='openai/m', votes=2.5)", "votes is a whole number, not 2.5"),
+        ("judge('Is it?', model='openai/m', scale=(1, 0))", "must be below score_max (0)"),
+        ("judge('Is it?', model='openai/m', scale=5)", "scale is two numbers, such as (0, 1)"),
         ("number(tolerance=-1)", "tolerance and relative are numbers from 0 on"),
         ("regex('(')", "missing )"),
         ("regex('a', group=1)", "has no group 1"),
@@ -343,7 +361,7 @@ def test_a_ready_rubric_goes_to_the_judge_in_full_with_what_it_is_about(
         ("tools(order='some')", "order is one of ('any', 'in_order', 'exact'), not 'some'"),
         ("tools(arguments='all')", "arguments is one of ('subset', 'equal', 'ignore'), not 'all'"),
         ("code(timeout=0)", "timeout is a number of seconds up to 600"),
-        ("choice('')", "options is the name of a column, not ''"),
+        ("choice('')", "options is a text that is not empty, not ''"),
     ],
 )
 def test_a_wrong_name_or_argument_is_one_sentence(text: str, message: str):
@@ -378,8 +396,10 @@ def test_a_blank_ground_truth_is_refused_by_what_compares_with_it(scorer: str, t
         made("Rome", truth)
 
 
-@pytest.mark.parametrize("truth", ["A", "b", " C ", "(D)", "A.", "“B”", "**A**", "Ä", "\uff21"])
-def test_one_letter_is_refused_by_includes(truth: str):
+@pytest.mark.parametrize(
+    "truth", [["A"], ["A", "b"], "A", "b", " C ", "(D)", "A.", "“B”", "**A**", "Ä", "\uff21"]
+)
+def test_one_letter_is_refused_by_includes(truth: Any):
     for made in (scorers.includes(), scorers.includes(words=False)):
         with pytest.raises(ValueError, match=r"one letter, .* try exact, or regex"):
             made("Paris is a city", truth)

@@ -313,12 +313,23 @@ def test_a_provider_that_quotes_the_key_is_not_repeated():
 
 
 @pytest.mark.parametrize(
+    ("truth", "shown"),
+    [(["Rome", "Ròma"], '["Rome", "Ròma"]'), ({"a": [1.5]}, '{"a": [1.5]}'), (False, "false")],
+)
+def test_the_judge_is_shown_a_ground_truth_of_any_type(judge: Endpoint, truth: Any, shown: str):
+    score(judge, ground_truth=truth)
+    user = judge.seen[-1].messages[-1]["content"]
+    assert f">>>\n{shown}\n<<<END reference_answer" in user
+
+
+@pytest.mark.parametrize(
     ("wrong", "error", "said"),
     [
         ({"votes": 0}, ValueError, "from 1 to"),
         ({"votes": True}, TypeError, "votes"),
         ({"score_min": 2}, ValueError, "score_min"),
         ({"ground_truth": 5}, TypeError, "ground_truth"),
+        ({"ground_truth": [object()]}, TypeError, "ground_truth cannot be written as JSON"),
         ({"metadata": ["x"]}, TypeError, "metadata"),
         ({"timeout": -1}, ValueError, "timeout"),
         ({"rubric": ""}, ValueError, "rubric"),

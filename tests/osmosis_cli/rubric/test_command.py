@@ -418,6 +418,21 @@ def test_a_ready_scorer_of_a_module_refuses_ground_truths_before_any_request(rub
     assert "record 0 (and 1 more records): 'ground_truth' is missing, and ready:close" in message
 
 
+def test_a_scorer_of_rows_reads_extra_info_and_refuses_all_records_at_once(rubric: Rubrics):
+    text = "from osmosis_ai import scorers\nchosen = scorers.choice()\n"
+    (rubric.folder / "choosing.py").write_text(text)
+    offered = {"choices": ["Rome", "Oslo"]}
+    rubric.write(
+        {"solution_str": "B", "ground_truth": 1, "extra_info": offered},
+        {"solution_str": "Rome", "ground_truth": ["Rome", "B"], "extra_info": offered},
+    )
+    status, out, _ = rubric("--eval-fn", "choosing:chosen", "--json")
+    assert status == 0 and json.loads(out)["overall_statistics"]["average"] == 1.0
+    rubric.write({"solution_str": "B", "ground_truth": "Rome"}, {"solution_str": "B"})
+    message = rubric.refused("--eval-fn", "choosing:chosen")
+    assert "record 0 (and 1 more records): 'ground_truth' is 'Rome', which is no letter" in message
+
+
 def test_an_unknown_rubric_suggests_a_known_one(rubric: Rubrics):
     message = rubric.refused(name="support_folowup")
     assert "Did you mean 'support_followup'?" in message
@@ -444,7 +459,7 @@ def test_the_rubric_file_beside_the_data_is_found(
         ({"text": "x"}, "data.jsonl:2: 'solution_str' or 'messages' is missing (columns: text)"),
         ({"solution_str": " "}, "'solution_str' is empty"),
         ({"solution_str": 5}, "'solution_str' is a number"),
-        ({"solution_str": "x", "ground_truth": 1.1}, "'ground_truth' is a number"),
+        ({"solution_str": "x", "original_input": 1.1}, "'original_input' is a number"),
         ({"solution_str": "x", "metadata": []}, "'metadata' is a list; expected an object"),
     ],
 )
