@@ -31,6 +31,7 @@ _ASCII = str.maketrans(
     }
 )
 """Full-width characters, circled letters and brackets of East Asian texts."""
+_LETTERED = re.compile(r"\b[Aa]\s?[).:](?=[^\n]*\S)(?s:.+)\b[Bb]\s?[).:]")
 _SHOWN = 60
 _SENTENCE = 500
 """Characters behind an "answer is" that are looked at."""
@@ -69,14 +70,23 @@ def options_of(row: Mapping[str, Any], column: str) -> Options:
     Raises:
         OptionError: where it lacks the column, and has others or should have this one.
     """
-    if row.get(column) is not None:
+    if row.get(column) is not None and not (column == LISTS[0] and has_letters(row[column])):
         return read_options(row[column], column)
-    others = [name for name in row if name.lower() in LISTS and row[name] is not None]
+    others = [
+        name
+        for name in row
+        if name.lower() in LISTS and row[name] is not None and not has_letters(row[name])
+    ]
     if column == LISTS[0] and not others:
         return LETTERS
     instead = others or [name for name, value in row.items() if isinstance(value, list | dict)]
     hint = f"; try choice(options={instead[0]!r})" if instead else ""
     raise OptionError(f"the row has no {column!r}{hint}")
+
+
+def has_letters(text: Any) -> bool:
+    """Return whether a text has options with letters, as they stand in a prompt."""
+    return isinstance(text, str) and _LETTERED.search(text) is not None
 
 
 def read_options(value: Any, column: str) -> Options:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from osmosis_ai.messages import text_of
 
 from .chat import as_chat, last_user_text, lost_as_text, system_text, wrong_messages
-from .column_names import NOT_ALONE, QUESTIONS, SYSTEM_PROMPTS, TRUTHS, plain
+from .column_names import ASSERTIONS, NOT_ALONE, QUESTIONS, SYSTEM_PROMPTS, TRUTHS, plain
 from .decoding import brief, decode, is_blank, json_type
 from .errors import RecordError, UnclearColumns, WrongColumns
 from .places import Place, find_place, with_places
@@ -328,7 +328,8 @@ def guessed_mapping(
 def _leaves_doubt(keys: Iterable[str], template: PromptTemplate | None = None) -> bool:
     """Return whether a column is there beside which none can be guessed."""
     beside = _NOT_ALONE if template is None else _NO_TRUTH
-    return not beside.isdisjoint(map(plain, keys))
+    names = {*keys}
+    return ASSERTIONS in names or not beside.isdisjoint(map(plain, names))
 
 
 def parse_map(text: str) -> tuple[str, str]:

@@ -14,32 +14,45 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from osmosis_ai.number_reading import is_bare, read_truth
+from osmosis_ai.option_reading import has_letters
 
 from ..escaping import counted
 from .column_names import (
+    CALLS,
+    CLASSES,
     CONTEXTS,
+    FACTS,
+    FUNCTIONS,
     OPTION_STEMS,
     OPTIONS,
+    OTHER_WORDS,
+    QUESTION_WORDS,
     QUESTIONS,
     RARER_QUESTIONS,
     RARER_TRUTHS,
+    RUBRICS,
     TESTS,
+    TRUTH_WORDS,
     TRUTHS,
     plain,
 )
 from .columns import LABEL, MESSAGES, METADATA, NONE, TRUTH, guessed_mapping
 from .decoding import brief
+from .truths import (
+    JUDGE,
+    LETTER,
+    are_assertions,
+    instruction_for,
+    is_json,
+    members,
+    scorer_for,
+)
 
 SAMPLED = 2_000
 """Rows that are looked at."""
-JUDGE = "correct"
-"""The criterion of a judge who compares long texts."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NEW_LINE = '{{ "\\n" }}'
 _BLANK_LINE = '{{ "\\n\\n" }}'
-_SHORT = 60
-"""Characters of a truth that an answer may be expected to include word by word."""
 _SAMPLE = 60
 _COLUMNS_SHOWN = 24
 _NAME_WIDTH = 36
@@ -61,11 +74,32 @@ _BESIDE = frozenset(("extrainfo", "metadata", "meta", "info"))
 _RECORDED = frozenset(("actualoutput", "retrievalcontext", "retrievedcontexts"))
 """Columns of recorded answers: a context beside them is for metrics, not for the agent."""
 _WRAPPERS = frozenset(("inputs", "outputs", "input", "output", "vars", "item", "referenceoutputs"))
-_LETTER = re.compile(r"\(?([A-Za-z])\)?[.:)]?")
-_CHOSEN = re.compile(r"\(?[A-Ja-j]\)?[.:)]?")
 _LABELLED = re.compile(r"\s*(?:\(?[A-Za-z]\)|[A-Za-z][.:]\s)")
-_LATEX = re.compile(r"\\[a-zA-Z]+|\$[^$]+\$|[a-z0-9)]\^[0-9{(]")
-_FORMULA = re.compile(r"[0-9=^]")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_TO_THE_LETTER = (
+    'judge("Does the candidate answer follow every instruction in the input to the letter? '
+    '1.0: each of them. 0.0: not each.")'
+)
+_BY_ITS_RUBRIC = (
+    'judge("Does the candidate answer have what the reference asks of a good answer? '
+    '1.0: all of it. 0.5: a part. 0.0: none of it.")'
+)
+_CALL = "Answer with a JSON list of the calls alone, each an object with name and arguments."
+_ASSISTANTS = frozenset(("assistant", "gpt", "bot", "model"))
+_TURNS = frozenset(("turns", "questions", "prompts"))
+_HEADLINES = frozenset(
+    ("title", "content", "description", "text", "message", "task", "user", "request", "inputs")
+)
+"""Names of questions that records of other things have too."""
+_STRICT = _QUESTION_NAMES.keys() - _HEADLINES
+_FUNCTION_NAMES = frozenset(map(plain, FUNCTIONS))
+_CALL_NAMES = frozenset(map(plain, CALLS))
+_CLASS_NAMES = frozenset(map(plain, CLASSES))
+_RUBRIC_NAMES = frozenset(map(plain, RUBRICS))
+_FACT_NAMES = frozenset(FACTS)
+_CONTEXT_NAMES = frozenset(map(plain, CONTEXTS))
+_HELPFUL = 'judge("helpful")'
+_NO_PROMPT = "name the question: --osmosis-map COLUMN=user_prompt"
 _SUFFIXED = re.compile(r"(.*?)([a-j]|[0-9])")
 
 
@@ -111,6 +145,8 @@ class Shape:
     either: tuple[str, ...] = ()
     """Maps of which one must be chosen, where two columns may be the truth."""
     remarks: tuple[str, ...] = ()
+    otherwise: str = _NO_PROMPT
+    """What to do where nothing is proposed."""
 
     def flags(self) -> list[tuple[str, str]]:
         """Return the options that ask for it, by their names without prefix, and their values."""
@@ -125,7 +161,8 @@ class Shape:
     def scored_by(self, truths: Sequence[Any]) -> Shape:
         """Return it with the scorer that fits the truths which an evaluation has."""
         present = [truth for truth in truths if truth is not None]
-        if str(self.scorer).startswith(("choice", "code", "math")) or not present:
+        is_of_columns = str(self.scorer).startswith(("choice", "code", "math", "tools", "judge"))
+        if not present or (is_of_columns and self.scorer != _HELPFUL):
             return self
         scorer, why = scorer_for(present)
         return replace(self, scorer=scorer, why=why)
@@ -146,7 +183,7 @@ class Shape:
         flags = (f"--osmosis-{name} {shlex.quote(value)}" for name, value in self.flags())
         if self.has_prompt:
             return "\n".join([*lines, f"add {' '.join(flags)}"])
-        return "\n".join([*lines, "name the question: --osmosis-map COLUMN=user_prompt"])
+        return "\n".join([*lines, self.otherwise])
 
 
 def with_judge(scorer: str, settings: Mapping[str, str]) -> str:
@@ -174,19 +211,36 @@ class _Search:
             for key, values in self._columns.items()
             for place in _places(key, _variable(key), plain(key), 0, values)
         ]
+        self._functions = next(filter(_are_functions, self._places), None)
+        if self._functions is not None:  # what they say is not said to the agent
+            top = self._functions.path
+            below = (f"{top}.", f"{top}[")
+            self._places = [
+                each
+                for each in self._places
+                if each.path != top and not each.path.startswith(below)
+            ]
         self._roles: dict[str, str] = {}
         self._remarks: list[str] = []
         self._either: tuple[str, ...] = ()
         self._instruction = ""
+        self._calls: Place | None = None
 
     def found(self) -> Shape:
         """Look for everything, in an order in which each finding narrows the next."""
+        if (otherwise := self._not_rows()) is not None:
+            return Shape(
+                tuple(self._table()), False, remarks=tuple(self._remarks), otherwise=otherwise
+            )
         chat = self._chat()
         options = None if chat else self._options()
         prompt = chat or self._prompt(options)
         tests = self._tests()
         truth = self._truth(prompt, options, tests)
         scorer, why = self._scorer(truth, options, tests, prompt)
+        self._say_what_is_left_out(chat)
+        if options is not None and not str(scorer).startswith("choice"):
+            options = options.unlabelled()
         template = None if chat or prompt is None else self._template(prompt, options, tests)
         system = self._system() if prompt is not None and not chat else None
         maps = self._maps(None if template else prompt, chat is not None, truth, system)
@@ -204,15 +258,56 @@ class _Search:
 
     # ---- what the agent gets
 
+    def _not_rows(self) -> str | None:
+        """Return what to do with a file whose records are no rows; None where they are."""
+        names = [*self._columns]
+        are_cells = all(isinstance(each, str) for each in chain(*self._columns.values()))
+        known = _QUESTION_NAMES.keys() | _TRUTH_NAMES.keys()
+        is_header = not are_cells or any(plain(name) in known - {"a"} for name in names)
+        if not is_header and any(name.rstrip().endswith("?") for name in names):
+            return "its first line is a row: write the names of its columns above it"
+        inner = _questions_within(self._records[0]) if self._records else None
+        if inner is not None and not any(
+            each.name in _STRICT and "[" not in each.path for each in self._places
+        ):
+            return f"its questions are in lists ({inner}): write one object for each question"
+        return None
+
     def _chat(self) -> Place | None:
         """Return the list of chat messages that a row begins with."""
-        found = [each for each in self._places if _is_chat(each.present)]
-        found = [each for each in found if each.name not in _ANSWERS]
+        chats = [each for each in self._places if _is_chat(each.present)]
+        found = [each for each in chats if each.name not in _ANSWERS]
+        if not found:  # of pairs, each of which has the question too
+            found = [each for each in chats if all(len(chat) > 1 for chat in each.present)]
         found.sort(key=lambda each: (each.depth, _CHATS.get(each.name, len(_CHATS))))
-        if not found:
+        if not found or self._is_record(found[0]):
             return None
+        if found[0].path.endswith("[0]"):
+            self._say_if_first(found[0].path.removesuffix("[0]"))
         self._roles[found[0].path] = MESSAGES
         return found[0]
+
+    def _is_record(self, chat: Place) -> bool:
+        """Return whether messages are what was answered once to a question that a column has."""
+        texts = [each for each in self._places if each.depth == 0 and _are_texts(each.present)]
+        names = {each.name for each in texts}
+        has_pair = not names.isdisjoint(map(plain, QUESTIONS))
+        has_pair = has_pair and not names.isdisjoint({*map(plain, TRUTHS)} - {"output"})
+        return has_pair and _roles(chat) <= _ASSISTANTS
+
+    def _say_if_first(self, path: str) -> None:
+        """Say so where a list of turns has more than the one that is sent."""
+        [values] = [each.values for each in self._places if each.path == path]
+        if any(len(turns) > 1 for turns in values if turns):
+            self._remarks.append(f"{path} has further turns: only the first is sent, and scored")
+
+    def _say_what_is_left_out(self, chat: Place | None) -> None:
+        """Say so where functions are defined that messages do not name."""
+        if chat is not None and self._functions is not None:
+            self._remarks.append(
+                f"{self._functions.path} defines functions, which are not sent: give an agent that "
+                "offers them"
+            )
 
     def _prompt(self, options: _Options | None) -> Place | None:
         taken = set() if options is None else {each.path for each in options.places}
@@ -224,9 +319,9 @@ class _Search:
         named = [each for each in texts if each.name in _QUESTION_NAMES]
         named.sort(key=lambda each: (_depth(each), _QUESTION_NAMES[each.name]))
         if not named:
-            named = self._first_turns() or self._alone(texts)
+            named = self._first_turns() or _by_words(texts, QUESTION_WORDS) or self._alone(texts)
         if not named and options is None:
-            named = [each for each in texts if each.name in map(plain, CONTEXTS)]
+            named = [each for each in texts if each.name in _CONTEXT_NAMES]
         if not named:
             return None
         prompt = named[0]
@@ -236,11 +331,10 @@ class _Search:
     def _first_turns(self) -> list[Place]:
         """Return the first of the user's turns, where a row has a list of them."""
         for each in self._places:
-            if each.name in ("turns", "questions", "prompts") and _are_lists_of_text(each.present):
+            is_named = each.name in _TURNS or each.name in _QUESTION_NAMES
+            if is_named and _are_lists_of_text(each.present):
+                self._say_if_first(each.path)
                 if any(len(turns) > 1 for turns in each.present):
-                    self._remarks.append(
-                        f"{each.path} has further turns: only the first is sent, and scored"
-                    )
                     self._references(each)
                 firsts = [turns[0] for turns in each.present]
                 self._places.append(each.at(0, firsts))
@@ -250,8 +344,9 @@ class _Search:
     def _references(self, turns: Place) -> None:
         """Let lists of truths, one for each turn, be the first of each."""
         for at, each in enumerate(self._places):
-            if each.name in _TRUTH_NAMES and _are_lists_of_text(each.present):
-                self._places[at] = each.at(0, [value and value[0] for value in each.values])
+            if each.name in _TRUTH_NAMES and _are_lists_of_text([*filter(None, each.present)]):
+                firsts = [value[0] if value else None for value in each.values]
+                self._places[at] = each.at(0, firsts)
 
     def _alone(self, texts: Sequence[Place]) -> list[Place]:
         """Return the text that is probably the question, where no name says so."""
@@ -264,7 +359,8 @@ class _Search:
         free = [
             each
             for each in free
-            if each.name not in ("id", METADATA, *CONTEXTS) and not each.name.startswith("sys")
+            if each.name not in {"id", METADATA, *_CONTEXT_NAMES, *_FACT_NAMES}
+            and not each.name.startswith("sys")
         ]
         if not free or len(free) > 2:
             return [
@@ -312,6 +408,10 @@ class _Search:
         if tests is not None and _are_lists_of_text(tests.present):
             loop = f"{{% for test in {tests.expression} %}}{_NEW_LINE}{{{{ test }}}}{{% endfor %}}"
             parts.append(f"{_BLANK_LINE}The code must pass these tests:{loop}")
+        if self._functions is not None and self._calls is not None:
+            parts.append(
+                f"{_BLANK_LINE}These functions can be called:{_NEW_LINE}{_shown(self._functions)}"
+            )
         if self._instruction:
             parts.append(f"{_BLANK_LINE}{self._instruction}")
         return "".join(parts) if len(parts) > 1 else None
@@ -320,7 +420,7 @@ class _Search:
         """Return what the question is about, in columns of their own."""
         if any(each.name in _RECORDED for each in self._places):
             return []
-        wanted = set(map(plain, CONTEXTS))
+        wanted = {*_CONTEXT_NAMES}
         if prompt.name == "instruction":
             wanted.add("input")
         found = [
@@ -329,7 +429,7 @@ class _Search:
             if each.name in wanted
             and each.depth == prompt.depth
             and each.path not in self._roles
-            and (_are_texts(each.present) or _are_lists_of_text(each.present))
+            and any(each.present)
         ]
         self._roles |= dict.fromkeys((each.path for each in found), "context")
         return found
@@ -339,7 +439,7 @@ class _Search:
     def _tests(self) -> Place | None:
         names = set(map(plain, TESTS))
         for each in self._places:
-            texts = [text for value in each.present for text in _members(value)]
+            texts = [text for value in each.present for text in members(value)]
             are_texts = bool(texts) and all(isinstance(text, str) for text in texts)
             if each.name in names and are_texts and any("assert" in text for text in texts):
                 self._roles[each.path] = "tests"
@@ -366,12 +466,54 @@ class _Search:
             fitting = [each for each in found if options.base(each) is not None]
             found = fitting or found
         found.sort(key=lambda each: (_depth(each), _TRUTH_NAMES[each.name]))
+        if self._functions is not None and (calls := self._called(found, prompt)) is not None:
+            found = calls
+        elif asserted := [each for each in found if are_assertions(each.present)]:
+            found = [each for each in found if each not in asserted]
+            self._places = [each for each in self._places if each not in asserted]
+            self._remarks.append(
+                f"{asserted[0].path} has assertions of promptfoo, which are not read: write the "
+                "expected texts alone"
+            )
+        found = found or self._alike(prompt)
         if not found:
             return self._asserted() or self._rest(prompt)
+        lacking = sum(value in (None, "") for value in found[0].values)
+        if found[0].path.endswith("[0]") and lacking * 2 > len(self._records):
+            self._remarks.append(f"most rows have no {found[0].path}: it is not compared with")
+            return None
         truth = self._inner(found[0])
         self._ask(truth, found[1:])
         self._roles[truth.path] = TRUTH
         return truth
+
+    def _called(self, found: Sequence[Place], prompt: Place | None) -> list[Place] | None:
+        """Return the truth that is calls of functions; None where none is.
+
+        Beside messages there is none: then the calls themselves are compared.
+        """
+        self._calls = next((each for each in found if _are_calls(each.present)), None)
+        if self._calls is None:
+            return None
+        is_text = prompt is not None and not _is_chat(prompt.present)
+        return [self._calls] if is_text else []
+
+    def _free(self, prompt: Place | None) -> list[Place]:
+        """Return the columns without a role, beside a prompt."""
+        if prompt is None:
+            return []
+        free = [each for each in self._places if each.depth == 0 and each.path not in self._roles]
+        return [
+            each for each in free if not (each.name in _CALL_NAMES and _are_calls(each.present))
+        ]
+
+    def _alike(self, prompt: Place | None) -> list[Place]:
+        """Return what has a part of the name of a truth; else what describes a good answer."""
+        free = [] if self._calls is not None else self._free(prompt)
+        found = _by_words(free, TRUTH_WORDS)
+        return found or [
+            each for each in free if each.name in _RUBRIC_NAMES and _are_texts(each.present)
+        ]
 
     def _ask(self, truth: Place, others: Sequence[Place]) -> None:
         """Leave it to the user, where a column `label` is beside another that may be the truth."""
@@ -416,8 +558,7 @@ class _Search:
         """Return the assistant's turn that ends the messages."""
         if prompt is None or not _is_chat(prompt.present):
             return None
-        roles = {str(value[-1].get("role", value[-1].get("from"))) for value in prompt.present}
-        if not roles <= {"assistant", "gpt", "bot", "model"}:
+        if not _roles(prompt) <= _ASSISTANTS:
             return None
         last = _last_of(prompt)
         self._places.append(last)
@@ -426,9 +567,8 @@ class _Search:
 
     def _rest(self, prompt: Place | None) -> Place | None:
         """Return the only other column, where a file has a question and that."""
-        free = [each for each in self._places if each.depth == 0 and each.path not in self._roles]
-        free = [each for each in free if each.name != "id"]
-        if prompt is None or len(free) != 1 or prompt.name in _QUESTION_NAMES:
+        free = [each for each in self._free(prompt) if each.name not in {"id", *_FACT_NAMES}]
+        if len(free) != 1 or prompt is None or prompt.name in _QUESTION_NAMES:
             return None
         self._roles[free[0].path] = TRUTH
         return free[0]
@@ -447,21 +587,47 @@ class _Search:
         if prompt is None and options is None:
             return None, ""
         if truth is None:
-            return 'judge("helpful")', "there is no truth to compare with"
-        texts = [text for value in truth.present for text in _members(value)]
+            return self._without_truth()
+        texts = [text for value in truth.present for text in members(value)]
         if options is not None and (base := options.base(truth)) is not None:
             named = options.column not in ("", "choices")
             given = [f"options={json.dumps(options.column)}"] if named else []
             given += [f"base={base}"] if isinstance(base, int) else []
             self._say_if_guessed(truth, options, base or 0)
             return f"choice({', '.join(given)})" if given else "choice", "there are options"
-        self._instruction = _instruction_for(texts)
+        if options is not None and options.right is not None:
+            return f'judge("{JUDGE}")', "of the marked options, which are not shown, one is right"
+        if truth is self._calls:
+            self._instruction = _CALL
+            return "json_equal", "the truths are calls of the functions that a row defines"
+        if truth.name in _RUBRIC_NAMES:
+            return _BY_ITS_RUBRIC, f"{truth.path} says what a good answer is"
+        prompts = [] if prompt is None else prompt.present
+        are_classes = truth.name in _CLASS_NAMES
+        self._instruction = instruction_for(texts, prompts, are_classes=are_classes)
+        if options is not None and options.right is None:
+            self._instruction = ""
         if truth.name == LABEL and all(isinstance(each, int) for each in truth.present):
             self._remarks.append(
                 f"{truth.path} is a number: the prompt must say what each number stands for"
             )
         math = prompt is not None and prompt.name == "problem"
         return scorer_for(truth.present, is_math=math)
+
+    def _without_truth(self) -> tuple[str, str]:
+        """Return the scorer of rows without a truth, and why."""
+        if any(each.name == "instructionidlist" for each in self._places):
+            self._remarks.append(
+                "instruction_id_list names checks that are programs of its publisher's: a judge "
+                "stands for them"
+            )
+            return _TO_THE_LETTER, "there are instructions to follow"
+        named = [each for each in self._places if each.depth == 0 and each.name in _CALL_NAMES]
+        for each in [self._calls] if self._calls is not None else named:
+            if _are_calls(each.present):
+                self._remarks.append(f"{each.path} are calls: they need an agent that has tools")
+                return f"tools({json.dumps(each.path)})", "there are calls to make"
+        return _HELPFUL, "there is no truth to compare with"
 
     def _say_if_guessed(self, truth: Place, options: _Options, base: int | str) -> None:
         """Say so where no row shows whether options are counted from 0 or from 1."""
@@ -479,7 +645,7 @@ class _Search:
 
     def _where(self, truth: Place | None, scorer: str | None) -> tuple[str, ...]:
         """Return what leaves out rows without a truth, where that is compared with."""
-        if truth is None or scorer is None or scorer.startswith(("judge", "code")):
+        if truth is None or scorer is None or scorer.startswith("code"):
             return ()
         lacking = [value for value in truth.values if value in (None, [], "")]
         if not lacking:
@@ -552,6 +718,8 @@ class _Options:
     def within(cls, place: Place) -> _Options | None:
         """Return the options that one column has; None where it has none."""
         rows = place.values
+        if all(isinstance(row, str) and row.strip() for row in rows):
+            return cls._written(place)
         if all(_is_list_of(row, str) and len(row) > 1 for row in rows):
             return cls._listed(place, place.expression, rows)
         if all(_is_list_of(row, dict) and len(row) > 1 for row in rows):
@@ -570,6 +738,18 @@ class _Options:
             template = f"{loop}{_NEW_LINE}{{{{ label }}}}. {{{{ option }}}}{{% endfor %}}"
             return cls._named(place, template, [{*row, *row.values()} for row in rows], rows)
         return None
+
+    @classmethod
+    def _written(cls, place: Place) -> _Options | None:
+        """Return options in a text that is JSON, or has letters before them."""
+        rows = [json.loads(text) if is_json(text) else None for text in place.values]
+        found = None if None in rows else cls.within(place._replace(values=rows))
+        if found is None and not all(map(has_letters, place.values)):
+            return None
+        if found is None:
+            letters = frozenset((*_LETTERS, *_LETTERS.lower()))
+            found = cls((place,), "", "", (0,) * len(rows), (letters,) * len(rows))
+        return replace(found, template=f"{_NEW_LINE}{{{{ {place.expression} }}}}")
 
     @classmethod
     def _named(
@@ -643,6 +823,12 @@ class _Options:
             return cls(tuple(columns), "", template, (len(columns),) * rows, (frozenset(),) * rows)
         return None
 
+    def unlabelled(self) -> _Options:
+        """Return it without letters, which would be answers that the scorer does not know."""
+        if len(self.places) < 2:
+            return self
+        return replace(self, template=re.sub(r"\b[A-Z]\. (?=\{\{)", "- ", self.template))
+
     def base(self, truth: Place) -> int | str | None:
         """Return by what the truths name options: an index from 0 or 1, or "" for what is clear.
 
@@ -658,7 +844,7 @@ class _Options:
             if isinstance(value, (bool, list, dict)):
                 return None
             text = str(value).strip()
-            letter = _LETTER.fullmatch(text)
+            letter = LETTER.fullmatch(text)
             if text in names or (letter and _LETTERS.index(letter[1].upper()) < count):
                 continue
             if not text.isdecimal() or int(text) > count:
@@ -677,37 +863,6 @@ class _Options:
         return 1 if lowest and truth.name != LABEL else 0
 
 
-def scorer_for(truths: Sequence[Any], *, is_math: bool = False) -> tuple[str, str]:
-    """Return the ready scorer that fits these truths, and why; lists are any of their members."""
-    texts = [text for value in truths for text in _members(value)]
-    if any(isinstance(text, dict) for text in texts):
-        return "json_equal", "the truths are objects"
-    if texts and all(_is_number(text) for text in texts):
-        if any("####" in str(text) for text in texts):
-            return "number", "the truths end in #### and a number"
-        return "number", "the truths are numbers"
-    texts = [str(text).strip() for text in texts]
-    if texts and all(text[:1] in "[{" and _is_json(text) for text in texts):
-        return "json_equal", "the truths are JSON"
-    if texts and all(_LETTER.fullmatch(text) for text in texts):
-        if all(map(_CHOSEN.fullmatch, texts)) and any(map(str.isupper, texts)):
-            return "choice", "the truths are letters of options"
-        return "exact", "the truths are letters"
-    if any(map(_LATEX.search, texts)) or (is_math and all(map(_FORMULA.search, texts))):
-        return "math", "the truths are mathematical expressions"
-    if all(len(text) <= _SHORT for text in texts):
-        distinct = len({text.casefold() for text in texts})
-        few = f"{distinct} different " if distinct * 3 <= len(texts) else ""
-        return "includes", f"the truths are {few}short texts"
-    return f'judge("{JUDGE}")', "the truths are long texts"
-
-
-def _instruction_for(texts: Sequence[Any]) -> str:
-    """Return what tells an agent how to answer where the truths are true and false."""
-    are_booleans = texts and all(isinstance(text, bool) for text in texts)
-    return "Answer true or false." if are_booleans else ""
-
-
 def _places(
     path: str, expression: str, name: str, depth: int, values: list[Any]
 ) -> Iterator[Place]:
@@ -715,12 +870,15 @@ def _places(
     present = [value for value in values if value is not None]
     if depth >= 3 or not present:
         return
-    if all(_is_list_of(value, dict) and len(value) == 1 for value in present):
+    are_nested = all(_is_list_of(value, list) for value in present)
+    if are_nested or all(_is_list_of(value, dict) and len(value) == 1 for value in present):
         if _is_chat(present):
             return
         path, expression = f"{path}[0]", f"{expression}[0]"
         values = [None if value is None else value[0] for value in values]
         present = [value for value in values if value is not None]
+        if are_nested and _is_chat(present):
+            yield Place(path, expression, name, depth, values)
     if not all(isinstance(value, dict) for value in present):
         return
     for key in dict.fromkeys(chain.from_iterable(present)):
@@ -759,6 +917,61 @@ def _is_chat(values: Sequence[Any]) -> bool:
     )
 
 
+def _roles(chat: Place) -> set[str]:
+    """Return the roles of the last messages."""
+    return {str(each[-1].get("role", each[-1].get("from"))) for each in chat.present}
+
+
+def _by_words(places: Iterable[Place], wanted: frozenset[str]) -> list[Place]:
+    """Return the columns whose names have one of some words."""
+    found = []
+    for place in places:
+        words = {word.lower() for word in _WORD.findall(place.path)}
+        if place.depth == 0 and place.present and words & wanted and not words & OTHER_WORDS:
+            found.append(place)
+    return found
+
+
+def _questions_within(record: Mapping[str, Any], depth: int = 3) -> str | None:
+    """Return the name of a list of objects that have questions; of the outermost one."""
+    for name, value in record.items():
+        for inner in value if _is_list_of(value, dict) and depth else ():
+            if not _STRICT.isdisjoint(map(plain, inner)) or _questions_within(inner, depth - 1):
+                return name
+    return None
+
+
+def _objects_of(values: Iterable[Any]) -> list[Any]:
+    """Return the members of lists, also of those that are written as JSON."""
+    read = (
+        json.loads(each) if isinstance(each, str) and is_json(each) else each for each in values
+    )
+    return [one for each in read for one in members(each)]
+
+
+def _are_functions(place: Place) -> bool:
+    """Return whether a column defines what a model may call."""
+    found = _objects_of(place.present) if place.name in _FUNCTION_NAMES else []
+    return bool(found) and all(
+        isinstance(one, dict) and (one.keys() & {"parameters", "description", "function"})
+        for one in found
+    )
+
+
+def _are_calls(values: Sequence[Any]) -> bool:
+    """Return whether these are lists of calls: names, or objects with name and arguments."""
+    found = _objects_of(values)
+    are_lists = all(isinstance(each, list) or str(each).lstrip()[:1] == "[" for each in values)
+    return (
+        are_lists
+        and bool(found)
+        and all(
+            isinstance(one, str) or (isinstance(one, dict) and {"name"} <= one.keys())
+            for one in found
+        )
+    )
+
+
 def _last_of(chat: Place) -> Place:
     """Return what the last message says."""
     key = "value" if "from" in chat.present[0][-1] else "content"
@@ -778,28 +991,6 @@ def _is_list_of(value: Any, kind: type) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(each, kind) for each in value)
 
 
-def _members(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool):
-        return False
-    if isinstance(value, (int, float)):
-        return True
-    if not isinstance(value, str) or read_truth(value) is None:
-        return False
-    return is_bare(value) or "####" in value or "\\" in value
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def _first(values: Iterable[Any]) -> Any:
     return next((value for value in values if value is not None), None)
 
@@ -813,9 +1004,11 @@ def _maybe_before(place: Place) -> str:
 
 
 def _shown(place: Place) -> str:
-    if _are_texts(place.present):
-        return f"{{{{ {place.expression} }}}}"
-    return f'{{{{ {place.expression}|join("\\n") }}}}'
+    if _are_lists_of_text(place.present):
+        return f'{{{{ {place.expression}|join("\\n") }}}}'
+    if not _are_texts(place.present):
+        return f"{{{{ {place.expression}|tojson }}}}"
+    return f"{{{{ {place.expression} }}}}"
 
 
 def _if_any(place: Place, text: str) -> str:

@@ -113,6 +113,33 @@ MULTIPLE_CHOICE: dict[str, tuple[Rows, Flags]] = {
             ("eval-fn", 'choice(options="options")'),
         ],
     ),
+    "JSON in a text": (
+        [{"question": "Which?", "options": '["x", "y"]', "answer": at} for at in "AB"],
+        [
+            *mapped("answer=ground_truth"),
+            ("prompt-template", '{{ question }}{{ "\\n" }}{{ options }}'),
+            ("eval-fn", 'choice(options="options")'),
+        ],
+    ),
+    "letters in a text": (
+        [{"Problem": "Which?", "options": "a ) x , b ) y", "correct": at} for at in "ab"],
+        [
+            *mapped("correct=ground_truth"),
+            ("prompt-template", '{{ Problem }}{{ "\\n" }}{{ options }}'),
+            ("eval-fn", "choice"),
+        ],
+    ),
+    "columns, the text is right": (
+        [{"question": "Which?", "option1": "x", "option2": "yes", "correct": "yes"}],
+        [
+            *mapped("correct=ground_truth"),
+            (
+                "prompt-template",
+                '{{ question }}{{ "\\n" }}- {{ option1 }}{{ "\\n" }}- {{ option2 }}',
+            ),
+            ("eval-fn", "includes"),
+        ],
+    ),
     "marked by ones": (
         [
             {
@@ -122,7 +149,7 @@ MULTIPLE_CHOICE: dict[str, tuple[Rows, Flags]] = {
         ],
         [
             *mapped("question=user_prompt", "mc1_targets.choices[0]=ground_truth"),
-            ("eval-fn", "includes"),
+            ("eval-fn", 'judge("correct")'),
         ],
     ),
 }
@@ -251,11 +278,105 @@ TEXTS: dict[str, tuple[Rows, Flags]] = {
         [("eval-fn", "json_equal")],
     ),
     "no truth": (
-        [{"key": 1, "prompt": "Write.", "instruction_id_list": ["a"]}],
+        [{"key": 1, "prompt": "Write.", "tags": ["a"]}],
         [
             *mapped("prompt=user_prompt"),
             ("eval-fn", 'judge("helpful")'),
         ],
+    ),
+    "classes": (
+        [{"sentence": "I liked it.", "label": at} for at in ("pos", "neg")],
+        [
+            (
+                "prompt-template",
+                '{{ sentence }}{{ "\\n\\n" }}Answer with one of: neg, pos.',
+            ),
+            ("eval-fn", "includes"),
+        ],
+    ),
+    "classes that the prompt names": (
+        [{"text": "Was it: yes or no?", "label": at} for at in ("yes", "no")],
+        [*mapped("text=user_prompt"), ("eval-fn", "includes")],
+    ),
+    "yes and no": (
+        [{"question": "Was it so?", "answer": at} for at in ("Yes", "no")],
+        [
+            *mapped("answer=ground_truth"),
+            ("prompt-template", '{{ question }}{{ "\\n\\n" }}Answer yes or no.'),
+            ("eval-fn", "includes"),
+        ],
+    ),
+    "a context that is no text": (
+        [{"question": "Who?", "context": {"title": ["x"]}, "answer": "Ada"}],
+        [
+            *mapped("answer=ground_truth"),
+            ("prompt-template", '{{ context|tojson }}{{ "\\n\\n" }}{{ question }}'),
+            ("eval-fn", "includes"),
+        ],
+    ),
+    "longer names": (
+        [{"My Question": "Who?", "Expected Answer (final)": "Ada", "answer_id": 7, "b": "x"}],
+        [
+            *mapped("My Question=user_prompt", "Expected Answer (final)=ground_truth"),
+            ("eval-fn", "includes"),
+        ],
+    ),
+    "Chinese names": (
+        [{"问题": "谁?", "答案": "罗马", "类别": "地理"}],
+        [*mapped("问题=user_prompt", "答案=ground_truth"), ("eval-fn", "includes")],
+    ),
+    "inputs, targets and a task": (
+        [{"inputs": "Who?", "targets": "Ada", "task": "qa"}],
+        [*mapped("inputs=user_prompt", "targets=ground_truth"), ("eval-fn", "includes")],
+    ),
+    "sentences": (
+        [{"question": "Who?", "answer": "It was Ada who wrote it."}],
+        [("eval-fn", 'judge("correct")')],
+    ),
+    "assertions of promptfoo": (
+        [{"question": "Who?", "__expected": "contains:Ada"}],
+        [*mapped("question=user_prompt"), ("eval-fn", 'judge("helpful")')],
+    ),
+    "calls of functions": (
+        [
+            {
+                "query": "Area?",
+                "tools": '[{"name": "area", "parameters": {}}]',
+                "answers": '[{"name": "area", "arguments": {"side": 1}}]',
+            }
+        ],
+        [
+            *mapped("answers=ground_truth"),
+            (
+                "prompt-template",
+                '{{ query }}{{ "\\n\\n" }}These functions can be called:{{ "\\n" }}{{ tools }}'
+                '{{ "\\n\\n" }}Answer with a JSON list of the calls alone, each an object with '
+                "name and arguments.",
+            ),
+            ("eval-fn", "json_equal"),
+        ],
+    ),
+    "calls of an agent": (
+        [{"question": "Area?", "expected_tools": [{"name": "area", "arguments": {}}]}],
+        [*mapped("question=user_prompt"), ("eval-fn", 'tools("expected_tools")')],
+    ),
+    "first turns": (
+        [
+            {"prompt": ["2 + 2?", "And?"], "category": "a", "reference": ["4", "5"]},
+            {"prompt": ["2 + 3?", "And?"], "category": "b", "reference": []},
+        ],
+        [
+            *mapped("prompt[0]=user_prompt", "reference[0]=ground_truth"),
+            ("where", "reference[0]!="),
+            ("eval-fn", "number"),
+        ],
+    ),
+    "first turns, mostly without a reference": (
+        [
+            {"prompt": ["Write.", "And?"], "reference": reference}
+            for reference in (["4", "5"], [], [])
+        ],
+        [*mapped("prompt[0]=user_prompt"), ("eval-fn", 'judge("helpful")')],
     ),
     "some truths missing": (
         [{"question": "Who?", "answer": "Ada"}, {"question": "Why?", "answer": None}],
@@ -294,6 +415,18 @@ CHATS: dict[str, tuple[Rows, Flags]] = {
     "the last turn": (
         [{"messages": [ASKED, SAID]}],
         [*mapped("messages[-1].content=ground_truth"), ("eval-fn", "includes")],
+    ),
+    "a list of one conversation, functions": (
+        [{"question": [[ASKED]], "function": [{"name": "f", "description": "F", "parameters": 1}]}],
+        [*mapped("question[0]=messages"), ("eval-fn", 'judge("helpful")')],
+    ),
+    "chosen and rejected, with the question": (
+        [{"chosen": [ASKED, SAID], "rejected": [ASKED, SAID]}],
+        [*mapped("chosen=messages", "chosen[-1].content=ground_truth"), ("eval-fn", "includes")],
+    ),
+    "a recorded answer beside the truth": (
+        [{"problem": "3 + 4", "messages": [ASKED, SAID], "answer": "7"}],
+        [*mapped("problem=user_prompt", "answer=ground_truth"), ("eval-fn", "number")],
     ),
     "from and value": (
         [{"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]}],
@@ -368,8 +501,26 @@ def test_what_is_not_said_by_the_rows_is_remarked_upon():
     assert remark.startswith("no row shows whether answer counts from 0 or 1: 0 is taken")
 
 
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({"x": 1, "y": [2]}, "name the question: --osmosis-map COLUMN=user_prompt"),
+        (
+            {"title": "Cities", "paragraphs": [{"qas": [{"question": "Who?", "answer": "Ada"}]}]},
+            "its questions are in lists (paragraphs): write one object for each question",
+        ),
+        (
+            {"Who was it?": "Who else?", "Ada": "Bob", "A": "B"},
+            "its first line is a row: write the names of its columns above it",
+        ),
+    ],
+)
+def test_a_file_without_rows_that_ask_has_no_prompt(record: dict[str, Any], said: str):
+    shape = shape_of([record])
+    assert (shape.has_prompt, shape.otherwise, shape.flags()) == (False, said, [])
+
+
 def test_a_file_without_anything_to_ask_has_no_prompt():
-    assert not shape_of([{"x": 1, "y": [2]}]).has_prompt
     assert not shape_of([]).has_prompt
 
 
