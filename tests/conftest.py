@@ -64,6 +64,7 @@ IMPORT_LITELLM = (
     "osmosis_ai/test_recorded_calls.py",
     "test_rewards_and_rubrics.py",
     "osmosis_ai/test_scorers.py",
+    "pages/test_benchmarks_page.py",
     "test_workflows.py",
     "bridge/test_server.py",
     "rubric/test_command.py",

@@ -9,8 +9,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+
+import pytest
+from huggingface_hub import (
+    HfApi,  # noqa: F401  # imported once, not by each session
+    constants,
+    hf_hub_download,  # noqa: F401
+)
 
 COMMIT = "c0ffee0123456789abcdef0123456789abcdef01"
 BRANCH = "beef00112233445566778899aabbccddeeff0011"
@@ -50,6 +58,16 @@ def serving(hub: Hub) -> Iterator[Hub]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def ask_here(hub: Hub, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    """Let `huggingface_hub` ask this hub, with an empty cache."""
+    for name in ("HF_TOKEN", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+    place = f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", place)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
 
 
 class _Handler(BaseHTTPRequestHandler):

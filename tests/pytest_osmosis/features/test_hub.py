@@ -12,7 +12,7 @@ from huggingface_hub import constants
 from pytest_osmosis.dataset.errors import DatasetError
 from pytest_osmosis.features.hub.files import fetch
 from tests.support.command import Osmosis
-from tests.support.hub import BRANCH, COMMIT, Hub, serving
+from tests.support.hub import BRANCH, COMMIT, Hub, ask_here, serving
 from tests.support.modes import each_mode
 from tests.support.project import Project
 
@@ -43,13 +43,8 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactor
         private={"shop/secret": TOKEN},
         gated=frozenset({"shop/gated"}),
     )
-    for name in ("HF_TOKEN", "HF_HUB_OFFLINE"):
-        monkeypatch.delenv(name, raising=False)
     with serving(hub):
-        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
-        place = f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", place)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path_factory.mktemp("hub")))
+        ask_here(hub, monkeypatch, tmp_path_factory.mktemp("hub"))
         yield hub
 
 
