@@ -25,30 +25,10 @@ from osmosis_ai.models.errors import FATAL_KINDS, FINAL_KINDS
 from osmosis_ai.secret import redact
 
 from .escaping import encodable
+from .outcomes import SKIPPED, Outcome, outcome_of
 
-Outcome = Literal["passed", "below", "raised", "timeout", "error", "not run"]
 ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "internal"]
 
-
-class OutcomeStyle(NamedTuple):
-    """How an outcome is shown, in every place."""
-
-    sign: str
-    color: str
-    """In a terminal, as pytest's writer names it; on pages: `features/html/page/theme.css`."""
-    is_error: bool = False
-    """Whether nothing was scored for the fault of somebody."""
-
-
-OUTCOMES: Mapping[Outcome, OutcomeStyle] = {
-    "passed": OutcomeStyle("✓", "green"),
-    "below": OutcomeStyle("-", "yellow"),
-    "raised": OutcomeStyle("✕", "purple", is_error=True),
-    "timeout": OutcomeStyle("~", "cyan", is_error=True),
-    "error": OutcomeStyle("!", "red", is_error=True),
-    "not run": OutcomeStyle("·", "light"),
-}
-"""What a run may come to, the best first; `features/html/page/data.js` has them too."""
 
 OWN_ACCOUNT: frozenset[str] = frozenset({"agent", "timeout", "eval_fn"})
 """Error types that the agent or an eval function caused; the others are infrastructure's."""
@@ -57,8 +37,6 @@ NO_REWARD = "no_reward"
 """The kind of error of a run that nothing scores: no eval function, no grader, no reward."""
 NO_JUDGE = "no_judge"
 """The kind of error of a run whose judge has no key, or is refused for every run alike."""
-SKIPPED = "skipped"
-"""The kind of error of a run whose test was skipped: nothing has judged it."""
 JUDGE_FAILED = "judge_failed"
 """The kind of error of a run whose judge could not be reached, was overloaded, timed out, ..."""
 NO_JUDGEMENT = frozenset({NO_JUDGE, JUDGE_FAILED})
@@ -265,13 +243,7 @@ class RunResult:
     @property
     def outcome(self) -> Outcome:
         """What the run came to, whatever gates there are."""
-        if self.error_type is None:
-            return "passed" if self.passed else "below"
-        if self.error_type == "agent":
-            return "raised"
-        if self.error_kind == SKIPPED:
-            return "not run"
-        return "timeout" if self.error_type == "timeout" else "error"
+        return outcome_of(self.error_type, self.error_kind, passed=self.passed)
 
     def to_json(self) -> str:
         """Return one line of ASCII JSON, without the fields that hold their default."""

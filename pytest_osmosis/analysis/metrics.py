@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
-from ..run_result import OUTCOMES
+from ..outcomes import OUTCOMES
 from .statistics.estimators import mean, pass_at_k, pass_hat_k, population_std, reported_ks
 
 if TYPE_CHECKING:

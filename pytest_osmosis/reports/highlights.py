@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..escaping import counted, without_rounding_error
-from ..run_result import OUTCOMES, OWN_ACCOUNT, UNSCORABLE, Outcome, RunResult, passes
+from ..outcomes import OUTCOMES, Outcome
+from ..run_result import OWN_ACCOUNT, UNSCORABLE, RunResult, passes
 
 if TYPE_CHECKING:
     from ..suite_results import EvalResult, RowResult, SuiteResult

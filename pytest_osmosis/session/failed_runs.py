@@ -15,7 +15,8 @@ import pytest
 
 from .. import compat
 from ..items.protocol import ERRORED, OBSERVED
-from ..run_result import OUTCOMES, RunResult
+from ..outcomes import OUTCOMES
+from ..run_result import RunResult
 from .gate_reports import VERDICT
 
 if TYPE_CHECKING:

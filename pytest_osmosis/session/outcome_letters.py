@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ..items.protocol import ERRORED, OBSERVED
-from ..run_result import OUTCOMES
+from ..outcomes import OUTCOMES
 from .gate_reports import VERDICT
 
 

@@ -9,7 +9,8 @@ from typing import Any, get_args
 import pytest
 
 from pytest_osmosis.features.html.page_assets import script, style
-from pytest_osmosis.run_result import OUTCOMES, SKIPPED, Outcome, RunResult
+from pytest_osmosis.outcomes import OUTCOMES, SKIPPED, Outcome
+from pytest_osmosis.run_result import RunResult
 
 RUN = RunResult("data.jsonl", 0, 0, success=True, scores={"f": 0.0})
 

@@ -15,11 +15,11 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from ...escaping import dollars, escape_control_chars
+from ...outcomes import OUTCOMES, Outcome
 from ...reports.formats import Conversations, Sections, no_sections
 from ...reports.highlights import figure_text, outcome_counts
 from ...reports.tables import ColumnTable, span, written
 from ...reports.view import SuiteView, View, view_of
-from ...run_result import OUTCOMES, Outcome
 from ...storage.atomic_write import write_whole
 from ...suite_results import EvalResult, Figure, SuiteResult
 from ...verdicts import EvalVerdict

@@ -30,11 +30,12 @@ from ...items.runner import ItemRunner, run_id_of
 from ...options import effects
 from ...options.reader import OptionReader
 from ...options.table import BY_NAME
+from ...outcomes import SKIPPED
 from ...rollouts.failure_text import OURS, rollout_section
 from ...rollouts.prepare import prepare
 from ...rollouts.scoring import TEST
 from ...rollouts.suite import Suite
-from ...run_result import REPORT_FIELD, ROLLOUT, SKIPPED, RolloutRecord, RunId, RunResult
+from ...run_result import REPORT_FIELD, ROLLOUT, RolloutRecord, RunId, RunResult
 from ...spec import EvalSpec, ModelSpec, SessionSpec
 from ...storage.atomic_write import write_whole
 from ...storage.run_directory import OSMOSIS, make_private

@@ -21,8 +21,9 @@ from typing import Any
 
 from ...analysis.statistics.estimators import pass_at_k
 from ...dataset.rows import safe_name
+from ...outcomes import Outcome
 from ...reports.formats import Conversations, Sections
-from ...run_result import Outcome, RunResult
+from ...run_result import RunResult
 from ...storage.atomic_write import write_whole
 from ...suite_results import EvalResult, SuiteResult
 from .atif import rollout_id_of, trajectory

@@ -21,12 +21,13 @@ from pytest_osmosis.features.breakdown.results import breakdown_of
 from pytest_osmosis.features.comparison.compare import compare
 from pytest_osmosis.features.html.report import render as render_html
 from pytest_osmosis.features.markdown.report import render as render_markdown
+from pytest_osmosis.outcomes import SKIPPED
 from pytest_osmosis.reports.json_models import EvalFnSummary
 from pytest_osmosis.reports.json_reader import checked
 from pytest_osmosis.reports.json_reader import result_of as result_of_json
 from pytest_osmosis.reports.json_writer import document_of
 from pytest_osmosis.reports.summary import summary
-from pytest_osmosis.run_result import SKIPPED, RunResult
+from pytest_osmosis.run_result import RunResult
 from pytest_osmosis.suite_results import SuiteResult, Usage
 from tests.support.made_results import EXACT, info, result_of, suite_of
 

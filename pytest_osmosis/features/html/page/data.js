@@ -1,7 +1,7 @@
 // The rows and runs of the page, and the conversations, which are read when they are opened.
 export const page = { suites: [], parts: [], read: new Map(), conversations: "", events: "", labels: "" };
 
-/** What a run may have come to, the best first, as OUTCOMES in run_result.py: sign, and meaning. */
+/** What a run may have come to, the best first, as in outcomes.py: sign, and meaning. */
 export const OUTCOMES = {
   passed: ["✓", "passed"],
   below: ["-", "below the threshold"],
