@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 from .bench import MODES, Bench
+from .bridge import bridge
 from .clocks import clocks, collector, slope, tail
 from .crossed import calls, messages, values
 from .figures import figures
@@ -80,7 +81,7 @@ def goals(bench: Bench) -> list[Line]:
     n = bench.size(2000)
     cells = ((0.0, 64), (LATENCY_S, 64), (LATENCY_S, 256))
     lines = [line for cell in cells for line in _throughput(bench, *cell, n)]
-    others = (slope, messages, calls, main_job, first_request, tail)
+    others = (slope, messages, calls, main_job, first_request, tail, bridge)
     return [*lines, *(line for measure in others for line in measure(bench))]
 
 
@@ -206,6 +207,7 @@ CELLS: dict[str, Callable[[Bench], list[Line]]] = {
     "calls": calls,
     "main-job": main_job,
     "values": values,
+    "bridge": bridge,
     "blocking": blocking,
     "growth": growth,
     "items": items,

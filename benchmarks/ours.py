@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 AGENT = '''
+import sys
 import time
 
 from osmosis_ai.rollout import RolloutAgentLoop
@@ -45,6 +46,44 @@ class Blocking(Idle):
 
 
 agent, idle, blocking = Agent(), Idle(), Blocking()
+took_s = []
+session = None
+
+
+async def chat(ctx):
+    """Asks by `ctx.chat`."""
+    began = time.perf_counter()
+    answer = await ctx.chat(ctx.request.messages)
+    took_s.append(time.perf_counter() - began)
+    return ctx.complete([*ctx.request.messages, answer.message])
+
+
+async def bridged(messages, model, base_url, api_key):
+    """Asks by a light client of its own, over the bridge."""
+    return await posted(base_url, api_key, {"model": model, "messages": messages})
+
+
+async def unbridged(messages, model, base_url, api_key):
+    """Does the same without the bridge: the endpoint itself is asked."""
+    named = "--osmosis-base-url="
+    endpoint = next(each for each in sys.argv if each.startswith(named))
+    body = {"model": model, "messages": messages}
+    return await posted(endpoint.removeprefix(named), api_key, body)
+
+
+async def posted(base_url, api_key, body):
+    global session
+    if session is None:
+        import aiohttp
+
+        session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+    headers = {"Authorization": f"Bearer {api_key}"}
+    began = time.perf_counter()
+    url = f"{base_url}/chat/completions"
+    async with session.post(url, json=body, headers=headers) as reply:
+        answer = await reply.json()
+    took_s.append(time.perf_counter() - began)
+    return answer["choices"][0]["message"]
 
 
 def exact(solution_str, ground_truth, extra_info):

@@ -20,7 +20,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aiohttp import web
+    from aiohttp import StreamReader, web
+    from aiohttp.abc import AbstractStreamWriter
+    from aiohttp.http_parser import RawRequestMessage
+    from aiohttp.web_protocol import RequestHandler
 
 MAX_BODY = 8 * 1024 * 1024
 BACKLOG = 1024
@@ -46,14 +49,19 @@ class Response:
     content_type: str = "application/json"
 
 
-Handler = Callable[["web.Request"], Coroutine[Any, Any, "Response | web.StreamResponse"]]
+Handler = Callable[["web.BaseRequest"], Coroutine[Any, Any, "Response | web.StreamResponse"]]
 """Answers a request, itself or by a value; it is cancelled when the client hangs up first."""
+
+
+EVENT_STREAM_HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-cache",
+}
 
 
 def event_stream(body: bytes) -> Response:
     """A response with the server-sent events in a body."""
-    kind = "text/event-stream; charset=utf-8"
-    return Response(200, body, headers={"Cache-Control": "no-cache"}, content_type=kind)
+    return Response(200, body, headers=EVENT_STREAM_HEADERS)
 
 
 def problem(status: int, message: str, **more: Any) -> Response:
@@ -122,15 +130,15 @@ class ThreadedServer:
     async def _serve_clients(self, stop: asyncio.Event) -> None:
         from aiohttp import web
 
-        app = web.Application(client_max_size=self._max_body)
-        app.router.add_route("*", "/{path:.*}", self._answer)
-        runner = web.AppRunner(
-            app,
+        # Not an Application: its routes and middlewares are a fifth of a request.
+        server = web.Server(
+            self._answer,
+            request_factory=self._request,
             access_log=None,
             handler_cancellation=True,
             keepalive_timeout=KEEP_ALIVE_S,
-            shutdown_timeout=LAST_MOMENT_S,
         )
+        runner = web.ServerRunner(server, shutdown_timeout=LAST_MOMENT_S)
         await runner.setup()
         site = web.SockSite(runner, self._socket, backlog=BACKLOG)
         await site.start()
@@ -146,13 +154,35 @@ class ThreadedServer:
             await asyncio.wait(self._answering, timeout=GRACE_S)
         await runner.cleanup()
 
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
+    def _request(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: RequestHandler,
+        writer: AbstractStreamWriter,
+        task: asyncio.Task[None],
+    ) -> web.BaseRequest:
+        from aiohttp import web
+
+        return web.BaseRequest(
+            message,
+            payload,
+            protocol,
+            writer,
+            task,
+            asyncio.get_running_loop(),
+            client_max_size=self._max_body,
+        )
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         from aiohttp import web
 
         task = asyncio.current_task()
         assert task is not None
         self._answering.add(task)
         try:
+            if "Expect" in request.headers:  # curl does not send a long body before
+                await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             response = await self._handler(request)
         except web.HTTPRequestEntityTooLarge:
             response = problem(413, f"The request's body is longer than {self._max_body} bytes.")

@@ -21,6 +21,7 @@ from .results import NO_USAGE, CompletionsResult
 if TYPE_CHECKING:
     from ..models.base import ChatCompletion, ChatModel, Usage
     from ..models.other_apis import OtherRequest
+    from ..models.passing import Passing
     from .request import RolloutMetrics
 
 
@@ -132,11 +133,13 @@ class ModelLLM:
         messages: list[dict[str, Any]],
         *,
         _other: OtherRequest | None = None,
+        _passing: Passing | None = None,
         **params: Any,
     ) -> CompletionsResult:
         """Ask the model; raise what it raises, mostly `ProviderError`.
 
-        `_other` is what the bridge sends in the place of a chat completion.
+        `_other` is what the bridge sends in the place of a chat completion, `_passing` who reads
+        the answer there while it comes.
         """
         if self._closed:
             raise OsmosisRolloutError("the rollout has ended: its model takes no more calls")
@@ -153,6 +156,8 @@ class ModelLLM:
             options["other"] = _other.with_defaults(self._params)
         call = CallProgress(self._model.endpoint, asyncio.current_task()).begin()
         self.under_way.append(call)
+        if _passing is not None:
+            call.passing = _passing
         try:
             completion = await self._model.complete(messages, tools=tools, params=sent, **options)
         except ProviderError as error:

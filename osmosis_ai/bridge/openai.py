@@ -107,7 +107,7 @@ def completion(result: CompletionsResult, *, model: str) -> Response:
         choice["token_ids"] = result.token_ids
     further = [{**each, "index": place} for place, each in enumerate(result.further, 1)]
     body = {**_frame("chat.completion", model), "choices": [choice, *further]}
-    if usage := _usage(result):
+    if usage := usage_of(result):
         body["usage"] = usage
     return Response(200, body)
 
@@ -128,7 +128,7 @@ def streamed(result: CompletionsResult, *, model: str, with_usage: bool) -> Resp
     chunks: list[dict[str, Any]] = [{**frame, "choices": [each]} for each in choices]
     if with_usage:
         chunks = [{**chunk, "usage": None} for chunk in chunks]
-        chunks.append({**frame, "choices": [], "usage": _usage(result)})
+        chunks.append({**frame, "choices": [], "usage": usage_of(result)})
     return event_stream(b"".join(_events(chunks)))
 
 
@@ -146,7 +146,13 @@ def refused(status: int, message: str, **more: Any) -> Response:
 
 def provider_refused(error: ProviderError) -> Response:
     """Return the provider's failure, with its own status where it had one."""
-    return refused(provider_status(error), str(error), type="provider_error", code=error.kind)
+    refusal = problem(provider_status(error), **problem_of(error))
+    return Response(refusal.status, refusal.body, headers=NO_RETRY)
+
+
+def problem_of(error: ProviderError) -> dict[str, Any]:
+    """Return the error object of a provider's failure."""
+    return {"message": str(error), "type": "provider_error", "code": error.kind}
 
 
 def provider_status(error: ProviderError) -> int:
@@ -165,7 +171,8 @@ def _frame(kind: str, model: str) -> dict[str, Any]:
     }
 
 
-def _usage(result: CompletionsResult) -> dict[str, Any] | None:
+def usage_of(result: CompletionsResult) -> dict[str, Any] | None:
+    """Return the usage of an answer as its client sees it; None where none is known."""
     return {**result.usage, **result.usage_details} if any(result.usage.values()) else None
 
 

@@ -23,6 +23,8 @@ from .session import Account
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from .openai import CompletionCall
+
 MAX_BODY = 64 * 1024 * 1024
 """Longer than any history that a model reads, pictures included."""
 _KEY_HEADERS = ("x-api-key", "api-key")
@@ -91,28 +93,28 @@ class Bridge:
         if not self._server.closed:
             self._server.loop.call_soon_threadsafe(account.cancel)
 
-    async def _handle(self, request: web.Request) -> Response:
+    async def _handle(self, request: web.BaseRequest) -> Response | web.StreamResponse:
         path = _route(request.path)
-        refusal = self._check(request, path)
+        key = _key(request.headers)
+        refusal = self._check(request, path, key)
         if refusal is not None:
             return refusal
         if path == "/models":
             return models(self._model.name)
         body = await request.read()
-        refusal = self._check(request, path)  # the rollout may have ended since the head came
-        if refusal is not None:
-            return refusal
-        account = self._accounts[_key(request.headers)]
+        account = self._accounts.get(key)
+        if account is None:  # the rollout has ended since the head came
+            return _unknown(path)
         if path == "/messages":
             return await self._message(account, body)
         if path in ("/responses", "/embeddings"):
             return await self._forwarded(account, body, path)
-        return await self._completed(account, body)
+        return await self._completed(request, account, body)
 
-    def _check(self, request: web.Request, path: str) -> Response | None:
+    def _check(self, request: web.BaseRequest, path: str, key: str) -> Response | None:
         """Return the refusal of a request without a rollout's key, or to no route."""
-        if _key(request.headers) not in self._accounts:
-            return _refused(path, 401, _NO_ROLLOUT, "authentication_error", "invalid_api_key")
+        if key not in self._accounts:
+            return _unknown(path)
         if path == "/models" and request.method == "GET":
             return None
         if path not in _ROUTES:
@@ -122,17 +124,37 @@ class Bridge:
             return _refused(path, 405, refusal_text, code="method_not_allowed")
         return None
 
-    async def _completed(self, account: Account, body: bytes) -> Response:
+    async def _completed(
+        self, request: web.BaseRequest, account: Account, body: bytes
+    ) -> Response | web.StreamResponse:
         try:
             call = read_call(body)
+            if call.stream:
+                return await self._streamed(request, account, call)
             result = await account.ask(call)
         except ProviderError as error:
             return provider_refused(error)
         except _CALLERS_FAULT as error:
             return refused(400, str(error))
-        if call.stream:
-            return streamed(result, model=self._model.name, with_usage=call.stream_usage)
         return completion(result, model=self._model.name)
+
+    async def _streamed(
+        self, request: web.BaseRequest, account: Account, call: CompletionCall
+    ) -> Response | web.StreamResponse:
+        """Return the reply to a call that asks for a stream, written as its parts come."""
+        from .streams import ChunkStream
+
+        name = self._model.name
+        stream = ChunkStream(request, model=name, with_usage=call.stream_usage)
+        try:
+            result = await account.ask(call, stream.give)
+        except ProviderError as error:
+            if stream.response is None:
+                raise
+            return await stream.broken(error)
+        if stream.response is None:  # the model gives whole answers
+            return streamed(result, model=name, with_usage=call.stream_usage)
+        return await stream.end(result)
 
     async def _message(self, account: Account, body: bytes) -> Response:
         from .anthropic import (
@@ -172,6 +194,10 @@ def _route(path: str) -> str:
     while path.startswith("/v1/") or path == "/v1":
         path = path.removeprefix("/v1")
     return path
+
+
+def _unknown(path: str) -> Response:
+    return _refused(path, 401, _NO_ROLLOUT, "authentication_error", "invalid_api_key")
 
 
 def _refused(path: str, status: int, text: str, kind: str = "", code: str = "") -> Response:

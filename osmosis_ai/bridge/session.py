@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..models.base import ChatCompletion
 from ..models.transport import cassettes
 from ..secret import Secret
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ..agents.client import ModelLLM
     from ..agents.results import CompletionsResult
     from ..models.other_apis import OtherRequest
+    from ..models.passing import Give, Passing
     from .openai import CompletionCall, OtherCall
 
 Message = Mapping[str, Any]
@@ -49,9 +51,21 @@ class Account:
         self.llm.close()
         self._on_close(self)
 
-    async def ask(self, call: CompletionCall) -> CompletionsResult:
-        """Forward a call; in the bridge's loop."""
-        result = await self._asked(call.messages, call.params)
+    async def ask(self, call: CompletionCall, give: Give | None = None) -> CompletionsResult:
+        """Forward a call; in the bridge's loop. Parts of a streamed answer are given to `give`."""
+        passing = None
+        if give is not None:
+            from ..models.passing import Passing
+
+            passing = Passing(give)
+        try:
+            result = await self._asked(call.messages, call.params, passing=passing)
+        except asyncio.CancelledError:
+            if passing is not None and passing.begun:  # its reader has left it: it is paid for
+                answer = ChatCompletion(message=passing.answer())
+                self.llm.note_answer(answer)
+                self.trajectory.note(call.messages, answer.message)
+            raise
         self.trajectory.note(call.messages, result.message)
         for choice in result.further:
             self.trajectory.note(call.messages, choice["message"])
@@ -72,13 +86,16 @@ class Account:
         messages: list[dict[str, Any]],
         params: Mapping[str, Any],
         other: OtherRequest | None = None,
+        passing: Passing | None = None,
     ) -> CompletionsResult:
         task = asyncio.current_task()
         assert task is not None
         self._asking.add(task)
         cassettes.current.set(self._caller)  # the bridge's thread serves every run
         try:
-            return await self.llm.chat_completions(messages, _other=other, **params)
+            return await self.llm.chat_completions(
+                messages, _other=other, _passing=passing, **params
+            )
         finally:
             self._asking.discard(task)
 

@@ -52,7 +52,7 @@ class EmbeddedEndpoint(ThreadedServer):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def _handle(self, request: web.Request) -> Response:
+    async def _handle(self, request: web.BaseRequest) -> Response:
         if (request.method, request.path) != ("POST", _PATH):
             return problem(404, f"There is only POST {_PATH} here.", code="unknown_url")
         try:

@@ -13,7 +13,7 @@ def events_in(body: bytes) -> Iterator[dict[str, Any]]:
         data = line.removeprefix(b"data:").strip()
         if not line.startswith(b"data:") or data in (b"", b"[DONE]"):
             continue
-        event = json.loads(data)
+        event = json.loads(data, parse_constant=lambda name: None)  # NaN is no JSON
         if isinstance(event, dict):
             yield event
 

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 from yarl import URL
 
 from ..secret import Redactor, Secret
-from .adaptation import MOST, Adaptation
+from .adaptation import MOST, STREAM, Adaptation
 from .base import NO_HEADERS, NO_PARAMS, ChatCompletion, RateLimit
 from .errors import CallFault
 from .faults import Wording
 from .headers import NO_SECRETS, merged_headers
 from .parsing import parse_completion
+from .progress import current_call
 from .rate_limiter import RateLimiter
 from .retry import CallFailed, Retrier, RetryPolicy
+from .transport import cassettes
 from .transport.base_url import BaseURL, normalise_base_url
 from .transport.exchange import EVENT_STREAM, JSON_HEADERS, MAX_BODY_BYTES, ClientClosed, Reply
 from .transport.model_client import model_client
@@ -30,6 +32,7 @@ from .transport.proxy import find_proxy, unreachable
 
 if TYPE_CHECKING:
     from .other_apis import OtherAPIs, OtherRequest
+    from .passing import Passing
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -92,6 +95,8 @@ class OpenAIModel:
             timeout_s=request_timeout_s,
         )
         self._succeeded = False
+        self._only_whole = False
+        """The endpoint refuses to stream."""
         self._others: OtherAPIs | None = None
 
     def __repr__(self) -> str:
@@ -114,15 +119,27 @@ class OpenAIModel:
         request = {"model": self.name, "messages": messages, **params}
         if tools:
             request["tools"] = tools
+        progress = current_call()
+        passing = None if progress is None else progress.passing
+        if passing is not None and (self._only_whole or cassettes.inserted is not None):
+            passing = None  # recordings hold whole answers
+        if progress is not None and passing is not None:
+            progress.is_streamed = True
         tries, before_s = 0, 0.0
         while True:
             sent = self._adaptation.apply(request) if self._adaptation.is_needed else request
-            ask = partial(self._ask, self._encoded(sent), headers)
+            if passing is not None:
+                sent = {**sent, **STREAM}
+            ask = partial(self._ask, self._encoded(sent), headers, passing)
             try:
                 answer, retries, ms = await self._retrier.run(ask, self._read, self._described)
             except ClientClosed:
                 raise RuntimeError("the model is closed") from None
             except CallFailed as failed:
+                if passing is not None and _is_about_streams(failed.fault):
+                    passing, self._only_whole = None, True
+                    tries, before_s = tries + failed.tries, before_s + failed.elapsed_s
+                    continue
                 if tries < MOST and self._adaptation.learn(failed.fault, sent):
                     tries, before_s = tries + failed.tries, before_s + failed.elapsed_s
                     continue
@@ -165,10 +182,12 @@ class OpenAIModel:
         """Close every connection; harmless when repeated."""
         await self._client.aclose()
 
-    def _headers_of(self, further: Mapping[str, str]) -> Mapping[str, str]:
-        if not further and not self._adaptation.streams:
+    def _headers_of(self, further: Mapping[str, str], passing: Passing | None) -> Mapping[str, str]:
+        if not further and not self._adaptation.streams and passing is None:
             return self._headers
-        accept = {"Accept": EVENT_STREAM} if self._adaptation.streams else {}
+        accept = {"Accept": EVENT_STREAM} if self._adaptation.streams or passing else {}
+        if passing is not None:
+            accept["Accept-Encoding"] = "identity"
         return merged_headers(self._headers, {**accept, **further})
 
     def _encoded(self, request: Mapping[str, Any]) -> bytes:
@@ -181,10 +200,17 @@ class OpenAIModel:
     def _described(self, fault: CallFault) -> str:
         return self._wording.of_fault(fault, self._redact)
 
-    def _ask(self, body: bytes, further: Mapping[str, str], timeout_s: float) -> Awaitable[Reply]:
-        headers = self._headers_of(further)
+    def _ask(
+        self, body: bytes, further: Mapping[str, str], passing: Passing | None, timeout_s: float
+    ) -> Awaitable[Reply]:
+        headers = self._headers_of(further, passing)
         return self._client.request(
-            self._url, body, headers=headers, timeout_s=timeout_s, proxy=self._proxy
+            self._url,
+            body,
+            headers=headers,
+            timeout_s=timeout_s,
+            proxy=self._proxy,
+            passing=passing,
         )
 
     def _read(self, reply: Reply) -> ChatCompletion:
@@ -205,3 +231,8 @@ class OpenAIModel:
         answer = parse_completion(reply, model=self.name, policy=self._policy)
         self._succeeded = True
         return answer
+
+
+def _is_about_streams(fault: CallFault) -> bool:
+    """Return whether a request was refused since it asks for a stream, or for usage in it."""
+    return fault.kind == "bad_request" and "stream" in f"{fault.param} {fault.detail}".lower()

@@ -85,6 +85,9 @@ def _load_stream(reply: Reply) -> dict[str, Any]:
 
     try:
         document = joined_chunks(events_in(reply.body))
+        reasons = [choice["finish_reason"] for choice in document["choices"]]
+        if not any(reasons) and b"[DONE]" not in reply.body and "error" not in document:
+            raise CallFault("connection", "a stream that ends before its answer", retried=True)
         return {name: _without_surrogates(value) for name, value in document.items()}
     except (ValueError, RecursionError, TypeError, AttributeError):
         raise _not_json(reply, "is no stream of completions") from None

@@ -17,6 +17,8 @@ from .errors import CallFault, clip
 if TYPE_CHECKING:
     import asyncio
 
+    from .passing import Passing
+
 WORDS_LIMIT = 80
 """Characters of an endpoint's words beside its status."""
 _current: ContextVar[CallProgress | None] = ContextVar("osmosis_model_call", default=None)
@@ -32,6 +34,7 @@ class CallProgress:
         "endpoint",
         "is_arriving",
         "is_streamed",
+        "passing",
         "task",
         "tries",
     )
@@ -45,6 +48,8 @@ class CallProgress:
         """The reply was asked for as a stream: its first part tells a long answer."""
         self.is_arriving = False
         """A part of the reply has come."""
+        self.passing: Passing | None = None
+        """Who reads the answer while it comes; a model that cannot stream gives it whole."""
         self.tries = 0
         """Tries so far, the one under way included."""
         self._started = time.monotonic()
@@ -90,6 +95,5 @@ class CallProgress:
         self._fault, self._describe = fault, describe
 
 
-def current_call() -> CallProgress | None:
-    """Return the call that the running code makes a try of, if it is one that is followed."""
-    return _current.get()
+current_call: Callable[[], CallProgress | None] = _current.get
+"""Returns the call that the running code makes a try of, if it is one that is followed."""

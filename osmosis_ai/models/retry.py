@@ -121,6 +121,8 @@ class Retrier:
                 if progress is not None:
                     progress.failed(fault, describe)
                 elapsed_s = time.perf_counter() - started
+                if progress is not None and progress.passing and progress.passing.begun:
+                    raise CallFailed(fault, tries, elapsed_s) from None
                 if fault.stale and not was_stale:
                     was_stale = True  # one further try at once, whatever the policy
                     continue

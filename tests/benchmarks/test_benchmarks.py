@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.bench import Bench
+from benchmarks.bridge import bridge
 from benchmarks.clocks import clocks, collector, slope, tail
 from benchmarks.crossed import calls, messages, values
 from benchmarks.figures import figures
@@ -69,6 +70,14 @@ def test_what_a_rollout_crosses_is_counted(bench: Bench):
     assert len(each) == int(classes.result)
     assert "pytest_osmosis.run_result.RunResult" in {line.subject for line in each}
     assert float(up.result.split()[0]) > 0 and whole.cpu
+
+
+@pytest.mark.slow
+def test_a_call_over_the_bridge_is_measured_against_one_of_ctx_chat(bench: Bench):
+    chat, bridged, unbridged, *medians = bridge(bench)
+    assert [float(line.cpu) > 0 for line in (chat, bridged, unbridged)] == [True] * 3
+    assert "x that of ctx.chat" in bridged.result and "ctx.chat" not in chat.result
+    assert [float(line.result.split()[0]) > 100 for line in medians] == [True] * 3
 
 
 @pytest.mark.slow

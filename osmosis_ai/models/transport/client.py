@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from aiohttp.connector import Connection
 
+    from ..passing import Passing
+
 MAX_HEAD_BYTES = 64 * 1024
 CONNECT_TIMEOUT_S = 15.0
 IDLE_LIMIT_S = 30.0
@@ -112,8 +114,12 @@ class HTTPClient:
         headers: Mapping[str, str],
         timeout_s: float | None = None,
         proxy: Proxy | None = None,
+        passing: Passing | None = None,
     ) -> Reply:
-        """Return the whole reply within `timeout_s`; raise TransportError or ClientClosed."""
+        """Return the whole reply within `timeout_s`; raise TransportError or ClientClosed.
+
+        A stream that is no error goes to `passing` besides, piece by piece.
+        """
         if self._session.closed:
             raise ClientClosed
         if timeout_s != self._timeout.total:
@@ -137,16 +143,7 @@ class HTTPClient:
             )
             link.replied = True
             self._check_head(response, may_stream=headers.get("Accept") == EVENT_STREAM)
-            chunks: list[bytes] = []
-            size = 0
-            while chunk := await response.content.readany():
-                size += len(chunk)
-                if size > self._max_body:
-                    raise too_large(size, self._max_body)
-                chunks.append(chunk)
-            received = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-            if coding := response.headers.get("Content-Encoding"):
-                received = decode_body(received, coding, self._max_body)
+            received = await self._received(response, passing)
             reply = Reply(response.status, response.headers, received)
             return reply
         except (aiohttp.ClientError, OSError, asyncio.TimeoutError, ValueError) as error:
@@ -162,6 +159,24 @@ class HTTPClient:
     async def aclose(self) -> None:
         """Close every connection; harmless when repeated."""
         await self._session.close()
+
+    async def _received(self, response: aiohttp.ClientResponse, passing: Passing | None) -> bytes:
+        """Return the whole body."""
+        if passing is not None:
+            passing = _started(passing, response)
+        chunks: list[bytes] = []
+        size = 0
+        while chunk := await response.content.readany():
+            size += len(chunk)
+            if size > self._max_body:
+                raise too_large(size, self._max_body)
+            chunks.append(chunk)
+            if passing is not None:
+                await passing.take(chunk)
+        received = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        if coding := response.headers.get("Content-Encoding"):
+            received = decode_body(received, coding, self._max_body)
+        return received
 
     def _options(
         self, url: URL, headers: Mapping[str, str], proxy: Proxy | None
@@ -199,6 +214,15 @@ class HTTPClient:
         if is_disconnect(error) and link.since is not None and not link.fresh and not link.replied:
             fault.stale = self._loop.time() - link.since < STALE_WITHIN_S
         raise fault from None
+
+
+def _started(passing: Passing, response: aiohttp.ClientResponse) -> Passing | None:
+    """Return who reads a reply while it comes; None for one that is to be whole first."""
+    kind = response.headers.get("Content-Type", "").lower()
+    if EVENT_STREAM not in kind or response.status >= 300 or "Content-Encoding" in response.headers:
+        return None
+    passing.start()
+    return passing
 
 
 def _stage(link: _Link) -> str:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from yarl import URL
 
 from . import cassettes
 from .exchange import MAX_BODY_BYTES, Reply
 from .proxy import Proxy
+
+if TYPE_CHECKING:
+    from ..passing import Passing
 
 
 class ModelClient(Protocol):
@@ -28,6 +31,7 @@ class ModelClient(Protocol):
         headers: Mapping[str, str],
         timeout_s: float | None = None,
         proxy: Proxy | None = None,
+        passing: Passing | None = None,
     ) -> Reply:
         """Return the whole reply within `timeout_s`; raise CallFault or ClientClosed."""
 

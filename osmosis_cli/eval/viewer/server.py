@@ -110,7 +110,7 @@ class Viewer:
     async def _in_turn(self, work: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._reader, work, *arguments)
 
-    async def _answer(self, request: web.Request) -> Response | web.StreamResponse:
+    async def _answer(self, request: web.BaseRequest) -> Response | web.StreamResponse:
         """Answer with a page, with JSON or with events; keep what is sent."""
         try:
             kind, key = self._checked(request)
@@ -128,7 +128,7 @@ class Viewer:
             why = f"this page cannot be made: {type(error).__name__}: {error}"
             return _plain(500, why)
 
-    def _checked(self, request: web.Request) -> tuple[str, str]:
+    def _checked(self, request: web.BaseRequest) -> tuple[str, str]:
         """Return the kind and the key of what the address names."""
         if request.host.lower() not in {f"{name}:{self.port}" for name in (HOST, "localhost")}:
             raise PageRefused(421, "this server has another name")
@@ -202,7 +202,7 @@ class Viewer:
         return None if record is None else describe_run(record)
 
 
-async def _send_events(request: web.Request, entry: ViewEntry) -> web.StreamResponse:
+async def _send_events(request: web.BaseRequest, entry: ViewEntry) -> web.StreamResponse:
     from aiohttp import web
 
     answer = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})

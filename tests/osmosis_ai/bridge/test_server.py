@@ -121,13 +121,13 @@ def test_tool_calls_are_streamed_with_their_places(endpoint: Endpoint, client: o
     assert chunk.choices[0].finish_reason == "tool_calls"
 
 
-def test_a_stream_is_not_asked_of_the_model(endpoint: Endpoint, account: Account):
+def test_a_model_that_answers_whole_is_streamed_in_one_chunk(endpoint: Endpoint, account: Account):
     reply = posted(account, {"messages": [USER], "stream": True, "stream_options": None})
     assert reply.headers["content-type"].startswith("text/event-stream")
     lines = [line for line in reply.text.split("\n\n") if line]
     assert [line[:6] for line in lines] == ["data: "] * 2
     assert lines[-1] == "data: [DONE]"
-    assert set(endpoint.seen[0].body) == {"model", "messages"}
+    assert set(endpoint.seen[0].body) == {"model", "messages", "stream", "stream_options"}
 
 
 @pytest.mark.parametrize(
@@ -203,6 +203,19 @@ def test_a_request_that_is_none_is_refused_with_the_reason(account: Account, bod
     assert reply.status_code == 400
     assert said in reply.json()["error"]["message"]
     assert account.llm.num_llm_calls == 0
+
+
+def test_a_client_that_waits_before_a_long_body_is_told_to_go_on(account: Account):
+    body = json.dumps({"messages": [USER]}).encode()
+    head = f"POST /v1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {account.key.reveal()}"
+    parts = urlsplit(account.url)
+    with socket.create_connection((str(parts.hostname), parts.port or 0)) as connection:
+        connection.sendall(
+            f"{head}\r\nContent-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n".encode()
+        )
+        assert connection.recv(65536).startswith(b"HTTP/1.1 100 ")
+        connection.sendall(body)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
 def test_other_routes_and_methods_are_distinguished(account: Account):
