@@ -34,6 +34,7 @@ from .buffered_output import (
     open_closed_streams,
     soften_encodings,
 )
+from .instead import instead_of
 from .option_words import own_words
 
 PROGRAM = "osmosis"
@@ -173,6 +174,10 @@ def _outcome(
         if isinstance(end, CommandDone) or not end.exit_code:
             return CommandOutcome(end.exit_code)
         return CommandOutcome(end.exit_code, CommandError("the command failed"), is_usual=True)
+    except click.NoSuchOption as error:
+        found = instead_of(error.ctx, error.option_name)
+        text = f"No such option {error.option_name!r}: {found}"
+        return CommandOutcome(2, click.UsageError(text, error.ctx) if found else error)
     except click.ClickException as error:
         status = error.status if isinstance(error, CommandError) else error.exit_code
         return CommandOutcome(status, error)

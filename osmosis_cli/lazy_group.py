@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .instead import instead_of
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
@@ -102,6 +104,8 @@ class LazyGroup(click.Group):
         if not ctx.resilient_parsing and args[0] not in self.table:  # entry points take time
             known = self.list_commands(ctx)
             if args[0] not in known:
+                if found := instead_of(ctx, args[0]):
+                    raise click.UsageError(f"There is no command {args[0]!r}: {found}.", ctx)
                 told = f"No such command {args[0]!r}.{nearest(args[0], known)}"
                 raise click.UsageError(told, ctx)
         return super().resolve_command(ctx, args)

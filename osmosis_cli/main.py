@@ -49,18 +49,6 @@ JSON = "--json"
 PLAIN = "--plain"
 AUTH = ("login", "logout", "whoami")
 """Commands that osmosis-ai 0.3 has below `auth`."""
-INSTEAD = {
-    "auth": "`osmosis login`, `osmosis logout` and `osmosis whoami` are there, also behind `auth`",
-    "quickstart": "`osmosis init` writes an evaluation that passes at once; `osmosis workspace "
-    "init` and `osmosis rollout init NAME` make a workspace",
-    "model": "a model is named where it is used: --model NAME, with --base-url for your own server",
-    "benchmark": "`osmosis eval -d FILE` evaluates on any dataset",
-    "dev": "`osmosis test -m FILE:AGENT -d FILE` tries an agent out",
-    "upgrade": "`pip install --upgrade pytest-osmosis` installs the newest version",
-    "deployment": "`osmosis serve` serves an agent",
-    "version": "`osmosis --version` shows it",
-}
-"""Commands of osmosis-ai that are not here, and what takes their place."""
 ADDED_COMMANDS = "osmosis.commands"
 """The group of entry points by which other packages add commands."""
 
@@ -108,14 +96,6 @@ class RootGroup(LazyGroup):
         # A shell that completes the last word leaves its value out.
         words = args if ctx.resilient_parsing else moved_to_front(args)
         return super().parse_args(ctx, words)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Say what takes the place of a command that only osmosis-ai has."""
-        if args[0] in INSTEAD and not ctx.resilient_parsing and args[0] not in self.table:
-            raise click.UsageError(f"There is no command {args[0]!r}: {INSTEAD[args[0]]}.", ctx)
-        return super().resolve_command(ctx, args)
 
 
 @click.group(

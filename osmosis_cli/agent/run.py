@@ -67,14 +67,6 @@ Examples:
 """
 
 
-def _refuse_interactive(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
-    """Say what takes the place of an option that osmosis-ai 0.2 had."""
-    if is_given and not ctx.resilient_parsing:
-        raise click.UsageError(
-            "--interactive is not there: --row N --debug runs one row and prints each message"
-        )
-
-
 def _parameters() -> list[click.Parameter]:
     by_name = {option.name: option for option in OPTIONS}
     return [
@@ -92,13 +84,6 @@ def _parameters() -> list[click.Parameter]:
             type=click.Path(path_type=Path, dir_okay=False),
             metavar="FILE",
             help="Write the results to this file, as JSON.",
-        ),
-        click.Option(
-            ["--interactive"],
-            is_flag=True,
-            hidden=True,
-            expose_value=False,
-            callback=_refuse_interactive,
         ),
         click.Option(["-q", "--quiet"], is_flag=True, help="Print rows in error, and the sum."),
         click.Option(

@@ -20,6 +20,7 @@ import click
 
 from ..buffered_output import BufferedStreams, buffered_streams, stdout_to_stderr
 from ..errors import CommandDone, CommandError
+from ..instead import instead_of
 from ..lazy_group import Entry, LazyGroup, on_platform
 from ..shared_options import agent_named
 from .arguments import MCP_OPTION, click_options, in_help_groups, to_pytest_args, usual
@@ -142,6 +143,8 @@ class EvalGroup(LazyGroup):
 def refuse_unknown(ctx: click.Context, error: click.NoSuchOption, own: click.Command) -> NoReturn:
     """Refuse an option that there is not, with what may be meant: dashes are no resemblance."""
     name = error.option_name
+    if found := instead_of(ctx, name):
+        ctx.fail(f"No such option {name!r}: {found}")
     known = {each.lstrip("-"): each for one in own.get_params(ctx) for each in one.opts}
     close = get_close_matches(name.lstrip("-"), known, n=2, cutoff=0.75)
     hint = f" Did you mean {' or '.join(known[each] for each in close)}?" if close else ""

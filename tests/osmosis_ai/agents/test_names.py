@@ -142,16 +142,18 @@ def test_each_contracted_name_is_the_same_object_at_every_path():
 @pytest.mark.parametrize(
     ("name", "instead"),
     [
-        ("backend.harbor", "may start a container"),
-        ("controller", "osmosis eval CONFIG"),
-        ("driver", "osmosis eval CONFIG"),
-        ("http_driver", "osmosis serve"),
-        ("trajectory", "--osmosis-trajectories"),
+        ("rollout.backend.harbor", "may start a container"),
+        ("rollout.controller", "osmosis eval CONFIG"),
+        ("rollout.driver", "osmosis eval CONFIG"),
+        ("rollout.http_driver", "osmosis serve"),
+        ("rollout.trajectory", "--osmosis-trajectories"),
+        ("rollout.eval", "osmosis test"),
+        ("cli_services", "osmosis eval-rubric"),
     ],
 )
-def test_a_module_of_workspaces_that_is_not_here_says_what_takes_its_place(name, instead):
+def test_a_module_of_osmosis_ai_that_is_not_here_says_what_takes_its_place(name, instead):
     with pytest.raises(ImportError, match=instead):
-        importlib.import_module(f"osmosis_ai.rollout.{name}")
+        importlib.import_module(f"osmosis_ai.{name}")
 
 
 @pytest.mark.parametrize("package", [osmosis_ai, osmosis_ai.rollout])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
-from osmosis_cli.main import COMMANDS, INSTEAD
+from osmosis_cli.instead import INSTEAD
+from osmosis_cli.main import cli
 from tests.support.command import Osmosis
 from tests.support.fake_platform import FakePlatform
 
@@ -69,12 +72,26 @@ def test_auth_is_another_way_to_three_commands(osmosis: Osmosis):
     assert osmosis.out("auth", "logout") == osmosis.out("logout")
 
 
-@pytest.mark.parametrize("name", INSTEAD)
-def test_a_command_that_is_not_here_says_what_is(osmosis: Osmosis, name: str):
-    error = osmosis.error(name, "whatever", status=2)
-    assert f"There is no command '{name}': " in error
-    assert "`" in error or "--model" in error
-    assert name not in COMMANDS
+@pytest.mark.parametrize("path", INSTEAD)
+def test_what_only_osmosis_ai_has_is_answered_with_what_is_here(osmosis: Osmosis, path: str):
+    words = path.split()[1:]
+    for word, sentence in INSTEAD[path].items():
+        error = osmosis.error(*words, word, "whatever", status=2)
+        what = "option" if word.startswith("-") else "command"
+        assert f"o such {what} {word!r}" in error or f"There is no {what} {word!r}" in error
+        assert sentence in error
+
+
+def test_what_is_named_as_missing_is_not_there():
+    for path, missing in INSTEAD.items():
+        command: Any = cli
+        context = click.Context(cli)
+        for name in path.split()[1:]:
+            command = command.get_command(context, name)
+            assert command is not None, path
+        known = [*getattr(command, "table", ())]
+        known += [each for one in command.params for each in one.opts]
+        assert not {*missing} & {*known}, path
 
 
 def test_plain_may_stand_before_and_behind(osmosis: Osmosis):
