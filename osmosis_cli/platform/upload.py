@@ -41,9 +41,7 @@ Examples:
 
 
 @click.command("upload", epilog=EPILOG)
-@click.argument(
-    "folder", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False)
-)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @json_option
 def eval_upload_command(folder: Path, as_json: bool) -> None:
     """Upload the results of an evaluation that ran here to the platform.
@@ -110,7 +108,10 @@ def _upload(folder: Path) -> dict[str, Any]:
     payload = _payload(config, result.suites[0].info)
     _mask(config.secrets.required)
     with tempfile.TemporaryFile() as file, connect() as client:
-        about = _write(folder / REPORT, file)
+        about, lines = _write(folder / REPORT, file)
+        runs = sum(suite.finished for suite in result.with_companions)
+        if lines <= runs:
+            tell(f"{runs + 1 - lines:,} of {runs:,} runs are uploaded without a conversation")
         payload = json.loads(masked_json({"config": payload, **about}))
         payload["dataset_digest"] = result.suites[0].info.digest
         answer = _begin(client, Runs(client, EVALUATION), payload)
@@ -140,13 +141,14 @@ def _config(folder: Path) -> EvalConfig:
     from osmosis_ai.platform.config_file import ConfigError, read_config
     from osmosis_ai.platform.config_models import EvalConfig
 
-    for name in (REPORT, CONFIG):
-        if not (folder / name).is_file():
-            raise CommandError(
-                f"{folder} has no {name}: name the folder that `osmosis eval run` has written, "
-                "such as .osmosis/evals/my-rollout",
-                code="no_results",
-            )
+    missing = [name for name in (REPORT, CONFIG) if not (folder / name).is_file()]
+    if missing:
+        raise CommandError(
+            f"{folder} {f'has no {missing[0]}' if folder.is_dir() else 'is no folder'}: name the "
+            "folder that `osmosis eval run` has written, such as .osmosis/evals/my-rollout",
+            code="no_results",
+            status=2,
+        )
     with command_errors(ConfigError, code="invalid_config"):
         return read_config(EvalConfig, folder / CONFIG).config
 
@@ -209,18 +211,19 @@ def _mask(required: Sequence[str]) -> None:
     mask_everywhere(*secret_variables(*required))
 
 
-def _write(report: Path, file: IO[bytes]) -> dict[str, Any]:
-    """Write what is sent; return its size and digest."""
-    digest = hashlib.sha256()
+def _write(report: Path, file: IO[bytes]) -> tuple[dict[str, Any], int]:
+    """Write what is sent; return its size and digest, and the number of its lines."""
+    digest, lines = hashlib.sha256(), 0
     try:
         for line in _lines(report):
+            lines += 1
             digest.update(line)
             file.write(line)
     except OSError as error:
         raise CommandError(f"{report.parent}: {error.strerror or error}", code="output") from None
     file.flush()
     size = os.fstat(file.fileno()).st_size
-    return {"file": {"size": size, "digest": digest.hexdigest()}}
+    return {"file": {"size": size, "digest": digest.hexdigest()}}, lines
 
 
 def _lines(report: Path) -> Iterator[bytes]:

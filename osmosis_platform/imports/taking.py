@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,11 +20,13 @@ from typing import Any, BinaryIO
 from pytest_osmosis.analysis.gates.evaluate import evaluate_suite
 from pytest_osmosis.analysis.gates.parser import GateError, parse_gate
 from pytest_osmosis.analysis.planned_rows import ran
+from pytest_osmosis.features.breakdown.saved import ByColumn
+from pytest_osmosis.features.breakdown.saved import read as saved_columns
 from pytest_osmosis.reports.json_models import Report
 from pytest_osmosis.reports.json_reader import result_of
 from pytest_osmosis.reports.json_writer import document_of
 from pytest_osmosis.run_result import OWN_MODEL, RunId, passes
-from pytest_osmosis.suite_results import EvalResult, SuiteResult
+from pytest_osmosis.suite_results import EvalResult, Section, SuiteResult
 from pytest_osmosis.verdicts import GateResult
 
 from ..execution.report_taking import MOST_VALUES, REPORT_BYTES, known_fields, read_report
@@ -33,6 +35,8 @@ from ..execution.tail import BLOCK, LINE, new_file
 
 REFUSED = 3
 _GATES = 100
+_BY = "by"
+"""The field of figures by a column."""
 _COMMIT = re.compile("[0-9a-f]{7,64}")
 _PLACE = ("suite", "row_index", "run_index")
 _SAID = (
@@ -110,7 +114,15 @@ def _take(line: bytes, announced: Mapping[str, Any]) -> tuple[EvalResult, Report
     if suite.info.total_runs > announced["most_runs"]:
         raise NotTaken(f"one evaluation has {announced['most_runs']:,} runs at most")
     result = result.with_suites(_decided)
+    named = getattr(sent.suites[0] if sent.suites else sent, _BY)
+    if named:
+        result = result.with_suites(lambda one: replace(one, sections={_BY: _by(named, one)}))
     return result, Report.model_validate(document_of(result))
+
+
+def _by(columns: Sequence[ByColumn], suite: SuiteResult) -> Section:
+    """Return the figures by a column; of which rows is taken from the report, as scores are."""
+    return saved_columns(columns, suite).joined([], suite)  # a row counts once for a value
 
 
 def _check(suite: SuiteResult) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from pytest_osmosis.analysis.gates.evaluate import evaluate_suite
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.planned_rows import ran
+from pytest_osmosis.features.breakdown.results import Breakdowns, breakdown_of
 from pytest_osmosis.features.workspace_results import report as workspace_results
 from pytest_osmosis.reports.json_reader import read_result
 from pytest_osmosis.reports.json_writer import document_of
@@ -59,6 +61,8 @@ def report(gate: str = "pass@2 >= 0.5", **changed: Any) -> dict[str, Any]:
     judged = evaluate_suite(
         suite, [parse_gate(gate)], ran(suite), references={}, lacking="", confidence=None
     )
+    by = breakdown_of(judged, "level", {"easy": [1, 3], "hard": [0, 2]}, confidence=None)
+    judged = replace(judged, sections={"by": Breakdowns((by,))})
     return json.loads(json.dumps(document_of(result_of(judged))))
 
 
@@ -103,6 +107,7 @@ def test_results_become_a_run_with_the_same_figures_and_twice_make_one(
     listed = osmosis.document("eval", "list")["eval_runs"]
     assert [each["is_local"] for each in listed if each["name"] == run["name"]] == [True]
     assert "finished, local" in osmosis.out("eval", "list")
+    assert osmosis.out("eval", "info", run["name"]).startswith(f"{run['name']}  finished, local")
     metrics = osmosis.document("eval", "info", run["name"])["metrics"]
     stated = document["summary"]["eval_fns"]["rewards:exact"]
     assert metrics["pass_at_k"] == [
@@ -115,6 +120,9 @@ def test_results_become_a_run_with_the_same_figures_and_twice_make_one(
     osmosis.out("eval", "download", run["name"], "-o", "there.json", "--conversations")
     there = json.loads(Path("there.json").read_text())
     assert there["summary"]["eval_fns"] == document["summary"]["eval_fns"]
+    [column] = there["by"]
+    means = {each["value"]: each["eval_fns"]["rewards:exact"]["mean"] for each in column["values"]}
+    assert (means, there["by"]) == ({"easy": 1.0, "hard": 0.25}, document["by"])
     assert len(Path("there.trajectories.jsonl").read_text().splitlines()) == 8
     out = osmosis.out("eval", "download", run["name"], "--type", "all", "--rows", "0,2")
     copy = Path(".osmosis/evals", run["name"])
@@ -126,9 +134,11 @@ def test_results_become_a_run_with_the_same_figures_and_twice_make_one(
     assert not [line for line in lines if "trajectory_filename" in line and line["row_index"] == 1]
     workspace_results.write(
         read_result(folder / "report.json"), Path("metrics.json"), lambda run: None,
-        conversations=None,
+        conversations=None, name=run["name"],
     )  # fmt: skip
     metrics = json.loads((copy / "metrics.json").read_text())
+    named = {name: metrics["eval_run"][name] for name in ("name", "dataset_name", "rollout_name")}
+    assert named == {"name": run["name"], "dataset_name": "data", "rollout_name": "my-rollout"}
     assert metrics == json.loads(Path("metrics.json").read_text())
     assert "tmp" not in (copy / "logs.txt").read_text()
     err = osmosis.error("eval", "download", run["name"], status=2)
@@ -174,7 +184,10 @@ def test_a_folder_without_results_and_a_platform_without_the_call_are_told_in_a_
     osmosis: Osmosis, monkeypatch: pytest.MonkeyPatch
 ):
     Path("empty").mkdir()
-    assert "empty has no report.json: name the folder" in osmosis.error("eval", "upload", "empty")
+    wrong = {"empty": "has no report.json", "nothing": "is no folder"}
+    for name, what in wrong.items():
+        error = osmosis.error("eval", "upload", name, status=2)
+        assert f"{name} {what}: name the folder that `osmosis eval run` has written" in error
     folder = results("made", report())
     from osmosis_ai.platform import runs
 
@@ -260,6 +273,9 @@ def test_stated_figures_are_not_taken(platform_server: PlatformServer):
     document = report()
     document["summary"]["eval_fns"]["rewards:exact"].update(mean=1.0, pass_at_1=1.0, pass_at_2=1.0)
     document["summary"]["verdict"] = "failed"
+    stated = document["by"][0]["values"][0]
+    stated["row_indices"] += [0, 0, 99]
+    stated["eval_fns"]["rewards:exact"]["mean"] = 1.0
     answer, number = sent(platform_server, json.dumps(document).encode() + b"\n")
     assert answer.status_code == 200, answer.text
     headers, url = platform_server.account.headers, f"{platform_server.url}{EVALS}/{number}"
@@ -268,6 +284,7 @@ def test_stated_figures_are_not_taken(platform_server: PlatformServer):
     assert metrics["verdict"] == "passed"
     kept = httpx.get(f"{url}/report", headers=headers).json()
     assert kept["summary"]["eval_fns"]["rewards:exact"]["mean"] == 5 / 8
+    assert kept["by"] == report()["by"]
 
 
 def test_what_is_no_conversation_or_arrives_changed_is_refused(platform_server: PlatformServer):
