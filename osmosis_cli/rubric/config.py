@@ -214,9 +214,9 @@ def _check(place: str, entry: Any, known: Mapping[str, type]) -> None:
 
 
 def _config(place: str, entry: dict[str, Any], document: dict[str, Any]) -> RubricConfig:
-    # A rubric of a mapping has the name of its key; one alone is called after what it is.
+    # Outside of `rubrics` the place names a rubric; one alone is called after what it is.
     named = place.rpartition(".")[2] or "rubric"
-    name = (entry.get("id") or ("" if place.endswith("]") else named)).strip()
+    name = (entry.get("id") or ("" if place.startswith("rubrics[") else named)).strip()
     for key, text in (("id", name), ("rubric", entry.get("rubric") or "")):
         if not text.strip():
             raise _Unusable(f" {place}: {key} is missing or empty")

@@ -102,6 +102,8 @@ def test_nested_rubrics_without_a_judge_are_shown(preview: Preview):
     text = "drafts:\n  - later: {id: a, rubric: deep}\n"
     printed = preview.out(preview.write("rubrics.yaml", text))
     assert "\nrubric 1\n  id: a\n  rubric: deep\n" in printed
+    printed = preview.out(preview.write("list.yaml", "- rubric: one\n- {id: b, rubric: two}\n"))
+    assert "\n  id: [0]\n  rubric: one\n\nrubric 2\n  id: b\n" in printed
 
 
 def test_csv_holds_rows_and_never_records(preview: Preview):
