@@ -153,9 +153,16 @@ def _run(
             code="usage",
             status=REFUSED,
         )
+    if max_in_flight is not None and values["batch_size"] is not None:
+        raise CommandError(
+            "--max-in-flight and --batch-size are the same: give one of them",
+            code="usage",
+            status=REFUSED,
+        )
     if upload:
         check_login()
-    folder = folder or Path(EVALS, name or path.stem)
+    if folder is None or name is not None:
+        folder = Path(folder or EVALS, name or path.stem)
     values["metrics"] = values["metrics"] or str(folder / "metrics.json")
     values["batch_size"] = values["batch_size"] or max_in_flight
     words, environment = _prepared(ctx, path=path, output=str(folder / REPORT), **values)
@@ -240,12 +247,16 @@ run_command = ConfigCommand(
     epilog=RUN_EPILOG,
     params=[
         *(each for each in config_command.params if each.name != _OUTPUT),
-        click.Option(["--name"], metavar="NAME", help=f"The folder's name in {EVALS}."),
+        click.Option(
+            ["--name"],
+            metavar="NAME",
+            help=f"The folder's name in {EVALS}, or in -o DIR; the config file's unless given.",
+        ),
         click.Option(
             ["-o", "--output", "folder"],
             metavar="DIR",
             type=click.Path(path_type=Path, file_okay=False),
-            help=f"The folder of the results, instead of {EVALS}/NAME.",
+            help=f"The folder of the results, not {EVALS}/NAME; with --name the one around it.",
         ),
         click.Option(["--max-in-flight"], metavar="N", help="The same as --batch-size."),
         click.Option(

@@ -126,7 +126,7 @@ def _show(
     if as_json:
         print_json({**answer, "metrics": metrics})
         return
-    say(f"{render(run.label)}  ", styled(run.status))
+    say(f"{render(run.label)}  ", styled(run.status), ", local" if run.is_local else "")
     say_facts(dict(run_facts(run, utc_now())))
     figures = [*metric_lines(metrics or {})]
     if figures:

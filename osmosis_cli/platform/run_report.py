@@ -53,9 +53,10 @@ def _types(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
         return None
     named = [each.strip() for each in value.split(",")]
     if unknown := [each for each in named if each not in (*TYPES, "all")]:
-        more = ": a platform of pytest-osmosis keeps none" if unknown[0] == "artifacts" else ""
-        legal = ", ".join((*TYPES, "all"))
-        raise click.BadParameter(f"{unknown[0]!r} is none of {legal}{more}", ctx, parameter)
+        text = f"{unknown[0]!r} is none of {', '.join((*TYPES, 'all'))}"
+        if unknown[0] == "artifacts":
+            text = "'artifacts' is not there: files that a rollout writes stay where it ran"
+        raise click.BadParameter(text, ctx, parameter)
     return [*TYPES] if "all" in named else named
 
 
@@ -157,7 +158,7 @@ def _download_folder(
         made = Path(temporary).resolve()
         with runs_of(EVALUATION) as runs:
             _fetch(runs, name, made, wanted, is_required=types is not None)
-        _lay_out(made, named, with_trajectories="trajectories" in wanted)
+        _lay_out(made, name, named, with_trajectories="trajectories" in wanted)
         if "metrics" in wanted:  # of the baseline model
             files += [each.parent.name for each in made.glob("*/metrics.json")]
         try:
@@ -186,7 +187,7 @@ def _fetch(runs: Runs, name: str, made: Path, types: Sequence[str], *, is_requir
         tell(f"{error}; trajectories are left out")
 
 
-def _lay_out(made: Path, rows: set[int] | None, *, with_trajectories: bool) -> None:
+def _lay_out(made: Path, name: str, rows: set[int] | None, *, with_trajectories: bool) -> None:
     """Write the results beside the report that they are made of."""
     from pytest_osmosis.features.workspace_results.report import write
     from pytest_osmosis.reports.saved_report import read_saved
@@ -209,7 +210,7 @@ def _lay_out(made: Path, rows: set[int] | None, *, with_trajectories: bool) -> N
         return text and text.replace(f"{made}{os.sep}", "")  # where it is for a moment only
 
     said = conversation if with_trajectories else None
-    write(saved.result, made / TYPES["metrics"][0], section, conversations=said)
+    write(saved.result, made / TYPES["metrics"][0], section, conversations=said, name=name)
 
 
 def _move(made: Path, folder: Path, files: Sequence[str]) -> dict[Path, int]:

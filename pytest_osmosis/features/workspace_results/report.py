@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
-from pathlib import Path
+from pathlib import Path, PurePath
 from statistics import fmean, median, pstdev
 from typing import Any
 
@@ -29,6 +29,7 @@ from ...suite_results import EvalResult, SuiteResult
 from .atif import rollout_id_of, trajectory
 
 _PRIVATE = 0o600
+_ROLLOUTS = "rollouts"
 _STATUSES: Mapping[Outcome, str] = {
     "passed": "success",
     "below": "success",
@@ -39,19 +40,28 @@ _STATUSES: Mapping[Outcome, str] = {
 
 
 def write(
-    result: EvalResult, path: Path, sections: Sections, *, conversations: Conversations | None
+    result: EvalResult,
+    path: Path,
+    sections: Sections,
+    *,
+    conversations: Conversations | None,
+    name: str | None = None,
 ) -> None:
-    """Write `path`, and the other files beside it; OSError where one cannot be written."""
+    """Write `path`, and the other files beside it; OSError where one cannot be written.
+
+    `name` is that of the evaluation, which has the name of the folder where it is None.
+    """
     for position, suite in enumerate(result.with_companions):
         folder = path.parent / safe_name(suite.info.name) if position else path.parent
         folder.mkdir(parents=True, exist_ok=True)
-        _write_suite(suite, folder, path.name, sections, conversations)
+        own = name if name and not position else folder.resolve().name
+        _write_suite(suite, own, folder / path.name, sections, conversations)
 
 
 def _write_suite(
     suite: SuiteResult,
-    folder: Path,
     name: str,
+    path: Path,
     sections: Sections,
     conversations: Conversations | None,
 ) -> None:
@@ -59,6 +69,7 @@ def _write_suite(
         (run for run in suite.runs if run.outcome in _STATUSES),
         key=lambda run: (run.row_index, run.run_index),
     )
+    folder = path.parent
     trajectories = folder / "trajectories"
     trajectories.mkdir(mode=0o700, exist_ok=True)
     for stale in trajectories.glob("row_*_run_*.json"):
@@ -78,8 +89,8 @@ def _write_suite(
         write_whole(folder / file_name, index, mode=_PRIVATE)
     log = "".join(_printed(runs, sections)).encode("utf-8", "backslashreplace")
     write_whole(folder / "logs.txt", log, mode=_PRIVATE)
-    document = {"eval_run": _described(suite, runs), "summary": _figures(suite, runs)}
-    _write_json(folder / name, document)
+    document = {"eval_run": _described(suite, name, runs), "summary": _figures(suite, runs)}
+    _write_json(path, document)
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
@@ -110,16 +121,20 @@ def _index_line(run: RunResult, reward: float | None) -> dict[str, Any]:
     return {name: value for name, value in line.items() if value is not None}
 
 
-def _described(suite: SuiteResult, runs: Iterable[RunResult]) -> dict[str, Any]:
+def _described(suite: SuiteResult, name: str, runs: Iterable[RunResult]) -> dict[str, Any]:
+    """Return what was evaluated, by the names that config files have for it."""
+    info = suite.info
+    parts = PurePath(info.agent.partition(":")[0]).parts
+    rollout = parts[parts.index(_ROLLOUTS) + 1] if _ROLLOUTS in parts[:-1] else info.agent
     started = [run.started_at for run in runs if run.started_at]
     ended = [run.started_at + run.duration_ms / 1000 for run in runs if run.started_at]
     described = {
-        "id": suite.info.name,
+        "id": name,
         "status": "completed" if suite.complete else "stopped",
-        "name": suite.info.name,
-        "dataset_name": Path(suite.info.data).name,
-        "model_name": suite.info.model,
-        "rollout_name": suite.info.agent,
+        "name": name,
+        "dataset_name": PurePath(info.data).name.partition(".")[0],
+        "model_name": info.model,
+        "rollout_name": rollout,
         "duration_ms": round(1000 * (max(ended, default=0) - min(started, default=0))),
         "started_at": _moment(min(started, default=None)),
         "completed_at": _moment(max(ended, default=None)),

@@ -306,6 +306,7 @@ def test_the_help_shows_how_it_is_typed(osmosis: Osmosis):
         ((), ".osmosis/evals/one"),
         (("--name", "second"), ".osmosis/evals/second"),
         (("-o", "elsewhere"), "elsewhere"),
+        (("-o", "elsewhere", "--name", "second"), "elsewhere/second"),
     ],
 )
 def test_run_is_the_same_with_results_in_a_folder(
@@ -332,6 +333,12 @@ def test_run_is_the_same_with_results_in_a_folder(
 def test_a_config_that_is_not_there_leaves_no_folder_of_results(osmosis: Osmosis, workspace: Path):
     assert osmosis("eval", "run", "configs/eval/two.toml")[0] == 4
     assert not (workspace / ".osmosis").exists()
+
+
+def test_the_two_names_of_the_batch_size_contradict_each_other(osmosis: Osmosis, workspace: Path):
+    words = ("--max-in-flight", "3", "--batch-size", "2")
+    error = osmosis.error("eval", "run", "configs/eval/one.toml", *words, status=4)
+    assert "--max-in-flight and --batch-size are the same: give one of them" in error
 
 
 def test_an_environment_of_its_own_needs_a_project_and_uv(

@@ -565,7 +565,10 @@ def test_conversations_are_downloaded_beside_the_report_where_the_command_finds_
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--type", "artifacts"), "'artifacts' is none of metrics, trajectories, logs, report"),
+        (
+            ("--type", "artifacts"),
+            "'artifacts' is not there: files that a rollout writes stay where it ran",
+        ),
         (("--type", "metrics", "--rows", "1"), "--rows is for conversations, and --type names"),
         (("--rows", "x"), "--rows: 'x' is not a row"),
         (("--rows", "7"), "--rows 7: the evaluation has no such row"),
