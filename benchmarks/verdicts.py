@@ -8,6 +8,10 @@ does the 95 % interval of the difference hold the truth, 0? A/B: the later agent
 fall that the line of the A/A pair promises to show, each row by the same part of itself; how often
 is that shown (nominal 80 %)? `promises` is the share of pairs whose line names a fall.
 
+Then rows in clusters, with one chance a cluster (so that icc is the correlation of its rows), drawn
+anew in each session: `figure` is the share of sessions whose interval of pass@1 holds the truth,
+`rows` the same where rows are taken as independent, and `red` how often those fail.
+
 With 10,000 pairs the standard error of a share near 2.5 % is 0.16 points, near 80 % 0.4.
 """
 
@@ -17,7 +21,7 @@ import math
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +30,8 @@ from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.planned_rows import PlannedRows
 from pytest_osmosis.analysis.score_table import ScoreTable
-from pytest_osmosis.features.comparison.compare import Matched, changed_rows
+from pytest_osmosis.features.comparison.changed_rows import changed_rows
+from pytest_osmosis.features.comparison.matched import Matched
 from pytest_osmosis.features.comparison.row_matching import match_rows
 
 if TYPE_CHECKING:
@@ -84,6 +89,89 @@ def simulate(law: tuple[float, float], rows: int, n: int, *, pairs: int, seed: i
     return Cell(law, rows, n, pairs, failed, regressed, covered, promises, shown)
 
 
+SIZES = ((6, 20), (20, 20), (40, 5))
+"""Clusters, and rows of each."""
+ICCS = (0.0, 0.2, 0.4)
+RATES = (0.7, 0.9)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCell:
+    """What was counted of clusters of one size, with one correlation and rate."""
+
+    size: tuple[int, int]
+    icc: float
+    rate: float
+    pairs: int
+    held: int = 0
+    held_by_rows: int = 0
+    failed: int = 0
+    failed_by_rows: int = 0
+    covered: int = 0
+    promises: int = 0
+    shown: int = 0
+
+    def __str__(self) -> str:
+        """One line of the table."""
+        power = f"{self.shown / self.promises:6.1%}" if self.promises else "     -"
+        counts = (
+            self.held, self.held_by_rows, self.failed, self.failed_by_rows, self.covered,
+            self.promises,
+        )  # fmt: skip
+        found = " ".join(f"{count / self.pairs:9.2%}" for count in counts)
+        return f"{self.size[0]:>3} x {self.size[1]:>2} {self.icc:4} {self.rate:4} {found}  {power}"
+
+
+def simulate_clusters(
+    size: tuple[int, int], icc: float, rate: float, *, pairs: int, seed: int = 0
+) -> ClusterCell:
+    """Simulate pairs of sessions of rows in so many clusters, with one run a row."""
+    number, rows = size
+    draw = np.random.default_rng([seed, number, rows, round(100 * icc), round(100 * rate)])
+    planned = planned_rows(number * rows)
+    clusters = np.repeat(np.arange(number), rows)
+
+    def session(fall: float = 0.0) -> ScoreTable:
+        chances = np.full(number, rate)
+        if icc:
+            chances = draw.beta(
+                *(share * (1.0 - icc) / icc for share in (rate, 1.0 - rate)), number
+            )
+        chances *= 1.0 - fall / rate
+        return replace(session_of(draw, planned, chances[clusters], 1), clusters=clusters)
+
+    counts = dict.fromkeys(_COUNTS_OF_CLUSTERS, 0)
+    for _ in range(pairs):
+        baseline, later = session(), session()
+        plain = replace(later, clusters=None)
+        counts["held"] += _holds(later, rate)
+        counts["held_by_rows"] += _holds(plain, rate)
+        verdict = evaluate(GATE, later, baseline=baseline)
+        counts["failed"] += verdict.outcome == "failed"
+        counts["failed_by_rows"] += evaluate(GATE, plain, baseline=baseline).outcome == "failed"
+        counts["covered"] += _covers(verdict)
+        fall = verdict.sensitivity
+        if fall is not None and fall <= rate:
+            counts["promises"] += 1
+            worse = evaluate(GATE, session(fall), baseline=session())
+            counts["shown"] += worse.outcome == "failed"
+    return ClusterCell(size, icc, rate, pairs, **counts)
+
+
+_COUNTS_OF_CLUSTERS = (
+    "held", "held_by_rows", "failed", "failed_by_rows", "covered", "promises", "shown",
+)  # fmt: skip
+
+
+def _holds(table: ScoreTable, truth: float) -> bool:
+    verdict = evaluate(_PLAIN, table, confidence=0.95)
+    assert verdict.interval is not None
+    return verdict.interval.low <= truth <= verdict.interval.high
+
+
+_PLAIN = parse_gate("pass@1 >= 0")
+
+
 def planned_rows(rows: int) -> PlannedRows:
     """Return so many rows."""
     names = [f"row-{row}" for row in range(rows)]
@@ -111,6 +199,18 @@ def _covers(verdict: GateResult) -> bool:
     return found is not None and found.low <= 0.0 <= found.high
 
 
+def cluster_cells(pairs: int, processes: int) -> Iterator[ClusterCell]:
+    """Yield every size, correlation and rate of clusters."""
+    with ProcessPoolExecutor(processes) as pool:
+        parts = [
+            pool.submit(simulate_clusters, size, icc, rate, pairs=pairs)
+            for size in SIZES
+            for icc in ICCS
+            for rate in RATES
+        ]
+        yield from (part.result() for part in parts)
+
+
 def cells(pairs: int, processes: int) -> Iterator[Cell]:
     """Yield every law and size, a part of the pairs in each process."""
     share = math.ceil(pairs / processes)
@@ -136,6 +236,11 @@ def main(pairs: int, processes: int) -> None:
     print(f"{'law':>14} rows  n    failed regressed    covers  promises   shown")
     for cell in cells(pairs, processes):
         print(cell, flush=True)
+    print(
+        "\nclusters  icc rate    figure      rows    failed       red    covers  promises   shown"
+    )
+    for found in cluster_cells(pairs, processes):
+        print(found, flush=True)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,9 @@ OWN_MODEL = "its own model"
 EMBEDDED_ENDPOINT = "embedded endpoint"
 """The endpoint of a suite whose model is the one for trying things out: no host."""
 
+CLUSTER = "cluster"
+"""The setting of a suite that names the column by which its rows belong together."""
+
 REPORT_FIELD = "osmosis"
 """The attribute of a pytest report that carries a run's result.
 
@@ -351,6 +354,8 @@ class SuiteInfo:
     """The suite that this one is shown with: its own runs are observed, and decide nothing."""
     shares: str | None = None
     """The first of the suites of tests that have the same rollouts, maybe itself."""
+    clusters: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The indices of the rows that belong together, by the value of a column that they share."""
 
     @property
     def place(self) -> str:
@@ -361,6 +366,16 @@ class SuiteInfo:
     def group(self) -> str:
         """The first suite of its group; its own name where it is alone."""
         return self.leader or self.name
+
+    @property
+    def cluster_column(self) -> str:
+        """The column by which rows belong together; "" where they are independent."""
+        return str(self.settings.get(CLUSTER, "")) if self.clusters else ""
+
+    @property
+    def cluster_of(self) -> Mapping[int, str]:
+        """The cluster of each row, by its index."""
+        return {row: name for name, rows in self.clusters.items() for row in rows}
 
     @property
     def total_runs(self) -> int:

@@ -36,7 +36,7 @@ class Interval:
     high: float
     """Upper limit."""
     method: str
-    """"agresti-coull", "agresti-coull (effective rows)", "t" or "agresti-min"."""
+    """ "agresti-coull", "t", "agresti-min", …: as docs/reference/statistics.md has them."""
     confidence: float
     """Nominal coverage, such as 0.95."""
 
@@ -82,6 +82,8 @@ class GateResult:
     """Which rows do not reach the threshold, for a gate on each row; what a difference shows."""
     sensitivity: float | None = None
     """The smallest true fall (or rise) that fails such a gate with a chance of 80 %, if defined."""
+    clusters: int | None = None
+    """How many clusters those rows are in; None where each row is independent."""
 
     @property
     def subject(self) -> str:
@@ -125,7 +127,8 @@ class GateResult:
             enough = "" if self.more_rows else " to settle it"
             steps.append(f"repeat {counted(self.unknown, 'run')}{enough}")
         if self.more_rows:
-            steps.append(f"about {counted(self.more_rows, 'more row')} would settle it")
+            of_new = ", in clusters of their own," if self.clusters else ""
+            steps.append(f"about {counted(self.more_rows, 'more row')}{of_new} would settle it")
         return steps
 
 

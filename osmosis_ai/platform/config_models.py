@@ -209,6 +209,7 @@ class Evaluation(Section):
     prompt_template: Text | None = _optional(
         "Jinja2 template of the user prompt, or @ and its file", "{{ question }} {{ hint }}"
     )
+    cluster: Line | None = _optional("The column by which rows belong together", "document")
 
 
 class Training(Section):

@@ -23,6 +23,7 @@ from .report import read, readable
 if TYPE_CHECKING:
     from pytest_osmosis.dataset.sampling import Part
     from pytest_osmosis.features.comparison.baseline import Baseline
+    from pytest_osmosis.run_result import SuiteInfo
     from pytest_osmosis.suite_results import EvalResult, Section, SuiteResult
     from pytest_osmosis.verdicts import GateResult
 
@@ -274,6 +275,7 @@ def _join(shards: Sequence[tuple[ShardReport, SuiteResult]], confidence: float) 
         rows=sum(suite.info.rows for _, suite in shards),
         endpoint=", ".join(endpoints),
         settings={name: value for name, value in info.settings.items() if name != "shard"},
+        clusters=_joined_clusters(suite.info for _, suite in shards),
     )
     runs = [replace(run, suite=info.name) for _, suite in shards for run in suite.runs]
     selected = sum(suite.selected for _, suite in shards)
@@ -289,6 +291,14 @@ def _join(shards: Sequence[tuple[ShardReport, SuiteResult]], confidence: float) 
         companion=_join(baseline_models, confidence) if baseline_models else None,
         verdicts=_asked(suite for _, suite in shards),
     )
+
+
+def _joined_clusters(infos: Iterable[SuiteInfo]) -> dict[str, list[int]]:
+    """Return the clusters of a whole: a part may have some of the rows of one."""
+    found: dict[str, list[int]] = {}
+    for name, rows in ((name, rows) for info in infos for name, rows in info.clusters.items()):
+        found.setdefault(name, []).extend(rows)
+    return found
 
 
 def _joined_sections(suites: Sequence[SuiteResult], whole: SuiteResult) -> dict[str, Section]:

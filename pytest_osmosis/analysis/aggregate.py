@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from ..run_result import OWN_MODEL, RunResult, SuiteInfo
 from ..suite_results import Figure, FunctionResult, RowResult, SuiteResult, Usage
 from ..verdicts import Interval
-from .metrics import Metric, summary_metrics, values_of
+from .metrics import Metric, summary_metrics, values_of, with_value
 from .statistics.intervals import t_interval, unit_interval
 
 if TYPE_CHECKING:
     from .score_table import RowScores, ScoreTable
-    from .statistics.estimators import Floats
+    from .statistics.estimators import Floats, Places
 
 CONFIDENCE = 0.95
 """Of the intervals that reports show, unless `--osmosis-confidence` says otherwise."""
@@ -118,19 +118,28 @@ def _figure(
     if definition.of_table is not None:
         found = definition.of_table(table, metric.eval_fn)
         return Figure(metric.label, metric.field, found.value)
+    scores = with_value(metric, scores)
     values = values_of(metric, scores)
     if not values.size:
         return Figure(metric.label, metric.field, None, rows=0)
     value = definition.over_rows(values)
-    interval = None if confidence is None else interval_of(metric, values, table, confidence)
+    interval = None
+    if confidence is not None:
+        interval = interval_of(metric, values, table, confidence, clusters=scores.clusters)
     return Figure(metric.label, metric.field, value, interval, rows=values.size)
 
 
 def interval_of(
-    metric: Metric, values: Floats, table: ScoreTable, confidence: float
+    metric: Metric,
+    values: Floats,
+    table: ScoreTable,
+    confidence: float,
+    *,
+    clusters: Places | None = None,
 ) -> Interval | None:
     """Return the interval of a metric that has one, from its rows' values; None if undefined.
 
+    `clusters` has the cluster of each value, where rows belong together.
     A mean cannot lie beyond min(0, lowest score) and max(1, highest): its interval ends there.
     """
     if metric.definition.interval is None:
@@ -138,7 +147,14 @@ def interval_of(
     if math.isinf(abs(values).max(initial=0.0)):  # of unknown scores that have no bound
         return None
     low, high = metric.scale(table)
-    if (low, high) == (0.0, 1.0):
-        return unit_interval(values, confidence=confidence, k=metric.k or 1)
+    k = metric.k or 1 if (low, high) == (0.0, 1.0) else None
+    if clusters is not None:
+        from .statistics.clustered import cluster_interval, is_clustered  # brings numpy
+
+        if is_clustered(clusters):
+            found = cluster_interval(values, clusters, confidence=confidence, k=k)
+            return found and replace(found, low=max(low, found.low), high=min(high, found.high))
+    if k is not None:
+        return unit_interval(values, confidence=confidence, k=k)
     found = t_interval(values, confidence=confidence)
     return found and replace(found, low=max(low, found.low), high=min(high, found.high))

@@ -176,9 +176,14 @@ def row_values(metric: Metric, table: ScoreTable, case: Case = "value") -> Float
 
 def values_of(metric: Metric, scores: RowScores) -> Floats:
     """Return one value a row; of fewer runs than K, pass@K is not defined."""
-    of_rows, k = metric.definition.of_rows, metric.k or 1
+    of_rows = metric.definition.of_rows
     assert of_rows is not None, f"{metric.kind} is not made of rows"
-    return of_rows(scores.where(scores.runs >= k), k)
+    return of_rows(with_value(metric, scores), metric.k or 1)
+
+
+def with_value(metric: Metric, scores: RowScores) -> RowScores:
+    """Return the scores of the rows that have a value."""
+    return scores.where(scores.runs >= (metric.k or 1))
 
 
 def summary_metrics(n: int, eval_fn: str | None = None) -> Iterator[Metric]:

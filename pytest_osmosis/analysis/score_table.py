@@ -20,6 +20,7 @@ import numpy as np
 
 from ..run_result import AT_FIRST, RunResult, SuiteInfo
 from .planned_rows import PlannedRows, ran
+from .statistics.clustered import is_clustered
 from .statistics.estimators import scale_of
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ class ScoreTable:
     finished: Flags
     given: Mapping[str, Flags]
     """Per eval function, the runs that it gave a score; others that count, count as 0.0."""
+    clusters: Places | None = None
+    """The cluster of each row, as a number; None where rows are independent."""
+    cluster_names: Sequence[str] = ()
+    """By that number; a row of a negative one is a cluster by itself."""
     score_limits: Mapping[str, tuple[float, float]] | None = None
     """Per eval function, between what scores lie; None: as those that are known show."""
 
@@ -127,7 +132,7 @@ class ScoreTable:
         passed = is_known & (filled >= self.threshold(eval_fn))
         if case == "best":
             passed |= ~is_known & counted
-        return RowScores(filled, counted, counted.sum(axis=1), passed.sum(axis=1))
+        return RowScores(filled, counted, counted.sum(axis=1), passed.sum(axis=1), self.clusters)
 
     def take(self, places: Sequence[int] | Places) -> ScoreTable:
         """Return the rows at these places; unknown scores lie between what they do here."""
@@ -142,6 +147,7 @@ class ScoreTable:
             runs=self.runs[at],
             finished=self.finished[at],
             given={name: given[at] for name, given in self.given.items()},
+            clusters=None if self.clusters is None else self.clusters[at],
             score_limits={name: self.score_range(name) for name in self.scores},
         )
 
@@ -189,12 +195,16 @@ class RowScores:
     """How many do, a row."""
     passes: Places
     """How many pass, a row."""
+    clusters: Places | None = None
+    """The cluster of each row; None where rows are independent."""
 
     def where(self, rows: Flags) -> RowScores:
         """Return these rows alone."""
         if rows.all():
             return self
-        return RowScores(self.scores[rows], self.counted[rows], self.runs[rows], self.passes[rows])
+        clusters = None if self.clusters is None else self.clusters[rows]
+        parts = (self.scores[rows], self.counted[rows], self.runs[rows], self.passes[rows])
+        return RowScores(*parts, clusters)
 
     @property
     def of_runs(self) -> Floats:
@@ -258,7 +268,19 @@ def empty_score_table(
         runs=np.full(shape, None),
         finished=np.zeros(shape, bool),
         given={name: np.zeros(shape, bool) for name in names},
+        clusters=clusters_of(info, rows),
+        cluster_names=tuple(info.clusters),
     )
+
+
+def clusters_of(info: SuiteInfo, rows: PlannedRows) -> Places | None:
+    """Return the cluster of each row as a number; None where each row is one by itself.
+
+    A row of which no cluster is known is one.
+    """
+    place_of = {row: at for at, found in enumerate(info.clusters.values()) for row in found}
+    found = np.array([place_of.get(row, -1 - row) for row in rows.indices], dtype=np.intp)
+    return found if info.clusters and is_clustered(found) else None
 
 
 def score_table_of(

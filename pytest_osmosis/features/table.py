@@ -24,6 +24,7 @@ from .bisect import BISECT
 from .breakdown import BREAKDOWN
 from .budgets import BUDGETS
 from .cassettes import CASSETTES
+from .clusters import CLUSTERS
 from .comparison import COMPARISON
 from .config_files import CONFIG_FILES
 from .early_stopping import EARLY_STOPPING
@@ -57,6 +58,7 @@ FEATURES = (
     TRACING,
     SHARDS,
     COMPARISON,
+    CLUSTERS,
     BUDGETS,
     EARLY_STOPPING,
     BISECT,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from osmosis_ai.models.answers import KNOWN_REASONS
 
+from ..analysis.statistics.estimators import FEWEST_CLUSTERS
 from ..escaping import counted, dollars, shortened
 from ..run_result import NOT_STREAMED, SuiteInfo
 from ..suite_results import EvalResult, SuiteResult, Usage
@@ -24,11 +25,26 @@ def not_needed(result: EvalResult) -> str:
 
 def facts(suite: SuiteResult) -> list[str]:
     """What the session used and what is missing, a sentence each."""
-    found = [*outcomes(suite), *usages(suite)]
+    found = [*clusters(suite), *outcomes(suite), *usages(suite)]
     found += [f"{sentence}: {', '.join(kinds)}" for sentence, kinds in errors(suite)]
     if suite.finished < suite.info.total_runs:
         found.append(f"{suite.finished} of {suite.info.total_runs} runs of the evaluation are here")
     return [*found, *unusual_answers(suite), *suite.notes, *short_rows(suite)]
+
+
+def clusters(suite: SuiteResult) -> Iterator[str]:
+    """Yield by what rows belong together, and what follows for intervals."""
+    if column := suite.info.cluster_column:
+        aside = suite.info.is_quarantined
+        there = {row.row_index for row in suite.rows if not aside(row.row_index, row.row_id)}
+        number = sum(not there.isdisjoint(rows) for rows in suite.info.clusters.values())
+        found = f"{counted(number, 'cluster')} by {shortened(column)}"
+        if number == len(there):
+            yield f"{found}, each of one row: intervals are those of rows"
+        elif number < FEWEST_CLUSTERS:
+            yield f"{found}: fewer than {FEWEST_CLUSTERS} have no interval"
+        else:
+            yield f"{found}: intervals are by cluster"
 
 
 _ANSWERS = {

@@ -62,6 +62,9 @@ class GateReport(ReportModel):
         default=None, description="the metric is of the runs themselves, such as tokens"
     )
     reason: str | None = Field(default=None, description="why there is no figure")
+    clusters: Whole | None = Field(
+        default=None, description="that its rows are in; null: rows are independent"
+    )
 
 
 class CoreConfig(ReportModel):
@@ -119,6 +122,7 @@ class Summary(ReportModel):
     total: Whole = 0
     complete: bool = False
     incomplete_rows: Whole = 0
+    clusters: Whole | None = Field(None, description="of rows; null: rows are independent")
     errors: dict[str, Whole] = Field(default_factory=dict)
     finish_reasons: dict[str, Whole] = Field(default_factory=dict)
     answer_kinds: dict[str, Whole] = Field(default_factory=dict)
@@ -190,6 +194,9 @@ class Row(ReportModel):
     row_id: str | None = None
     digest: str = ""
     suite: str | None = None
+    cluster: str | None = Field(
+        default=None, description="the rows with one value belong together (`--osmosis-cluster`)"
+    )
 
 
 class Git(ReportModel):

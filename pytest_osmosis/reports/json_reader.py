@@ -220,7 +220,16 @@ def _info(
         digest=config.data_sha256,
         settings=config.settings,
         **{each.attribute: getattr(config, each.name) for each in CONFIG_FIELDS},
+        clusters=_clusters(rows),
     )
+
+
+def _clusters(rows: Sequence[Row]) -> dict[str, list[int]]:
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        if row.cluster is not None:
+            found[row.cluster].append(row.row_index)
+    return dict(found)
 
 
 def _runs(

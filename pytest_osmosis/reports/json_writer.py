@@ -94,9 +94,9 @@ def document_of(result: EvalResult) -> Fields:
         "config": _merged_config(suites) if several else suites[0]["config"],
         "summary": _merged_summary(suites, result) if several else suites[0]["summary"],
         "rows": [
-            _row(row, suite.info.name if several else None)
+            row
             for suite in result.suites
-            for row in suite.rows
+            for row in _rows(suite, suite.info.name if several else None)
         ],
         "suites": suites if several else [],
         "gates": [_gate(verdict, suite) for suite in result.suites for verdict in suite.verdicts],
@@ -121,11 +121,10 @@ def _section(suite: SuiteResult, kind: SectionFormat) -> Any:
 
 
 def _companion(suite: SuiteResult, result: EvalResult) -> Fields:
-    rows = [_row(row, None) for row in suite.rows]
     return {
         **_suite(suite, result),
         companion_fields()[1]: suite.info.companion_of or "",
-        "rows": rows,
+        "rows": _rows(suite, None),
     }
 
 
@@ -159,6 +158,7 @@ def _summary(suite: SuiteResult, result: EvalResult) -> Fields:
         "total": suite.info.total_runs,
         "complete": suite.complete,
         "incomplete_rows": suite.short_rows,
+        "clusters": len(suite.info.clusters) or None,
         "errors": dict(suite.errors),
         "finish_reasons": dict(suite.finish_reasons),
         "answer_kinds": suite.answer_kinds,
@@ -195,12 +195,18 @@ def function_document(function: FunctionResult) -> Fields:
     }
 
 
-def _row(row: RowResult, suite: str | None) -> Fields:
+def _rows(suite: SuiteResult, name: str | None) -> list[Fields]:
+    clusters = suite.info.cluster_of
+    return [_row(row, name, clusters.get(row.row_index)) for row in suite.rows]
+
+
+def _row(row: RowResult, suite: str | None, cluster: str | None) -> Fields:
     return {
         "row_index": row.row_index,
         "row_id": row.row_id,
         "digest": row.digest,
         "suite": suite,
+        "cluster": cluster,
         "runs": [_run(run) for run in row.runs],
     }
 
@@ -226,7 +232,7 @@ def _merged_config(suites: list[Fields]) -> Fields:
 _COUNTS = (
     "total_rows", "total_runs", "total_tokens", "selected", "total", "incomplete_rows",
     "unknown_tokens", "retries", "clamped", "cost_usd", "unknown_cost", "cached",
-    "cached_tokens", "reasoning_tokens",
+    "cached_tokens", "reasoning_tokens", "clusters",
 )  # fmt: skip
 """Fields of a summary that are added up."""
 _COUNTED = ("finish_reasons", "answer_kinds", "notes")
@@ -280,7 +286,7 @@ def _gate(verdict: GateResult, suite: SuiteResult) -> Fields:
 
 OF_A_VERDICT = (
     "gate", "outcome", "metric", "eval_fn", "operator", "threshold", "rows", "unknown",
-    "more_rows", "confidence", "detail", "sensitivity", "is_measure", "reason",
+    "more_rows", "confidence", "detail", "sensitivity", "is_measure", "reason", "clusters",
 )  # fmt: skip
 """Fields of a gate that are those of its verdict."""
 _NO_INTERVAL = dict.fromkeys(("low", "high", "method", "confidence"))

@@ -15,7 +15,7 @@ from ..escaping import clamped_scores, counted, shortened
 from ..run_result import RunResult, may_differ
 from ..suite_results import EvalResult, SuiteResult
 from ..verdicts import GateResult
-from .facts import errors, not_needed, outcomes, short_rows, unusual_answers, usages
+from .facts import clusters, errors, not_needed, outcomes, short_rows, unusual_answers, usages
 from .formats import overviews
 from .highlights import (
     LOWEST_IN_TERMINAL,
@@ -176,7 +176,7 @@ def _gates(verdicts: Sequence[GateResult], width: int) -> Iterator[str]:
 def _notes(suite: SuiteResult, width: int, *, counts: bool) -> Iterator[str]:
     if lowest := _lowest(suite):
         yield from _named("lowest rows", lowest, width)
-    for each in [*outcomes(suite), *usages(suite)]:
+    for each in [*clusters(suite), *outcomes(suite), *usages(suite)]:
         yield from indented(each, width)
     for sentence, kinds in errors(suite):
         yield from indented(sentence, width)

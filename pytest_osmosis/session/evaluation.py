@@ -195,7 +195,9 @@ class Evaluation:
     # ---- suites
 
     def add(self, suite: Suite) -> None:
-        """Add a suite that items will be collected for."""
+        """Add a suite that items will be collected for; raises ConfigurationError."""
+        for feature in self.features:
+            suite.info = feature.describe(suite)
         self.suites[suite.spec.name] = suite
 
     def no_rows(self, path: Path, reason: str) -> None:

@@ -64,6 +64,10 @@ class Feature:
         """Return the suite of an evaluation, in place of the one that the core would prepare."""
         return None
 
+    def describe(self, suite: Suite) -> SuiteInfo:
+        """Return what a suite is, with what the feature knows of its rows, in every process."""
+        return suite.info
+
     def check_rows(self, suites: Mapping[str, Suite]) -> None:
         """Check what needs the rows, in the process that reports, and where items are listed.
 

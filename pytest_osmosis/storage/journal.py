@@ -46,7 +46,10 @@ def verdict_line(suite: SuiteResult, git: Mapping[str, Any] | None = None) -> by
     from ..verdicts import gate_fields
 
     gates = [gate_fields(result) for result in suite.verdicts]
-    return add_checksum(encode({"gates": gates, "verdict": suite.state, "git": git}))
+    info = suite.info
+    by = {"column": info.cluster_column, "rows": dict(info.clusters)} if info.clusters else {}
+    found = {"gates": gates, "verdict": suite.state, "git": git, "clusters": by}
+    return add_checksum(encode(found))
 
 
 def end_line() -> bytes:

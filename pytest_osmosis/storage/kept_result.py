@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..analysis.aggregate import CONFIDENCE, aggregate
-from ..run_result import RunResult, SuiteInfo
+from ..run_result import CLUSTER, RunResult, SuiteInfo
 from ..verdicts import gate_result_of
 from .fingerprint import RunPlan
 from .resume import planned
@@ -40,8 +40,14 @@ def kept_suite(kept: Replay, *, figures: bool = True) -> SuiteResult:
 
 
 def planned_info(kept: Replay, plan: RunPlan) -> SuiteInfo:
-    """Return the suite as the journal has it; n and rows as they were last asked for."""
-    return replace(SuiteInfo.from_dict(kept.header["info"]), n=plan.n, rows=len(plan.indices))
+    """Return the suite as the journal has it; n, rows and clusters as they were last asked for."""
+    info = replace(SuiteInfo.from_dict(kept.header["info"]), n=plan.n, rows=len(plan.indices))
+    if kept.clusters is None:
+        return info
+    settings = {name: value for name, value in info.settings.items() if name != CLUSTER}
+    if kept.clusters:
+        settings[CLUSTER] = kept.clusters["column"]
+    return replace(info, settings=settings, clusters=kept.clusters.get("rows", {}))
 
 
 def _ended(kept: Replay, plan: RunPlan) -> list[RunResult]:

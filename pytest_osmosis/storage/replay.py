@@ -96,6 +96,11 @@ class Replay:
     """What the last session made of these runs; None before it has."""
     git: Mapping[str, Any] = field(default_factory=dict)
     """The `commit` and `branch` of the last session, where they are known."""
+    clusters: Mapping[str, Any] | None = None
+    """By which `column` rows belonged together in the last session, and the `rows` of each value.
+
+    Empty where they did not; None where no session has said so.
+    """
     ended: bool = False
     """Whether the last session was not cut short."""
 
@@ -155,7 +160,7 @@ def replay(folder: Path) -> Replay:
             _begin_session(found, entry["session"]["number"], by_session)
         elif "gates" in entry:
             found.gates, found.verdict = entry["gates"], entry["verdict"]
-            found.git = entry.get("git") or {}
+            found.git, found.clusters = entry.get("git") or {}, entry.get("clusters")
         elif "session_ended" in entry:
             found.ended = True
         elif "run" in entry:

@@ -19,14 +19,16 @@ from typing import TYPE_CHECKING
 from ...escaping import counted, shortened
 from ...verdicts import POINT_ESTIMATES, GateOutcome, GateResult, Interval
 from ..aggregate import interval_of
-from ..metrics import CASES, EACH_ROW, Bounds, bounds, row_values
+from ..metrics import CASES, EACH_ROW, Bounds, Metric, bounds, values_of, with_value
+from ..statistics.estimators import FEWEST_CLUSTERS
 from .names import DIFFERENCES, Gate
 from .parser import resolved
 
 if TYPE_CHECKING:
     from ...suite_results import SuiteResult
     from ..planned_rows import PlannedRows
-    from ..score_table import ScoreTable
+    from ..score_table import Case, ScoreTable
+    from ..statistics.estimators import Places
 
 ROWS_NAMED = 5
 """Rows that a gate on each row names."""
@@ -85,16 +87,33 @@ def evaluate(
     metric, found = gate.metric, bounds(gate.metric, table)
     if found is None:
         return unmeasured(gate, "there are no runs to measure")
-    intervals = Intervals()
+    intervals, clusters = Intervals(), None
     if confidence and metric.definition.interval is not None:
-        figure, worst, best = (
-            interval_of(metric, row_values(metric, table, case), table, confidence)
-            for case in CASES
-        )
+        figure, worst, best = (_interval(metric, table, case, confidence) for case in CASES)
         low, high = metric.scale(table)
         intervals = Intervals(figure, lower_bound(worst, low), upper_bound(best, high), confidence)
+        clusters = number_of(table.clusters)
     verdict = decide(gate, found, intervals, rows=len(table.rows))
-    return replace(verdict, detail=_rows_below(gate, table))
+    detail = too_few(clusters) or _rows_below(gate, table)
+    return replace(verdict, detail=detail, clusters=clusters)
+
+
+def _interval(metric: Metric, table: ScoreTable, case: Case, confidence: float) -> Interval | None:
+    scores = with_value(metric, table.row_scores(metric.function(table), case))
+    values = values_of(metric, scores)
+    return interval_of(metric, values, table, confidence, clusters=scores.clusters)
+
+
+def number_of(clusters: Places | None) -> int | None:
+    """Return how many clusters there are; None where rows are independent."""
+    return None if clusters is None else len(set(clusters.tolist()))
+
+
+def too_few(clusters: int | None) -> str:
+    """Say so, where there are too few clusters for an interval."""
+    if clusters is None or clusters >= FEWEST_CLUSTERS:
+        return ""
+    return f"{counted(clusters, 'cluster')}: {FEWEST_CLUSTERS} have an interval"
 
 
 def _rows_below(gate: Gate, table: ScoreTable) -> str:

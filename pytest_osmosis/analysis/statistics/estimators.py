@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 REPORTED_KS = (1, 3, 5, 10)
 """The k that summaries give besides n itself."""
 
+FEWEST_CLUSTERS = 5
+"""With fewer clusters of rows there is no interval: how much they differ is not known."""
+
 _CERTAIN = 40
 """exp(-40) is below half the spacing of floats under 1.0: 1 - exp(-40) is 1.0."""
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from ...verdicts import Interval, Paired
 from . import student_t
-from .estimators import mean
+from .clustered import Groups, is_clustered
+from .estimators import FEWEST_CLUSTERS, mean
 
 if TYPE_CHECKING:
-    from .estimators import Floats
+    from .estimators import Floats, Places
 
 METHOD = "agresti-min"
 
@@ -32,7 +33,13 @@ LEAST_AWAY = 10
 _STEPS = 200
 
 
-def paired(differences: Floats, *, confidence: float = 0.95, span: float = 1.0) -> Paired:
+def paired(
+    differences: Floats,
+    *,
+    confidence: float = 0.95,
+    span: float = 1.0,
+    clusters: Places | None = None,
+) -> Paired:
     """The mean of one difference a row, none of which can lie farther than `span` from 0.
 
     The interval is `c -+ t e`, c and e being mean and standard error after rows were added, as
@@ -41,11 +48,16 @@ def paired(differences: Floats, *, confidence: float = 0.95, span: float = 1.0) 
     with the largest in either direction. The more rows, D, differ otherwise than most do, the more
     is known of e: `8 / (D + 4)` rows are added. t has N - 1 degrees of freedom, and p is two-sided,
     `2 P(T > |c| / e)`: at most 1 - confidence exactly where the interval leaves 0 out.
+
+    With `clusters`, the cluster of each row, these are the unit: see `Padded.by_cluster`. Fewer
+    than five have no interval.
     """
     if not len(differences):
         return Paired(0.0, None, None, None)
     moved = differences / span
-    padded = Padded.of(moved)
+    padded = Padded.of(moved, clusters)
+    if padded is None:
+        return Paired(mean(differences), None, None, None)
     t, found = student_t.two_sided(confidence, padded.freedom), mean(moved)
     low = max(-1.0, min(found, padded.centre - t * padded.error))
     high = min(1.0, max(found, padded.centre + t * padded.error))
@@ -59,27 +71,57 @@ class Padded:
     """One difference a row within -1..1, rows added: what the interval is made of."""
 
     rows: int
-    """Without those that were added."""
-    away: int
-    """Rows that differ otherwise than most do."""
+    """Without those that were added; with clusters, these."""
+    away: float
+    """Rows that differ otherwise than most do; with clusters, over the design effect."""
     centre: float
     """The mean of all."""
     error: float
     """Its standard error."""
+    freedom: float
+    """Degrees of freedom."""
+    variance: float
+    """Of a row, or of a cluster, without those that were added."""
+    effect: float = 1.0
+    """The design effect: how many times the square of the error is that of independent rows."""
 
     @classmethod
-    def of(cls, moved: Floats) -> Padded:
-        """Add the rows."""
-        away, rows = _away(moved), len(moved)
-        whole = rows + added_rows(away)
-        centre = math.fsum(moved.tolist()) / whole
-        square = (math.fsum((moved * moved).tolist()) + added_rows(away) / 2.0) / whole
-        return cls(rows, away, centre, math.sqrt((square - centre * centre) / whole))
+    def of(cls, moved: Floats, clusters: Places | None = None) -> Padded | None:
+        """Add the rows; None with too few clusters."""
+        if clusters is not None and is_clustered(clusters):
+            return cls.by_cluster(moved, Groups.of(clusters))
+        rows, away = len(moved), _away(moved)
+        freedom = rows - 1 if rows > 1 else math.inf
+        return cls(rows, away, *_padded(moved, rows, away), freedom, float(moved.var()))
 
-    @property
-    def freedom(self) -> float:
-        """Degrees of freedom."""
-        return self.rows - 1 if self.rows > 1 else math.inf
+    @classmethod
+    def by_cluster(cls, moved: Floats, groups: Groups) -> Padded | None:
+        """Add clusters of the mean size; None with too few.
+
+        Their number is that of `added_rows`, D being the rows that differ otherwise than most over
+        the design effect: rows of a cluster that move together are one piece of evidence.
+        """
+        number, found = len(groups), mean(moved)
+        if number < FEWEST_CLUSTERS:
+            return None
+        plain = float(moved.var()) / (len(moved) - 1)
+        effect = max(1.0, groups.error(moved) ** 2 / plain) if plain else 1.0
+        away = _away(moved) / effect
+        added = added_rows(away)
+        whole = number + added
+        centre = found * number / whole
+        square = groups.squares(moved, centre) + added * (centre * centre + 0.5)
+        variance = groups.squares(moved, found) / number
+        error = math.sqrt(square) / whole
+        return cls(number, away, centre, error, groups.freedom, variance, effect)
+
+
+def _padded(moved: Floats, rows: int, away: float) -> tuple[float, float]:
+    """Return the mean and its standard error, once rows were added."""
+    whole = rows + added_rows(away)
+    centre = math.fsum(moved.tolist()) / whole
+    square = (math.fsum((moved * moved).tolist()) + added_rows(away) / 2.0) / whole
+    return centre, math.sqrt((square - centre * centre) / whole)
 
 
 def added_rows(away: float) -> float:
@@ -93,7 +135,13 @@ def _away(differences: Floats) -> int:
 
 
 def smallest_fall(
-    then: Floats, now: Floats, *, margin: float, confidence: float, span: float = 1.0
+    then: Floats,
+    now: Floats,
+    *,
+    margin: float,
+    confidence: float,
+    span: float = 1.0,
+    clusters: Places | None = None,
 ) -> float | None:
     """Return the smallest true fall that puts the whole interval below -`margin`, 4 times of 5.
 
@@ -109,10 +157,15 @@ def smallest_fall(
     `m - M` with r = 1 - d / m; and the falls of the rows differ by `(d / m)^2 (M - m^2)`. With more
     noise, as many more rows move, and fewer are added.
 
-    None where fewer than `LEAST_AWAY` rows move, or where nothing can fall so far.
+    With `clusters` the same holds of these: s, N and the falls' own spread are those of clusters,
+    and only the part of the noise that rows have by themselves, one in E of it with the design
+    effect E, grows with the chances; the rest falls as r^2 does.
+
+    None where fewer than `LEAST_AWAY` rows move, with fewer clusters than that, or where nothing
+    can fall so far.
     """
-    padded = Padded.of((now - then) / span)
-    if padded.away < LEAST_AWAY:
+    padded = Padded.of((now - then) / span, clusters)
+    if padded is None or min(padded.away, padded.rows) < LEAST_AWAY:
         return None
     t = student_t.two_sided(confidence, padded.freedom)
     t += student_t.quantile(POWER, padded.freedom)
@@ -121,15 +174,16 @@ def smallest_fall(
         scale = (rows + added_rows(padded.away)) / rows
         return _positive((margin / span + t * padded.error) * scale * span)
     centre, product = (mean(then) + mean(now)) / 2.0, mean(then * now)
-    variance = float((now - then).var())
+    apart = _apart(then, now, centre, clusters)
+    own = centre / (padded.effect * (centre - product))
     fall = 0.0
     for _ in range(_STEPS):
         part = fall / centre
         left = 1.0 - part
-        noise = (1.0 + (left * centre - left * left * product) / (centre - product)) / 2.0
-        added = added_rows(min(rows - 1.0, padded.away * max(1.0, noise)))
+        noise = (1.0 + left * left + (left - left * left) * own) / 2.0
+        added = added_rows(min(len(now) - 1.0, padded.away * max(1.0, noise)))
         whole = rows + added
-        spread = variance * noise + part * part * max(0.0, product - centre * centre)
+        spread = padded.variance * noise + part * part * apart
         square = ((spread + fall * fall) * rows + added / 2.0) / whole
         error = ((square - (fall * rows / whole) ** 2) / whole) ** 0.5
         found = (margin + t * error) * whole / rows
@@ -139,6 +193,15 @@ def smallest_fall(
             return _positive(found)
         fall = max(0.0, found)
     return None
+
+
+def _apart(then: Floats, now: Floats, centre: float, clusters: Places | None) -> float:
+    """Return by how much rows, or clusters, differ in both sessions alike: a variance."""
+    if clusters is None or not is_clustered(clusters):
+        return max(0.0, mean(then * now) - centre * centre)
+    groups = Groups.of(clusters)
+    level = centre * groups.shares * len(groups)
+    return max(0.0, mean((groups.sums(then) - level) * (groups.sums(now) - level)))
 
 
 def _positive(fall: float) -> float | None:

@@ -6,9 +6,10 @@ Knows neither rows nor reports.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 
@@ -40,6 +41,70 @@ def permutation_test(one: Sequence[float], other: Sequence[float]) -> tuple[floa
         return 1.0, 1.0
     fine = [_on_grid(side, low, high, _FINE) for side in (one, other)]
     return _test(*map(tuple, map(sorted, fine)))
+
+
+def stratified_test(
+    pairs: Iterable[tuple[Sequence[float], Sequence[float]]],
+) -> tuple[float, float]:
+    """Return both p, as `permutation_test` does, of the sum of the differences of means of rows.
+
+    Scores are dealt again within each row, all ways of all rows being equally likely: with one run
+    a side that passes or fails, the sign test. Where there are too many sums, p is that of the
+    normal distribution with the variance of the ways.
+    """
+    pairs = [(one, other) for one, other in pairs if (*one, *other) and len({*one, *other}) > 1]
+    if not pairs:
+        return 1.0, 1.0
+    scores = [score for one, other in pairs for score in (*one, *other)]
+    low, high = min(scores), max(scores)
+    rows = [
+        (_on_grid(one, low, high, _FINE), _on_grid(other, low, high, _FINE)) for one, other in pairs
+    ]
+    common = math.lcm(*(len(one) * len(other) for one, other in rows))
+    seen = sum(_apart(one, sum(one), other, common) for one, other in rows)
+    ways: dict[int, float] = {0: 1.0}
+    for one, other in rows:
+        own = _ways_apart(one, other, common)
+        if own is None or len(ways) * len(own) > _BUDGET // len(rows):
+            return _normal_of_rows(rows, seen, common), 0.0
+        following: defaultdict[int, float] = defaultdict(float)
+        for (sum_of, chance), (apart, share) in product(ways.items(), own.items()):
+            following[sum_of + apart] += chance * share
+        ways = following
+    tolerance = common * len(rows) * 2
+    farthest = max(map(abs, ways))
+    p, least = (
+        min(1.0, sum(ways[found] for found in ways if abs(found) >= far - tolerance))
+        for far in (abs(seen), farthest)
+    )
+    return p, least
+
+
+def _apart(one: Sequence[int], total: int, other: Sequence[int], common: int) -> int:
+    """Return the difference of the means, `one` having this total, times a common multiple."""
+    rest = sum(one) + sum(other) - total
+    return common // len(one) * total - common // len(other) * rest
+
+
+def _ways_apart(one: Sequence[int], other: Sequence[int], common: int) -> dict[int, float] | None:
+    """Return how likely each difference of a row's means is; None where there are too many."""
+    groups = sorted(Counter((*one, *other)).items(), key=lambda group: group[1])
+    if math.prod(number + 1 for _, number in groups[:-1]) > _MOST_SUMS:
+        return None
+    ways = _sums(groups, len(one))
+    number = sum(ways.values())
+    return {_apart(one, total, other, common): count / number for total, count in ways.items()}
+
+
+def _normal_of_rows(
+    rows: Iterable[tuple[Sequence[int], Sequence[int]]], seen: int, common: int
+) -> float:
+    variance = 0.0
+    for one, other in rows:
+        scores = np.array([*one, *other], dtype=float)
+        spread = scores.var() * len(scores) / (len(scores) - 1)
+        variance += spread * (1.0 / len(one) + 1.0 / len(other))
+    return math.erfc(abs(seen) / common / math.sqrt(2.0 * variance))
 
 
 def discoveries(tests: Iterable[tuple[float, float]], *, rate: float) -> tuple[list[bool], int]:

@@ -193,12 +193,16 @@ def compared(
         replace(
             each,
             changes=tuple(map(with_answers(each.eval_fn), each.changes)),
+            clusters=each.clusters and tuple(map(with_answers(each.eval_fn), each.clusters)),
             differences=tuple(_adjusted(found, pairs) for found in each.differences),
         )
         for each in report.comparisons
     )
-    prompts = _other_prompts(suite.info, baseline.suite.info)
-    notes = (*_whole_data(suite.info, baseline, table), *prompts, *report.notes)
+    others = (
+        *_other_prompts(suite.info, baseline.suite.info),
+        *_other_clusters(suite.info, baseline.suite.info),
+    )
+    notes = (*_whole_data(suite.info, baseline, table), *others, *report.notes)
     if pairs > 1:
         notes += (f"intervals and p hold for all {pairs} pairs together (Bonferroni)",)
     return replace(report, comparisons=comparisons, notes=notes, source=baseline.source)
@@ -216,6 +220,19 @@ def _other_prompts(info: SuiteInfo, before: SuiteInfo) -> Iterator[str]:
     for name, what in (("prompt_template", "the prompt template"), ("map", "the map of columns")):
         if info.settings.get(name) != before.settings.get(name):
             yield f"{what} is another than in the baseline"
+
+
+def _other_clusters(info: SuiteInfo, before: SuiteInfo) -> Iterator[str]:
+    """Say that rows belong together otherwise than in the baseline, or on one side alone."""
+    here, there = info.cluster_column, before.cluster_column
+    if not here and there:
+        yield (
+            f"rows are taken as independent; in the baseline they belong together by {there!r}: "
+            f"--osmosis-cluster {there}"
+        )
+    elif here and here != there:
+        others = f"by {there!r}" if there else "taken as independent"
+        yield f"rows belong together by {here!r}; in the baseline they are {others}"
 
 
 def _whole_data(info: SuiteInfo, baseline: Baseline, table: ScoreTable) -> Sequence[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +18,9 @@ from ...analysis.gates.evaluate import (
     Intervals,
     decide,
     lower_bound,
+    number_of,
     outcome_between,
+    too_few,
     unmeasured,
     upper_bound,
 )
@@ -27,14 +28,12 @@ from ...analysis.gates.names import Gate
 from ...analysis.metrics import CASES, Bounds
 from ...analysis.score_table import Case, ScoreTable
 from ...analysis.statistics.estimators import mean
-from ...analysis.statistics.paired import paired, smallest_fall
+from ...analysis.statistics.paired import LEAST_AWAY, paired, smallest_fall
 from ...escaping import counted
 from ...verdicts import POINT_ESTIMATES, GateOutcome, GateResult, Interval
-from .compare import Matched, differences, paired_values, span_of
+from .compare import differences, paired_values, span_of
+from .matched import Matched
 from .row_matching import match_rows
-
-if TYPE_CHECKING:
-    from ...analysis.statistics.estimators import Floats
 
 _OPPOSITE: dict[Case, Case] = {"value": "value", "worst": "best", "best": "worst"}
 _MISSED_BY = {">=": "fall", ">": "fall", "<=": "rise", "<": "rise", "==": "difference"}
@@ -51,9 +50,8 @@ def against(
     both = Matched.of(table, baseline, match_rows(table.rows, baseline.rows))
     if not len(both):
         return unmeasured(gate, "the baseline has none of these rows")
-    value, worst, best = (
-        differences(*paired_values(metric, both, case, _OPPOSITE[case])) for case in CASES
-    )
+    sides = [paired_values(metric, both, case, _OPPOSITE[case]) for case in CASES]
+    value, worst, best = (differences(here, there) for here, there, _ in sides)
     if not (worst.size and best.size):
         return unmeasured(gate, f"no run here and there has recorded {name}")
     found = Bounds(
@@ -69,13 +67,14 @@ def against(
         return decide(gate, found, Intervals(confidence=confidence), rows=len(both))
     span = span_of(metric, both)
     figure, low, high = (
-        paired(side, confidence=confidence or CONFIDENCE, span=span).interval
-        for side in (value, worst, best)
+        paired(side, confidence=confidence or CONFIDENCE, span=span, clusters=clusters).interval
+        for side, (*_, clusters) in zip((value, worst, best), sides, strict=True)
     )
     limits = lower_bound(low, -span), upper_bound(high, span)
     result = decide(gate, found, Intervals(figure, *limits, confidence), rows=len(both))
+    result = replace(result, clusters=number_of(both.current.clusters))
     if confidence is not None:
-        return result
+        return replace(result, detail=too_few(result.clusters))
     result = replace(result, outcome=_unless_shown(gate, found, (low, high)), more_rows=None)
     return _with_words(gate, result, both, span)
 
@@ -97,6 +96,8 @@ def _unless_shown(
         ends = sorted((found.worst, found.best))
         return outcome_between(gate.operator, gate.threshold, *ends)
     limits = [(each.low, each.high) for each in intervals if each is not None]
+    if not limits:  # too few clusters
+        return "passed"
     whole = min(low for low, _ in limits), max(high for _, high in limits)
     missed = [
         outcome_between(gate.operator, gate.threshold, *each) == "failed"
@@ -117,18 +118,27 @@ def _with_words(gate: Gate, result: GateResult, both: Matched, span: float) -> G
     missed_by = _MISSED_BY[gate.operator]
     shown = _sensitivity(gate, both, span)
     detail = f"no {missed_by} shown"
+    units = counted(result.rows, "row")
+    if result.clusters:
+        units += f" in {counted(result.clusters, 'cluster')}"
     if shown is not None:
         runs = dict.fromkeys((both.current.n, both.baseline.n))
-        design = f"{counted(result.rows, 'row')} x {' and '.join(map(str, runs))}"
+        design = f"{units} x {' and '.join(map(str, runs))}"
         detail += f": these {design} would show one of {shown:.2g}"
-    elif not _can_fail(gate, result.rows, span):
-        detail += f": {counted(result.rows, 'row')} can show none"
+    elif not _can_fail(gate, both, span):
+        detail += f": {units} can show none"
+    elif result.clusters and result.clusters < LEAST_AWAY:
+        detail += f": from {LEAST_AWAY} clusters on there is a number of how large a one would be"
     return replace(result, detail=detail, sensitivity=shown)
 
 
-def _can_fail(gate: Gate, rows: int, span: float) -> bool:
-    """Return whether the gate fails where each of so many rows differs as much as it can."""
-    ends = (paired(np.full(rows, end), confidence=CONFIDENCE, span=span) for end in (-span, span))
+def _can_fail(gate: Gate, both: Matched, span: float) -> bool:
+    """Return whether the gate fails where each of these rows differs as much as it can."""
+    clusters = both.current.clusters
+    ends = (
+        paired(np.full(len(both), end), confidence=CONFIDENCE, span=span, clusters=clusters)
+        for end in (-span, span)
+    )
     intervals = (end.interval for end in ends if end.interval is not None)
     return any(
         outcome_between(gate.operator, gate.threshold, each.low, each.high) == "failed"
@@ -137,13 +147,12 @@ def _can_fail(gate: Gate, rows: int, span: float) -> bool:
 
 
 def _sensitivity(gate: Gate, both: Matched, span: float) -> float | None:
-    now, then = paired_values(gate.metric, both)
+    now, then, clusters = paired_values(gate.metric, both)
     if gate.operator == "==":
         return None
-    if _MISSED_BY[gate.operator] == "fall":
-        return _fall(then, now, -gate.threshold, span)
-    return _fall(1.0 - then, 1.0 - now, gate.threshold, span)
-
-
-def _fall(then: Floats, now: Floats, margin: float, span: float) -> float | None:
-    return smallest_fall(then, now, margin=margin, confidence=CONFIDENCE, span=span)
+    margin = -gate.threshold
+    if _MISSED_BY[gate.operator] != "fall":
+        then, now, margin = 1.0 - then, 1.0 - now, gate.threshold
+    return smallest_fall(
+        then, now, margin=margin, confidence=CONFIDENCE, span=span, clusters=clusters
+    )

@@ -121,10 +121,25 @@ class Comparison:
     """Rows whose runs could show a change."""
     short: int
     """Rows that could not, for having too few runs on a side."""
+    clusters: tuple[Change, ...] | None = None
+    """The clusters of rows that differ, likewise; each with the row of it that moved most.
+
+    None where rows are independent; else what is tested is clusters.
+    """
+
+    @property
+    def unit(self) -> str:
+        """What has changed or not: a row, or a cluster of rows."""
+        return "row" if self.clusters is None else "cluster"
+
+    @property
+    def moved(self) -> tuple[Change, ...]:
+        """The rows that differ, or the clusters."""
+        return self.changes if self.clusters is None else self.clusters
 
     def of(self, verdict: RowVerdict) -> list[Change]:
-        """Return the rows with a verdict."""
-        return [change for change in self.changes if change.verdict == verdict]
+        """Return the rows with a verdict, or the clusters."""
+        return [change for change in self.moved if change.verdict == verdict]
 
     @property
     def counts(self) -> str:
@@ -139,12 +154,12 @@ class Comparison:
         parts = []
         if self.tested:
             parts.append(
-                "regressed, improved: by an exact permutation test of the row's runs, "
-                f"Benjamini-Hochberg at {RATE:.0%} over {counted(self.tested, 'row')} "
+                f"regressed, improved: by an exact permutation test of the {self.unit}'s runs, "
+                f"Benjamini-Hochberg at {RATE:.0%} over {counted(self.tested, self.unit)} "
                 "that could show a change"
             )
         elif not self.short:
-            parts.append("no row's runs could show more than chance")
+            parts.append(f"no {self.unit}'s runs could show more than chance")
         if self.short:
             rows = counted(self.short, "row")
             parts.append(
@@ -152,7 +167,9 @@ class Comparison:
             )
         mean = self.differences[0].paired.interval if self.differences else None
         if self.of("regressed") and mean is not None and mean.high >= 0.0:
-            parts.append("the fall of these rows is more than chance, that of the mean need not be")
+            parts.append(
+                f"the fall of these {self.unit}s is more than chance, that of the mean need not be"
+            )
         return "; ".join(parts)
 
     @property

@@ -56,6 +56,12 @@ class SavedFunction(ReportModel):
     changes: list[SavedRow] = Field(default_factory=list, description="by p, then by size")
     tested: Whole = Field(default=0, description="rows whose runs could show a change")
     short: Whole = Field(default=0, description="rows with too few runs on a side for that")
+    clusters: list[SavedRow] | None = Field(
+        default=None,
+        description="clusters of rows that differ, each with the indices of the row that moved "
+        "most; then `tested` counts clusters, and rows have the verdicts of theirs; null: rows are "
+        "independent",
+    )
     rule: str = Field(default="", description="by what a row is called regressed or improved")
 
 
@@ -80,7 +86,12 @@ def read(saved: Model, suite: SuiteResult) -> BaselineReport:
 def _comparison(name: str, saved: SavedFunction, index_of: Mapping[str, int]) -> Comparison:
     changes = tuple(_change(each, index_of) for each in saved.changes)
     differences = tuple(map(_difference, saved.differences))
-    return Comparison(name, saved.rows, differences, changes, saved.tested, saved.short)
+    clusters = None
+    if saved.clusters is not None:
+        clusters = tuple(_change(each, index_of) for each in saved.clusters)
+    return Comparison(
+        name, saved.rows, differences, changes, saved.tested, saved.short, clusters=clusters
+    )
 
 
 def _difference(saved: SavedDifference) -> Difference:

@@ -132,6 +132,9 @@ def _document(comparison: Comparison) -> Fields:
         "rows": comparison.rows,
         "differences": [_difference(each) for each in comparison.differences],
         "changes": [_changed(each) for each in comparison.changes],
+        "clusters": None
+        if comparison.clusters is None
+        else [_changed(each) for each in comparison.clusters],
         "tested": comparison.tested,
         "short": comparison.short,
         "rule": comparison.rule,
@@ -182,10 +185,10 @@ def changes(each: Comparison, *, width: int = COLUMNS) -> Iterator[str]:
         return
     yield from indented(title, width)
     yield from (f"  {line}" for line in fitted(each.table, width - 2))
-    if each.changes:
+    if each.moved:
         yield ""
-        yield from indented(f"rows: {each.counts}", width, "  ")
-        yield from _moved(each.changes, width)
+        yield from indented(f"{each.unit}s: {each.counts}", width, "  ")
+        yield from _moved(each.moved, width)
         yield from indented(each.rule, width, "  ")
 
 
@@ -218,8 +221,8 @@ def _in_markdown(each: Comparison) -> Iterator[str]:
     else:
         yield from [f"{code(each.eval_fn)} over {counted(each.rows, 'row')}", ""]
         yield from table(each.table)
-    if rows := each.changes:
-        yield from ["", f"Rows: {escaped(each.counts)}", ""]
+    if rows := each.moved:
+        yield from ["", f"{each.unit.title()}s: {escaped(each.counts)}", ""]
         yield from (_item(row) for row in rows[:NAMES_SHOWN])
         if len(rows) > NAMES_SHOWN:
             yield f"- and {len(rows) - NAMES_SHOWN} more"

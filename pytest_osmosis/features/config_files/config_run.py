@@ -31,6 +31,7 @@ EVALUATION = {
     "map": "map",
     "where": "where",
     "prompt_template": "prompt-template",
+    "cluster": "cluster",
 }
 """Which option a key of [evaluation] is the default of."""
 

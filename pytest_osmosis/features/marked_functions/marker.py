@@ -173,7 +173,10 @@ class MarkerPlugin:
             if leader is suite:
                 self._leaders.append(suite)
             suite.info = replace(suite.info, shares=leader.spec.name)
-        self._evaluation.add(suite)
+        try:
+            self._evaluation.add(suite)
+        except ConfigurationError as error:
+            pytest.fail(f"{definition.nodeid}: {error}", pytrace=False)
         return suite
 
     def _are_one(self, suite: Suite, other: Suite) -> bool:

@@ -333,7 +333,7 @@ WHOLE: list[tuple[str, str | bytes, list[str]]] = [
     ]),
     ("key unlike any", EVAL.replace("[evaluation]", "[evaluation]\nzzz = 1"), [
         "line 9: evaluation.zzz: unknown key; known: limit, n, batch_size, pass_threshold, "
-        "agent_workflow_timeout_s, grader_timeout_s, map, where, prompt_template",
+        "agent_workflow_timeout_s, grader_timeout_s, map, where, prompt_template, cluster",
     ]),
     ("columns, rows and prompt", EVAL.replace(
         "[evaluation]", "[evaluation]\nmap = 'a=b'\nwhere = []\nprompt_template = ' '"
@@ -344,7 +344,7 @@ WHOLE: list[tuple[str, str | bytes, list[str]]] = [
     ]),
     ("key that is a number", EVAL.replace("[evaluation]", '[evaluation]\n"²" = 1'), [
         "line 9: evaluation.²: unknown key; known: limit, n, batch_size, pass_threshold, "
-        "agent_workflow_timeout_s, grader_timeout_s, map, where, prompt_template",
+        "agent_workflow_timeout_s, grader_timeout_s, map, where, prompt_template, cluster",
     ]),
     ("key of another table", EVAL.replace("[evaluation]", '[evaluation]\ncommit_sha = "0123abc"'), [
         "line 9: evaluation.commit_sha: unknown key; it belongs into [experiment]",

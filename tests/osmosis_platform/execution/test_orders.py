@@ -68,7 +68,7 @@ def test_rows_are_the_first_ones_or_a_tenth_that_each_attempt_has_again(
 def test_what_the_config_says_becomes_options_and_an_interrupted_run_is_extended():
     evaluation = {
         "n": 2, "limit": 3, "grader_timeout_s": 5.0, "map": ["a=id", "b=ground_truth"],
-        "where": ["lang=en"], "prompt_template": "@p.txt",
+        "where": ["lang=en"], "prompt_template": "@p.txt", "cluster": "doc",
     }  # fmt: skip
     submission = {**SUBMISSION, "evaluation_config": evaluation}
     rows = Rows.of_run(RUN_ID, submission)
@@ -86,6 +86,7 @@ def test_what_the_config_says_becomes_options_and_an_interrupted_run_is_extended
         "--osmosis-map=b=ground_truth",
         "--osmosis-where=lang=en",
         "--osmosis-prompt-template=@p.txt",
+        "--osmosis-cluster=doc",
         "--osmosis-output=/room/results/report.json",
         "--osmosis-run-dir=/room/kept",
     ]

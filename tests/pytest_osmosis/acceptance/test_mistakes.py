@@ -112,6 +112,10 @@ WRONG: list[tuple[Given, str]] = [
         "--osmosis-by 'levl': data.jsonl: the data have no column 'levl', "
         "only ground_truth, level, system_prompt, user_prompt; did you mean 'level'?",
     ),
+    (
+        ["--osmosis-cluster=levl"],
+        "--osmosis-cluster 'levl': data.jsonl: no row has such a column (columns: system_prompt",
+    ),
     ({"shard": "4/3"}, "expected I/K, such as 2/4 for the second of four shards"),
     ({"shard": "a/b"}, "expected I/K, such as 2/4 for the second of four shards"),
     (["--osmosis-system-prompt-file=no.txt"], "no.txt': No such file"),
