@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,6 +13,9 @@ from .agents.tool_calls import ToolCall
 Order = Literal["any", "in_order", "exact"]
 Arguments = Literal["subset", "equal", "ignore"]
 _SHOWN = 80
+_ARGUMENTS = ("arguments", "args", "input")
+"""What OpenAI, Gemini and Anthropic call the arguments of a call."""
+_BESIDE = {"name", "id", "call_id", "type", "index", "function"}
 
 
 class CallsError(ValueError):
@@ -47,17 +51,20 @@ def wanted_calls(row: Mapping[str, Any], column: str) -> list[WantedCall]:
 
 
 def _wanted(one: Any, column: str) -> WantedCall:
-    if isinstance(one, str) and one.strip():
+    if isinstance(one, str) and re.fullmatch(r"\s*[^\s,;]+\s*", one):
         return WantedCall(one.strip())
     if isinstance(one, Mapping):
         one = one["function"] if isinstance(one.get("function"), Mapping) else one
         if "parameters" in one or "description" in one:
             raise CallsError(f"{column!r} defines tools; tools wants a column of calls")
-        name, arguments = one.get("name"), one.get("arguments")
+        given = [one[key] for key in _ARGUMENTS if one.get(key) is not None]
+        arguments = given[0] if given else None
         if isinstance(arguments, str):
             arguments = _read(arguments, column)
-        if isinstance(name, str) and (arguments is None or isinstance(arguments, Mapping)):
-            return WantedCall(name, arguments)
+        is_clear = len(given) == 1 or (not given and not one.keys() - _BESIDE - {*_ARGUMENTS})
+        is_read = arguments is None or isinstance(arguments, Mapping)
+        if isinstance(one.get("name"), str) and is_clear and is_read:
+            return WantedCall(one["name"], arguments)
     shown = json.dumps(one, ensure_ascii=False, default=str)[:_SHOWN]
     raise CallsError(f"{column!r} has {shown}; expected a name, or an object with name, arguments")
 

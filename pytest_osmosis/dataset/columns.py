@@ -38,6 +38,7 @@ TruthCheck = tuple[str, Callable[[Any], tuple[str, str] | None]]
 """An eval function's name, and what it says is wrong with a ground truth: the fault and a hint."""
 RowCheck = Callable[[Any, Mapping[str, Any]], str | None]
 """What is wrong with a ground truth, as it stands in the file, and its row: a sentence."""
+_LEAVE_OUT = f"; leave such rows out: --osmosis-where '{TRUTH}!='"
 _PLANS_KEPT = 512
 _COLUMNS_SHOWN = 12
 _USUAL = {
@@ -158,8 +159,11 @@ class Columns:
         if self._compared_by:
             self._check_truth(plan, record)
         for refuse in self._row_checks:
-            if fault := refuse(_own_truth(plan, record), record):
-                raise RecordError(fault)
+            truth = _own_truth(plan, record)
+            if fault := refuse(truth, record):
+                about_truth = fault.startswith(f"'{TRUTH}' is") and is_blank(truth)
+                has_column = plan.truth is not None or plan.label is not None
+                raise RecordError(fault + (_LEAVE_OUT if about_truth and has_column else ""))
         row_id = None if plan.id is None else _usable_id(record[plan.id])
         return CheckedRow(row_id, has_task, has_question, lost, ends_answered)
 
@@ -188,7 +192,7 @@ class Columns:
             if is_blank(truth):
                 what, hint = "missing" if truth is None else "blank", ""
                 if has_column:
-                    hint = f"; leave such rows out: --osmosis-where '{TRUTH}!='"
+                    hint = _LEAVE_OUT
                 fault = (f"is {what}", hint)
             elif (found := refuse(truth)) is None:
                 continue

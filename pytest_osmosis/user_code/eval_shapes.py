@@ -30,10 +30,11 @@ _ANSWER_WORDS = {"completion", "response", "output", "prediction", "generated"}
 _CERTAIN = {"output", "response", "prediction", "actual"}
 """What an answer is called where nothing beside it is the ground truth."""
 _NO_ANSWER = {
-    "completions", "config", "context", "conversation", "data", "doc", "docs", "documents",
-    "example", "history", "info", "inputs", "item", "kwargs", "messages", "outputs", "parser",
-    "predictions", "prompts", "references", "responses", "run", "sample", "state", "targets",
-    "task", "threshold", "tool", "tools", "trajectory", "turns", "weight",
+    "calls", "completions", "config", "context", "conversation", "data", "doc", "docs",
+    "documents", "events", "example", "history", "info", "inputs", "invocations", "item", "kwargs",
+    "messages", "outputs", "parser", "predictions", "prompts", "references", "responses", "run",
+    "sample", "spans", "state", "targets", "task", "threshold", "tool", "tools", "trace", "traces",
+    "trajectory", "turns", "weight",
 }  # fmt: skip
 """Words of what is not the text of one answer."""
 
@@ -239,9 +240,14 @@ def find_shape(signature: Signature, named: str) -> Shape:
 def _trl(signature: Signature, names: set[str]) -> Shape | None:
     if "completions" not in names:
         return None
+    of_messages = r"(?:list|sequence)\[(?:\w+\.)*(?:list|sequence|messages)\b"
+    annotation = str(signature.parameters["completions"].annotation).lower()
+    is_of_messages = re.search(of_messages, annotation) is not None
+    completion = ADDED.value if is_of_messages else _completion
+    prompt = PROMPT_MESSAGES.value if is_of_messages else _prompt
     lists = {
-        "completions": Source("[the completion]", lambda given: [_completion(given)]),
-        "prompts": Source("[the prompt]", lambda given: [_prompt(given)]),
+        "completions": Source("[the completion]", lambda given: [completion(given)]),
+        "prompts": Source("[the prompt]", lambda given: [prompt(given)]),
     }
     columns = [name for name in signature.required if name not in lists]
     sources = {name: lists.get(name) or _column(name) for name in signature.required}

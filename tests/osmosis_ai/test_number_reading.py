@@ -132,7 +132,7 @@ def written(draw: st.DrawFn) -> tuple[Fraction, str]:
     """A number, and one of the ways in which it may be written."""
     value = draw(st.integers(min_value=0, max_value=10**9))
     decimals = draw(st.text(alphabet="0123456789", max_size=6))
-    form = draw(st.sampled_from(["plain", "fraction", "frac", "power", "e"]))
+    form = draw(st.sampled_from(["plain", "fraction", "frac", "mixed", "power", "e"]))
     sign = draw(SIGNS)
     exact = Fraction(f"{value}.{decimals or 0}")
     text = f"{value:,}".replace(",", draw(SEPARATORS)) + (f".{decimals}" if decimals else "")
@@ -141,6 +141,12 @@ def written(draw: st.DrawFn) -> tuple[Fraction, str]:
         exact = Fraction(value, bottom)
         text = f"{value}/{bottom}" if form == "fraction" else rf"\frac{{{value}}}{{{bottom}}}"
         assume(form == "frac" or not str(value).startswith("0"))
+    elif form == "mixed":
+        whole, bottom = draw(st.integers(1, 999)), draw(st.integers(2, 999))
+        top = draw(st.integers(1, bottom - 1))
+        exact = whole + Fraction(top, bottom)
+        form = draw(st.sampled_from(["{} {}/{}", r"{}\frac{{{}}}{{{}}}"]))
+        text = form.format(whole, top, bottom)
     elif form in ("power", "e"):
         exponent = draw(st.integers(min_value=-12, max_value=12))
         exact *= Fraction(10) ** exponent

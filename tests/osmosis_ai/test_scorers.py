@@ -198,6 +198,9 @@ A2 = {"name": "get", "arguments": {"id": 2}}
         ("", [A1], ["get(id=1.0)"], None),
         ("", ["get"], [], "no call get; the conversation shows no call"),
         ("", [{"function": {"name": "get", "arguments": '{"id": 1}'}}], ["get(id=1)"], None),
+        ("", [{"name": "get", "args": {"id": 1}}], ["get(id=2)"], "no call get(id=1); called get("
+         "id=2)"),
+        ("", [{"name": "get", "input": {"id": 1}, "type": "tool_use"}], ["get(id=1)"], None),
         ("arguments='equal'", [A1], ["get(id=1, full=true)"], "no call get(id=1); called get(id=1, "
          "full=True)"),
         ("arguments='equal'", ["get"], ["get(id=1)"], None),
@@ -232,6 +235,9 @@ def test_tools_compares_the_calls_with_those_of_the_row(
         ({}, "the row has no 'tools'"),
         ({"tools": []}, "'tools' wants no call, so that any would do: give extra=False"),
         ({"tools": {"get": 1}}, "'tools' is no list of calls"),
+        ({"tools": "get, put"}, 'has "get, put"; expected a name'),
+        ({"tools": [{"name": "get", "kwargs": {"id": 1}}]}, "expected a name, or an object with"),
+        ({"tools": [{**A1, "args": {"id": 2}}]}, "expected a name, or an object with"),
         ({"tools": [3]}, "'tools' has 3; expected a name, or an object with name, arguments"),
         ({"tools": [{"name": "get", "arguments": "{"}]}, "has '{', which is not JSON"),
         ({"tools": [{"function": {"name": "get", "parameters": {}}}]}, "'tools' defines tools"),

@@ -47,6 +47,8 @@ def test_choice_takes_the_ground_truth_with_its_type(echo: Project):
     assert scores(echo, "choice(base=0)", digits) == [1]
     no_digits = refusal(echo, "choice(base=0)", {**right, "ground_truth": "B"})
     assert "base has no effect: no ground truth in data.jsonl is a number or digits" in no_digits
+    blank = refusal(echo, "choice", {**right, "ground_truth": " "})
+    assert blank.endswith("is blank; leave such rows out: --osmosis-where 'ground_truth!='")
     labelled = {"user_prompt": "?", "options": {"text": ["a", "b"], "label": ["1", "2"]}}
     labelled |= {"says": "2", "ground_truth": "2"}
     assert "'choices'; try choice(options='options')" in refusal(echo, "choice", labelled)

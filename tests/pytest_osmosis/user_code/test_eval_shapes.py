@@ -68,6 +68,11 @@ def trl_text(completions, answer, **kwargs):
     return [float(text.endswith(right)) for text, right in zip(completions, answer, strict=True)]
 
 
+def trl_annotated(completions: list[list[dict[str, str]]], solution: list[str]) -> list[float]:
+    said = [completion[-1]["content"] for completion in completions]
+    return [0.5 if right in text else 0.0 for text, right in zip(said, solution, strict=True)]
+
+
 async def trl_chat(prompts, completions, solution, **kwargs):
     assert prompts[0][-1]["content"] == QUESTION
     said = [completion[-1]["content"] for completion in completions]
@@ -142,6 +147,7 @@ CONTEXT = {"vars": TEXT_ROW, "prompt": QUESTION}
 TABLE: list[tuple[Any, dict[str, Any], float]] = [
     (verl, TEXT_ROW, verl("gsm8k", SAID, "5", TEXT_ROW)["score"]),
     (trl_text, TEXT_ROW, trl_text([SAID], answer=["5"], level=[3])[0]),
+    (trl_annotated, {**TEXT_ROW, "solution": "5"}, trl_annotated([COMPLETION], ["5"])[0]),
     (trl_chat, CHAT_ROW, asyncio.run(trl_chat([PROMPT], [COMPLETION], ["5"]))[0]),
     (
         verifiers_kwargs,
@@ -220,6 +226,7 @@ def either(completion, answer): ...
 def not_text(output: dict, expected: dict): ...
 def more(answer, target, target_type): ...
 def runs(run, example): ...
+def invocations(actual_invocations, expected_invocations): ...
 def reserved(solution_str, ground_truth, prompt_str): ...
 def conversation(messages, expected): ...
 
@@ -232,8 +239,8 @@ class Judge:
 @pytest.mark.parametrize(
     "function",
     [
-        both_told, neither_told, no_answer, plural, either, not_text, more, runs, reserved,
-        conversation, Judge,
+        both_told, neither_told, no_answer, plural, either, not_text, more, runs, invocations,
+        reserved, conversation, Judge,
     ],
 )  # fmt: skip
 def test_a_doubtful_signature_is_refused_with_a_wrapper_that_works(function: Any):
