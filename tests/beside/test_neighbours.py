@@ -51,9 +51,9 @@ RIGHT = [
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_with_all_of_them_the_evaluation_is_what_it_is_alone(project: Project, workers: str):
     session = run(project, workers, "-Werror")
-    told = next(line for line in session.lines if line.startswith("plugins: "))
+    plugins = next(line for line in session.lines if line.startswith("plugins: "))
     for distribution, name in NEIGHBOURS.items():
-        assert f"{name}-{version(distribution)}" in told
+        assert f"{name}-{version(distribution)}" in plugins
     assert session.outcomes == {"passed": 2, "failed": 1}
     assert session.ret == 1
     assert scores(session) == RIGHT
@@ -141,9 +141,9 @@ def test_json_report_has_the_outcomes_and_properties(project: Project, workers: 
     assert theirs["summary"]["failed"] == 1
     tests = {test["nodeid"]: test for test in theirs["tests"]}
     assert len(tests) == 3
-    told = tests["data.jsonl::row-1[run-0]"]
-    assert told["outcome"] == "failed"
-    properties = {name: value for pair in told["user_properties"] for name, value in pair.items()}
+    report = tests["data.jsonl::row-1[run-0]"]
+    assert report["outcome"] == "failed"
+    properties = {name: value for pair in report["user_properties"] for name, value in pair.items()}
     assert properties["osmosis_row_index"] == 1
     assert properties["osmosis_score[rewards:exact]"] == 0.0
 

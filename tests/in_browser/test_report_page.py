@@ -213,12 +213,12 @@ def test_ten_thousand_runs_are_quick(tmp_path, open_page):
     path = tmp_path / "page.html"
     started = time.perf_counter()
     html.write(result, path, conversations=read)
-    told = {"write_s": round(time.perf_counter() - started, 2)}
-    told["size_mb"] = round(path.stat().st_size / 1e6, 1)
+    times = {"write_s": round(time.perf_counter() - started, 2)}
+    times["size_mb"] = round(path.stat().st_size / 1e6, 1)
     assert path.stat().st_size < 15_000_000
 
     page = ready(open_page(f"{path.as_uri()}#runs?sort=row", viewport=DESK))
-    told["open_ms"] = round(page.evaluate("performance.now()"))
+    times["open_ms"] = round(page.evaluate("performance.now()"))
     assert count(page) == "10,000 of 10,000 runs, 2000 of 2000 rows"
     assert len(names(page)) < 80
     filtered = """(text) => {
@@ -229,20 +229,20 @@ def test_ten_thousand_runs_are_quick(tmp_path, open_page):
         document.getElementById("scroll").getBoundingClientRect();
         return performance.now() - started;
     }"""
-    told["filter_ms"] = [round(page.evaluate(filtered, text)) for text in ("w012", "17 * 199", "")]
+    times["filter_ms"] = [round(page.evaluate(filtered, text)) for text in ("w012", "17 * 199", "")]
     page.evaluate(filtered, "multiply")  # a tool: it stands in conversations alone
     assert count(page).startswith("0 of ")
     asked = page.evaluate("performance.now()")
     page.check("#said")
     page.wait_for_selector("#count:has-text('10,000 of 10,000')")
-    told["read_ms"] = round(page.evaluate("performance.now()") - asked)
-    told["search_ms"] = [round(page.evaluate(filtered, text)) for text in ("w012", "zz", "")]
+    times["read_ms"] = round(page.evaluate("performance.now()") - asked)
+    times["search_ms"] = [round(page.evaluate(filtered, text)) for text in ("w012", "zz", "")]
     page.evaluate("(scroll => scroll.scrollTo(0, scroll.scrollHeight))(document.all.scroll)")
     page.wait_for_selector("#body a:text-is('row-1999')")
     page.click("#body a:text-is('row-1999')")
     page.wait_for_selector(".messages")
     assert page.inner_text("#detail .call .json") == '{ "a": 17, "b": 1999 }'
-    print(f"\n10,000 runs: {told}")
+    print(f"\n10,000 runs: {times}")
 
     page.set_viewport_size(PHONE)  # where columns are hidden, the question has their room
     assert page.evaluate("document.querySelector('#body td.long').offsetWidth") > 120
@@ -431,9 +431,9 @@ def test_a_score_is_shown_with_the_digits_that_tell_it(tmp_path, open_page):
 
 
 def test_a_recorded_score_passes_and_fails_where_it_has_a_threshold(tmp_path, open_page):
-    told, *others = suite_of([[1.0, 1.0, 1.0]]).runs
+    run, *others = suite_of([[1.0, 1.0, 1.0]]).runs
     scores = {EXACT: 1.0, "turns": 3.0, "ok": 0.0}
-    runs = [replace(told, scores=scores, thresholds={"ok": 0.5}), *others]
+    runs = [replace(run, scores=scores, thresholds={"ok": 0.5}), *others]
     path = tmp_path / "page.html"
     html.write(result_of(aggregate(info(n=3), runs, selected=3)), path)
     page = ready(open_page(path.as_uri(), viewport=DESK))

@@ -74,7 +74,7 @@ def test_none_is_read_on_wish(osmosis: Osmosis):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--env-file", "gone"], "--env-file: gone cannot be read: No such file or directory"),
         (["--env-file"], "Option '--env-file' requires an argument."),
@@ -84,10 +84,10 @@ def test_none_is_read_on_wish(osmosis: Osmosis):
         ),
     ],
 )
-def test_wrong_use_is_reported_and_nothing_runs(osmosis: Osmosis, words: list[str], told: str):
-    assert osmosis.error(*schema(*words), status=2).endswith(f"Error: {told}\n")
+def test_wrong_use_is_reported_and_nothing_runs(osmosis: Osmosis, words: list[str], message: str):
+    assert osmosis.error(*schema(*words), status=2).endswith(f"Error: {message}\n")
     err = osmosis.error(*schema("--json", *words), status=2)
-    assert json.loads(err)["error"]["message"] == told
+    assert json.loads(err)["error"]["message"] == message
 
 
 def test_a_found_file_that_cannot_be_read_is_only_warned_about(osmosis: Osmosis):

@@ -309,19 +309,19 @@ def test_the_help_is_shown_where_the_terminal_has_ascii_alone():
 
 
 @pytest.mark.parametrize(
-    ("does", "told"),
+    ("does", "printed"),
     [
         ("print('caf\\xe9')", ("caf\\xe9\n", "")),
         ("raise click.ClickException('caf\\xe9')", ("", "Error: caf\\xe9\n")),
     ],
 )
-def test_a_character_that_the_terminal_lacks_is_escaped(does: str, told: tuple[str, str]):
+def test_a_character_that_the_terminal_lacks_is_escaped(does: str, printed: tuple[str, str]):
     code = (
         "import click, sys\nfrom osmosis_cli.errors import run\n"
         f"@click.command()\ndef command(): {does}\nsys.exit(run(command, []))"
     )
     done = python(code, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
-    assert (done.stdout, done.stderr) == told
+    assert (done.stdout, done.stderr) == printed
 
 
 def test_control_and_bidirectional_characters_are_escaped():
@@ -381,7 +381,7 @@ def completed(
 ) -> Callable[[str], list[str]]:
     """The completions that bash gets for the last word of a line."""
 
-    def told(line: str) -> list[str]:
+    def complete(line: str) -> list[str]:
         monkeypatch.setenv("_OSMOSIS_COMPLETE", "bash_complete")
         monkeypatch.setenv("COMP_WORDS", line)
         monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
@@ -390,7 +390,7 @@ def completed(
         assert ended.value.code == 0
         return capsys.readouterr().out.splitlines()
 
-    return told
+    return complete
 
 
 @pytest.mark.parametrize(

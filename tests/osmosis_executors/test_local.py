@@ -233,11 +233,11 @@ def test_a_program_of_another_user_ends_with_its_supervisor_too(tmp_path: Path):
     user = RunAs(nobody.pw_name, nobody.pw_uid, nobody.pw_gid)
     words = ["/bin/sh", "-c", "echo $$; exec sleep 600"]
     with LocalExecutor().start(Job(words, Path("/"), {}, tmp_path / "out", user=user)) as run:
-        while not (told := (tmp_path / "out").read_text()).endswith("\n"):
-            assert run.wait(0.02) is None, told
+        while not (printed := (tmp_path / "out").read_text()).endswith("\n"):
+            assert run.wait(0.02) is None, printed
         os.kill(run.pid, signal.SIGKILL)
         assert run.wait(PATIENCE_S) == 137
-    wait_for_end(int(told))
+    wait_for_end(int(printed))
 
 
 OF_THE_RUN = {
@@ -255,8 +255,8 @@ OF_THE_RUN = {
 RECORDS = """\
 #!{python} -IS
 import os, sys
-told = [os.environ, sys.argv, open("/proc/self/environ").read(), os.getcwd(), os.listdir()]
-open({told!r}, "w").write(repr(told))
+seen = [os.environ, sys.argv, open("/proc/self/environ").read(), os.getcwd(), os.listdir()]
+open({seen!r}, "w").write(repr(seen))
 os.execvp(sys.argv[1], sys.argv[1:])
 """
 
@@ -271,20 +271,20 @@ def test_the_variables_of_a_program_reach_no_program_that_is_ours(
     for name in ("box", "python", "sh", "env"):
         (tree / "tools" / name).write_text("#!/bin/sh\ntouch evil\n")
         (tree / "tools" / name).chmod(0o755)
-    box.write_text(RECORDS.format(python=sys.executable, told=str(tmp_path / "told")))
+    box.write_text(RECORDS.format(python=sys.executable, seen=str(tmp_path / "seen")))
     box.chmod(0o755)
     monkeypatch.setenv("PATH", f"tools::{os.environ['PATH']}:.")
     wrapper = (str(box),) if is_wrapped else ()
     words = ["/usr/bin/env", "-0"]
-    # The C library of the program itself is told of the libraries that are not there.
+    # The C library of the program itself reports the libraries that are not there.
     job = Job(words, tree, OF_THE_RUN, tmp_path / "out", errors=tmp_path / "err", wrapper=wrapper)
     with LocalExecutor().start(job) as run:
         environ = Path(f"/proc/{run.pid}/environ").read_text()
         assert run.wait(PATIENCE_S) == 0, (tmp_path / "err").read_text()
     seen = dict(each.split("=", 1) for each in (tmp_path / "out").read_text().split("\0")[:-1])
     assert seen == OF_THE_RUN
-    told = (tmp_path / "told").read_text() if is_wrapped else ""
-    for text in (environ, told):
+    recorded = (tmp_path / "seen").read_text() if is_wrapped else ""
+    for text in (environ, recorded):
         for value in ("evil", "tools", VALUE, "BASH_", "LD_", "DOCKER", "\\xc3"):
             assert value not in text
     assert not (tree / "evil").exists()
@@ -292,7 +292,7 @@ def test_the_variables_of_a_program_reach_no_program_that_is_ours(
 
 def test_a_wrapper_runs_the_program_and_gets_the_places(tmp_path: Path):
     code = 'echo "$1 $2 $(pwd)" > "$0"; shift 2; exec "$@"'
-    wrapper = ("/bin/sh", "-c", code, "{data}/told", "--in={room}{environment}", "{folder}")
+    wrapper = ("/bin/sh", "-c", code, "{data}/seen", "--in={room}{environment}", "{folder}")
     job = Job(["/bin/sh", "-c", "pwd; cat"], tmp_path, {}, tmp_path / "out")
     held = Confinement(JobLimits(cpu_s=60), wrapper=wrapper)
     assert held.is_apart
@@ -300,7 +300,7 @@ def test_a_wrapper_runs_the_program_and_gets_the_places(tmp_path: Path):
     with LocalExecutor().start(held.applied(job, places)) as run:
         assert run.wait(PATIENCE_S) == 0
     assert (tmp_path / "out").read_text() == f"{tmp_path}\n"
-    assert (tmp_path / "told").read_text() == f"--in=/{{folder}}/b {tmp_path} /\n"
+    assert (tmp_path / "seen").read_text() == f"--in=/{{folder}}/b {tmp_path} /\n"
 
 
 @pytest.mark.parametrize(

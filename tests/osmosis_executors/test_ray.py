@@ -69,13 +69,13 @@ def test_without_the_extra_one_sentence_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(cluster, "_NEEDED", ("a_ray_that_is_not_there",))
-    told = "needs a_ray_that_is_not_there: pip install 'pytest-osmosis[ray]'"
+    advice = "needs a_ray_that_is_not_there: pip install 'pytest-osmosis[ray]'"
     with pytest.raises(ConfigurationError) as refused:
         fleet.RayFleet(Shards("ray", "auto"))
-    assert str(refused.value) == f"--osmosis-ray {told}"
+    assert str(refused.value) == f"--osmosis-ray {advice}"
     with pytest.raises(NoExecutor) as not_chosen:
         choose_executor("ray")
-    assert str(not_chosen.value) == f"--executor ray {told}"
+    assert str(not_chosen.value) == f"--executor ray {advice}"
 
 
 WITHOUT_THE_EXTRA = """

@@ -59,6 +59,6 @@ def test_a_repository_in_a_folder_is_taken_as_its_path(tmp_path: Path, inside: s
     ],
 )
 def test_what_git_would_run_or_leak_is_refused_and_not_repeated(url: str):
-    with pytest.raises(CloneUrlError) as told:
+    with pytest.raises(CloneUrlError) as raised:
         check_clone_url(url)
-    assert "hunter2" not in str(told.value)
+    assert "hunter2" not in str(raised.value)

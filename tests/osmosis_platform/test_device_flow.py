@@ -94,9 +94,9 @@ def test_a_device_gets_its_token_once_a_user_has_logged_in_and_confirmed(
     assert "&lt;b&gt;laptop&lt;/b&gt;" in page.text
     assert "\x1b" not in page.text
     data = {**hidden(page), "workspace": person.workspace_id, "decision": "approve"}
-    told = browser.post("/device", data=data).text
-    assert "You are logged in" in told
-    assert "The device &lt;b&gt;laptop&lt;/b&gt; [31m can now act in your name" in told
+    answer = browser.post("/device", data=data).text
+    assert "You are logged in" in answer
+    assert "The device &lt;b&gt;laptop&lt;/b&gt; [31m can now act in your name" in answer
     found = poll(device, grant).json()
     assert found["workspace"] == {"id": person.workspace_id, "name": "people", "role": "owner"}
     headers = {"Authorization": f"Bearer {found['access_token']}"}

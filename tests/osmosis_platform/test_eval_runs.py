@@ -34,8 +34,8 @@ def test_a_submitted_evaluation_is_recorded_as_pending_and_shown_by_name_and_id(
         assert found["config"]["evaluation_config"] == {"limit": 3, "pass_threshold": 1}
         assert found["env_config"] == {"A": "b"}
         assert (found["rollout"]["name"], found["dataset"]["name"]) == ("my-rollout", "my-dataset")
-        told = [found[name] for name in ("entrypoint", "branch", "commit_sha", "results")]
-        assert told == ["main.py", "a/b", None, None]
+        fields = [found[name] for name in ("entrypoint", "branch", "commit_sha", "results")]
+        assert fields == ["main.py", "a/b", None, None]
 
 
 def test_runs_are_listed_in_pages_the_newest_first_without_what_is_stored_behind_the_reports(
@@ -107,15 +107,15 @@ def test_a_run_is_deleted_with_its_log_and_files_once_nothing_of_it_goes_on(
 def test_a_client_on_this_machine_is_sent_the_folder_that_is_cloned(
     client: httpx.Client, account: Account, platform_server: PlatformServer
 ):
-    def told(**headers: str) -> dict[str, Any]:
+    def answer(**headers: str) -> dict[str, Any]:
         found: dict[str, Any] = client.get("/api/cli/verify", headers=headers).json()["workspace"]
         return found
 
     for url, folder in ((None, None), ("https://x/a/b", None), ("/srv/agents", "/srv/agents")):
         with platform_server.database.writing() as session:
             session.get_one(Workspace, account.workspace_id).clone_url = url
-        assert told().get("clone_folder") == folder
-    assert "clone_folder" not in told(**{"X-Forwarded-For": "203.0.113.9"})
+        assert answer().get("clone_folder") == folder
+    assert "clone_folder" not in answer(**{"X-Forwarded-For": "203.0.113.9"})
 
 
 def test_the_token_says_who_asks_and_ends_when_it_is_revoked(

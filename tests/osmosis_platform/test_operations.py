@@ -112,8 +112,8 @@ def test_a_database_that_another_writes_for_long_is_said_to_be_locked(
         session.execute(select(1))
         assert said_of_the_database(connection) == (503, "locked")
     assert said_of_the_database(connection) == (200, "ok")
-    told = [json.loads(line)["message"] for line in lines]
-    assert "not ready: the database: OperationalError: database is locked" in told
+    messages = [json.loads(line)["message"] for line in lines]
+    assert "not ready: the database: OperationalError: database is locked" in messages
 
 
 def test_a_scheduler_says_whether_it_takes_runs(

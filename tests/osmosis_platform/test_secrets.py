@@ -103,9 +103,9 @@ def test_the_key_file_is_the_owners_alone_under_any_umask_and_is_kept(tmp_path: 
 def test_a_key_that_is_none_or_another_one_is_refused_without_showing_it(
     platform_server: PlatformServer, tmp_path: Path
 ):
-    with pytest.raises(KeyProblem, match="not one of Fernet") as told:
+    with pytest.raises(KeyProblem, match="not one of Fernet") as raised:
         Vault("no-key-at-all")
-    assert "no-key-at-all" not in str(told.value)
+    assert "no-key-at-all" not in str(raised.value)
     platform_server.add_secret("A")
     with (
         platform_server.database.reading() as session,

@@ -49,7 +49,7 @@ def journal(folder: Path, acknowledge: Acknowledge) -> None:
             ticket, _ = group.write(file, run_lines(record))
         group.wait(ticket)
         if failed:
-            raise OSError("told")
+            raise OSError("not synced")
         acknowledge(row + 2)
 
 
@@ -120,10 +120,10 @@ class Nth:
 
 def attempt(operation: Callable[[Path, Acknowledge], None], folder: Path, nth: Nth) -> None:
     """One attempt, in a child; acknowledgements outlive it in a file."""
-    told, write = os.open(folder.with_suffix(".acknowledged"), os.O_WRONLY | os.O_CREAT), os.write
+    acks, write = os.open(folder.with_suffix(".acknowledged"), os.O_WRONLY | os.O_CREAT), os.write
     nth.install()
     try:
-        operation(folder, lambda count: os.truncate(told, 0) or write_at(write, told, count))
+        operation(folder, lambda count: os.truncate(acks, 0) or write_at(write, acks, count))
     except OSError:
         os._exit(1)
     os._exit(0 if nth.failed_in is None else 2)

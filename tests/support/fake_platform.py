@@ -1,4 +1,4 @@
-"""A platform on loopback that records what it gets, and answers as it is told to.
+"""A platform on loopback that records what it gets, and answers as a test says.
 
 `answers` maps a method and path to a document, or to a function of the request that returns a
 status and a document. `fault` names what happens to every request instead; see `FAULTS`.

@@ -26,11 +26,11 @@ def kept(
     info = SuiteInfo("d.jsonl", "a:b", "/d.jsonl", "m", "host", (eval_fn,), n, 1.0, rows, "x")
     plan = RunPlan(n, list(range(rows)), "x" * 12 * rows)
     data = EvalFingerprint(info, {"model": "m", "seed": 3}, {"a.py": "1"}, plan).to_json()
-    told = data.pop("plan")
+    ahead = data.pop("plan")
     path = folder / name
     run_directory.make_private(path)
     header = {"name": name, "created_at": started, **data}
-    journal.create(path, header, {"number": 1, "plan": told})
+    journal.create(path, header, {"number": 1, "plan": ahead})
     add(path, *(RunResult("d.jsonl", row, 0, passed=row == 0) for row in range(done)))
     if done == rows:
         with (path / journal.FILE).open("ab") as file:

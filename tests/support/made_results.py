@@ -53,14 +53,14 @@ def suite_of(
     rows: Sequence[Sequence[RunSpec]], *, answer: str = "391", **changed: object
 ) -> SuiteResult:
     """A suite from the runs of each row."""
-    told = info(**{"n": max(map(len, rows)), "rows": len(rows), **changed})
+    suite = info(**{"n": max(map(len, rows)), "rows": len(rows), **changed})
     runs = [
-        run_of(spec, row, run, suite=told.name, answer=answer)
+        run_of(spec, row, run, suite=suite.name, answer=answer)
         for row, specs in enumerate(rows)
         for run, spec in enumerate(specs)
         if spec is not None
     ]
-    return aggregate(told, runs, selected=told.total_runs)
+    return aggregate(suite, runs, selected=suite.total_runs)
 
 
 def result_of(*suites: SuiteResult, environment: Mapping[str, object] | None = None) -> EvalResult:

@@ -65,9 +65,9 @@ class Asks(AgentWorkflow):
         if os.environ["RUN"] == "deadly":
             kill_platform()
         text = await asyncio.to_thread(ask, ctx.prompt[-1]["content"])
-        told = {"role": "assistant", "content": "the key is " + os.environ["FLEET_KEY"]}
+        known = {"role": "assistant", "content": "the key is " + os.environ["FLEET_KEY"]}
         asked = {"role": "user", "content": "and the answer?"}
-        return [*ctx.prompt, told, asked, {"role": "assistant", "content": text}]
+        return [*ctx.prompt, known, asked, {"role": "assistant", "content": text}]
 
 
 class IsRight(Grader):
@@ -76,11 +76,11 @@ class IsRight(Grader):
 """
 
 
-def until(is_so: Callable[[], bool], told: Callable[[], object] = str) -> None:
+def until(is_so: Callable[[], bool], describe: Callable[[], object] = str) -> None:
     """Return once it is so."""
     end = time.monotonic() + PATIENCE_S
     while not is_so():
-        assert time.monotonic() < end, told()
+        assert time.monotonic() < end, describe()
         time.sleep(0.05)
 
 

@@ -155,7 +155,7 @@ BUSY = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"
 AGAIN = error(529, "overloaded_error", "busy", retry_after_ms="1")
 
 
-def told(*found: Any, **more: Any) -> list[Any]:
+def streamed(*found: Any, **more: Any) -> list[Any]:
     return events(*found, named=True, **more)
 
 
@@ -165,23 +165,23 @@ ROWS = [
     Row("create, a call of a tool", create, reply(200, message(USED)), said="look"),
     Row("create, with blocks of each kind", system_blocks, ANSWER, said="42"),
     Row("create, of a role that is not known", odd_request, ANSWER, said="42"),
-    Row("stream", stream, told(*said("4", "2")), said="42"),
-    Row("stream, its end comes later", stream, told(*said("4", "2"), then=LATE), said="42"),
-    Row("stream, cut behind its end", stream, told(*said("42"), then=["close"]), said="42"),
-    Row("stream, compressed", stream, told(*said("42"), coded=True, then=LATE), said="42"),
-    Row("stream, separators of lines in a text", stream, told(*said("4\u2028\x852")),
+    Row("stream", stream, streamed(*said("4", "2")), said="42"),
+    Row("stream, its end comes later", stream, streamed(*said("4", "2"), then=LATE), said="42"),
+    Row("stream, cut behind its end", stream, streamed(*said("42"), then=["close"]), said="42"),
+    Row("stream, compressed", stream, streamed(*said("42"), coded=True, then=LATE), said="42"),
+    Row("stream, separators of lines in a text", stream, streamed(*said("4\u2028\x852")),
         said="4\u2028\x852"),
     Row("stream, left after its first text", stream_left,
-        told(*said("4", "2")[:4], then=["hang"]), tokens=(10, 1), said="4"),
-    Row("stream()", helper, told(*said("4", "2"), then=LATE), said="42"),
+        streamed(*said("4", "2")[:4], then=["hang"]), tokens=(10, 1), said="4"),
+    Row("stream()", helper, streamed(*said("4", "2"), then=LATE), said="42"),
     Row("stream(), a call of a tool", helper,
-        told(*said('{"a"', ": 1}", block={**USED, "input": {}}), then=LATE), said="look"),
-    Row("stream(), left at once", helper_left, told(*said("42"), then=LATE), tokens=None),
+        streamed(*said('{"a"', ": 1}", block={**USED, "input": {}}), then=LATE), said="look"),
+    Row("stream(), left at once", helper_left, streamed(*said("42"), then=LATE), tokens=None),
     Row("streams in turn", streams_in_turn,
-        (told(*said("4", "2"), then=LATE), told(*said("42"), then=LATE), ANSWER),
+        (streamed(*said("4", "2"), then=LATE), streamed(*said("42"), then=LATE), ANSWER),
         tokens=(30, 15), calls=3, said="42"),
     Row("with_raw_response", raw, ANSWER, said="42"),
-    Row("with_raw_response, stream", raw_stream, told(*said("42"), then=LATE), said="42"),
+    Row("with_raw_response, stream", raw_stream, streamed(*said("42"), then=LATE), said="42"),
     Row("with_streaming_response", streamed_whole, ANSWER, said="42"),
     Row("count_tokens", count, reply(200, {"input_tokens": 3}), tokens=None),
     Row("models", models, reply(200, LISTED), tokens=None),
@@ -201,11 +201,11 @@ ROWS = [
     Row("a reset connection", create, ["reset"], tokens=None, failure="connection"),
     Row("no reply in time", create, ["hang"], tokens=None, failure="timeout",
         options={"timeout": 0.2}),
-    Row("an error within a stream", stream, told(*said("4", "2")[:4], BUSY), tokens=None,
+    Row("an error within a stream", stream, streamed(*said("4", "2")[:4], BUSY), tokens=None,
         failure="overloaded"),
-    Row("a stream that is cut", stream, told(*said("4", "2")[:4], then=["close"]), tokens=None,
+    Row("a stream that is cut", stream, streamed(*said("4", "2")[:4], then=["close"]), tokens=None,
         failure="connection"),
-    Row("a stream that stalls", stream, told(*said("4", "2")[:4], then=["hang"]), tokens=None,
+    Row("a stream that stalls", stream, streamed(*said("4", "2")[:4], then=["hang"]), tokens=None,
         failure="timeout", options={"timeout": 0.2}),
 ]  # fmt: skip
 

@@ -58,8 +58,8 @@ test_a_submitted_evaluation_on_a_cluster_has_the_figures_of_a_local_one = (
 def test_stopping_ends_the_shards_too(
     osmosis: Callable[..., str], platform: PlatformServer, tmp_path: Path
 ):
-    told = json.loads(osmosis("eval", "submit", "configs/eval/answers.toml", "--yes", "--json"))
-    run_id = told["eval_run"]["id"]
+    document = json.loads(osmosis("eval", "submit", "configs/eval/answers.toml", "--yes", "--json"))
+    run_id = document["eval_run"]["id"]
 
     def passed() -> int:
         metrics = run_of(platform, run_id).metrics

@@ -16,7 +16,7 @@ TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "
 class Told:
     """A model that gives ready completions."""
 
-    name, endpoint = "told", "here"
+    name, endpoint = "named", "here"
 
     def __init__(self, *completions):
         self.left = list(completions)

@@ -61,7 +61,7 @@ class Server:
         return self.made(content=content, **{self.failed: True})
 
 
-def told(*turns: Any, version: int = 2, max_turns: int = 10) -> tuple[Any, list[str]]:
+def run_turns(*turns: Any, version: int = 2, max_turns: int = 10) -> tuple[Any, list[str]]:
     """The result of a rollout, and what the tools returned."""
     server = Server(version=version)
     agent = McpAgent(server.connect)
@@ -81,7 +81,7 @@ def test_the_tools_are_offered_as_the_server_describes_them():
 
 def test_tools_are_called_until_the_model_answers():
     for version in (1, 2):
-        result, results = told(call("double", a=4), "It is 8.", version=version)
+        result, results = run_turns(call("double", a=4), "It is 8.", version=version)
         assert (result.status, results) == ("COMPLETED", ["8"])
         assert result.final_messages[-1]["content"] == "It is 8."
         assert result.metrics.num_tool_calls == 1
@@ -89,15 +89,15 @@ def test_tools_are_called_until_the_model_answers():
 
 def test_what_a_tool_says_of_its_failure_goes_to_the_model():
     for version in (1, 2):
-        _, results = told(call("fail"), "Sorry.", version=version)
+        _, results = run_turns(call("fail"), "Sorry.", version=version)
         assert results == ["Error: it failed"]
 
 
 def test_results_without_a_text_are_reported_too():
-    _, results = told(call("picture"), call("structured"), "Seen.")
+    _, results = run_turns(call("picture"), call("structured"), "Seen.")
     assert results == ["[image]", '{"a": 1}']
 
 
 def test_a_model_that_goes_on_calling_ends_with_its_turns():
-    result, results = told(*[call("double", a=1)] * 3, max_turns=3)
+    result, results = run_turns(*[call("double", a=1)] * 3, max_turns=3)
     assert (result.status, result.finish_reason, len(results)) == ("COMPLETED", "max_turns", 3)

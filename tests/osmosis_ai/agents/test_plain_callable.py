@@ -90,7 +90,7 @@ def test_its_annotation_says_so_too(function, kind):
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [
         (lambda: "", r"<lambda> takes \(\); an agent takes one required parameter: the question"),
         (lambda a, b: "", r"<lambda> takes \(a, b\); an agent takes one"),
@@ -99,8 +99,8 @@ def test_its_annotation_says_so_too(function, kind):
         (min, "min has no signature that can be read: wrap it in a function"),
     ],
 )
-def test_a_callable_of_other_parameters_is_refused(function, told):
-    with pytest.raises(TypeError, match=told):
+def test_a_callable_of_other_parameters_is_refused(function, message):
+    with pytest.raises(TypeError, match=message):
         CallableAgent(function)
 
 

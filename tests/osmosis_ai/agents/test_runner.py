@@ -19,7 +19,7 @@ from osmosis_ai.rollout.testing import ScriptedModel, request, rollout
 
 
 class Agent(RolloutAgentLoop):
-    """An agent that does what it is told."""
+    """An agent that does what its prompt says."""
 
     name = "agent"
 

@@ -25,7 +25,7 @@ ANSWER = [{"role": "assistant", "content": "4"}]
 
 
 class Workflow(AgentWorkflow):
-    """A workflow that does what it is told."""
+    """A workflow that does what its prompt says."""
 
     def __init__(self, act, config=None):
         super().__init__(config)

@@ -95,7 +95,7 @@ def test_cached_and_reasoning_tokens_are_handed_on_and_unknown_ones_are_unknown(
     known = account.llm.total_tokens
     endpoint.answers = completion("42", usage=None)
     assert "usage" not in posted(account, {"messages": [USER]}).json()
-    assert (known, account.llm.total_tokens) == (15, None)  # unknown, where it is not told
+    assert (known, account.llm.total_tokens) == (15, None)  # unknown, where the reply does not say
 
 
 def test_a_stream_is_the_whole_answer_in_one_chunk(client: openai.OpenAI):
@@ -243,7 +243,7 @@ def test_the_providers_refusal_reaches_the_client_once(
 
 @pytest.mark.parametrize("path", ["/chat/completions", "/messages"])
 @pytest.mark.parametrize(
-    ("told", "status"),
+    ("fields", "status"),
     [
         ({"error": {"code": 502, "message": "upstream"}, "finish_reason": "error"}, 502),
         ({"finish_reason": "error"}, 502),
@@ -252,10 +252,10 @@ def test_the_providers_refusal_reaches_the_client_once(
     ],
 )
 def test_a_failure_inside_a_200_reaches_the_client_as_a_status(
-    endpoint: Endpoint, account: Account, told: Any, status: int, path: str
+    endpoint: Endpoint, account: Account, fields: Any, status: int, path: str
 ):
     broken = completion("partial 4")
-    broken["choices"][0].update(told)
+    broken["choices"][0].update(fields)
     endpoint.answers = broken
     reply = posted(account, {"messages": [USER], "max_tokens": 5}, path=path)
     assert reply.status_code == status

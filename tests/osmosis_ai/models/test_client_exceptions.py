@@ -61,11 +61,11 @@ def status(
 
 
 def botocore(operation: str, code: str, http: int, message: str = "boom") -> Exception:
-    told = {
+    response = {
         "Error": {"Code": code, "Message": message},
         "ResponseMetadata": {"HTTPStatusCode": http},
     }
-    return made("botocore.exceptions.ClientError", response=told, operation_name=operation)
+    return made("botocore.exceptions.ClientError", response=response, operation_name=operation)
 
 
 def google(code: int, message: str) -> Exception:

@@ -308,8 +308,8 @@ def test_a_branch_is_a_name_that_can_be_no_other_ref(tmp_path: Path, name: str):
 def test_a_wrong_name_of_a_variable(tmp_path: Path, name: str, shown: str):
     text = EVAL + f'[env]\n{name} = "x"\n'
     key = f"env.{shown[1:-1]}" if shown != "''" else "env"
-    told = f"{key}: {shown} is no name of a variable: [A-Z_][A-Z0-9_]*"
-    assert problems(tmp_path, text) == [f"line {EVAL.count(chr(10)) + 2}: {told}"]
+    message = f"{key}: {shown} is no name of a variable: [A-Z_][A-Z0-9_]*"
+    assert problems(tmp_path, text) == [f"line {EVAL.count(chr(10)) + 2}: {message}"]
 
 
 WHOLE: list[tuple[str, str | bytes, list[str]]] = [
@@ -455,8 +455,8 @@ def test_a_wrong_value_of_a_training_run(tmp_path: Path, line: str, sentence: st
 
 
 def test_secrets_of_a_training_run_need_names_where_the_table_is_there(tmp_path: Path):
-    (told,) = problems(tmp_path, TRAINING + "[secrets]\n", TrainingConfig)
-    assert told.endswith("missing; write the names of the secrets, or required = []")
+    (problem,) = problems(tmp_path, TRAINING + "[secrets]\n", TrainingConfig)
+    assert problem.endswith("missing; write the names of the secrets, or required = []")
 
 
 def test_every_problem_of_a_file_is_reported_at_once_in_the_order_of_its_lines(tmp_path: Path):
@@ -523,8 +523,8 @@ def test_a_file_elsewhere_is_refused(root: Path, place: str):
 def test_a_symlink_out_is_refused(root: Path):
     (root / "elsewhere.toml").write_text(EVAL)
     (root / "configs/eval/two.toml").symlink_to(root / "elsewhere.toml")
-    (told,) = load(root, "configs/eval/two.toml")
-    assert told.startswith("it is at ROOT/elsewhere.toml (a symlink)")
+    (problem,) = load(root, "configs/eval/two.toml")
+    assert problem.startswith("it is at ROOT/elsewhere.toml (a symlink)")
 
 
 def test_another_suffix_is_refused(root: Path):

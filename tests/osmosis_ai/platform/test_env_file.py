@@ -118,9 +118,9 @@ def test_wrong_lines_are_left_out_and_reported(folder: Path):
     (folder / ".env").write_text(f'A=1\n\nit is\nB=${{A}}2\n={SECRET}\nC="{SECRET}\n')
     file = read(folder / ".env")
     assert (file.values, file.wrong_lines) == ({"A": "1", "B": "12"}, (3, 5, 6))
-    told = str(load(file, {}, named=True))
-    assert told == ".env sets A, B, leaves out what is no NAME=value (line 3, 5, 6)"
-    assert SECRET not in f"{file!r}{told}"
+    summary = str(load(file, {}, named=True))
+    assert summary == ".env sets A, B, leaves out what is no NAME=value (line 3, 5, 6)"
+    assert SECRET not in f"{file!r}{summary}"
 
 
 def test_many_names_are_counted_and_odd_ones_escaped(folder: Path):

@@ -193,9 +193,9 @@ def test_a_folder_outside_of_git_is_reported_with_the_next_step(tmp_path: Path):
 )
 def test_a_missing_git_is_reported(pushed: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", str(pushed))
-    code, told = refusal(pushed)
+    code, message = refusal(pushed)
     assert code == "git_missing"
-    assert told.startswith("git is not installed or not on the PATH")
+    assert message.startswith("git is not installed or not on the PATH")
 
 
 @pytest.mark.fault(
@@ -203,32 +203,33 @@ def test_a_missing_git_is_reported(pushed: Path, monkeypatch: pytest.MonkeyPatch
 )
 def test_a_git_folder_that_is_no_repository_is_not_taken_for_the_one_around_it(pushed: Path):
     (pushed / "inner" / ".git").mkdir(parents=True)
-    code, told = refusal(pushed / "inner")
+    code, message = refusal(pushed / "inner")
     assert code == "git_broken"
-    assert told.startswith(f"git cannot read the repository {pushed}/inner: not a git repository")
+    expected = f"git cannot read the repository {pushed}/inner: not a git repository"
+    assert message.startswith(expected)
 
 
 def test_a_work_tree_elsewhere_is_not_taken_for_this_one(pushed: Path, tmp_path: Path):
     git(pushed, "config", "core.worktree", str(tmp_path))
-    code, told = refusal(pushed)
-    assert (code, str(pushed / ".git") in told) == ("git_broken", True)
+    code, message = refusal(pushed)
+    assert (code, str(pushed / ".git") in message) == ("git_broken", True)
 
 
 @pytest.mark.fault("a work tree that no platform can find: no `origin`, not on GitHub, no commit")
 def test_a_missing_origin_is_reported_with_the_command_that_adds_one(pushed: Path):
     git(pushed, "remote", "remove", "origin")
-    code, told = refusal(pushed)
+    code, message = refusal(pushed)
     assert code == "git_no_origin"
-    assert "git remote add origin git@github.com:OWNER/REPO.git" in told
+    assert "git remote add origin git@github.com:OWNER/REPO.git" in message
 
 
 @pytest.mark.fault("a work tree that no platform can find: no `origin`, not on GitHub, no commit")
 def test_an_origin_elsewhere_is_reported_without_its_credentials(pushed: Path):
     git(pushed, "remote", "set-url", "origin", f"https://me:{TOKEN}@gitlab.com/a/b.git?key={TOKEN}")
-    code, told = refusal(pushed)
+    code, message = refusal(pushed)
     assert code == "git_not_github"
-    assert told.startswith("the remote origin is https://gitlab.com/a/b.git, which is no GitHub")
-    assert TOKEN not in told
+    assert message.startswith("the remote origin is https://gitlab.com/a/b.git, which is no GitHub")
+    assert TOKEN not in message
 
 
 def test_an_origin_that_is_written_short_is_read_as_git_expands_it(pushed: Path):
@@ -244,9 +245,9 @@ def test_a_repository_of_another_user_is_reported_with_the_command_that_trusts_i
     pushed: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    code, told = refusal(pushed)
+    code, message = refusal(pushed)
     assert code == "git_not_trusted"
-    assert f"git config --global --add safe.directory {pushed}" in told
+    assert f"git config --global --add safe.directory {pushed}" in message
 
 
 @pytest.mark.fault(

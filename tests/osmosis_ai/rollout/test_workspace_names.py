@@ -82,9 +82,9 @@ OLD: dict[str, tuple[Callable[[], Any], str]] = {
 def test_a_renamed_name_works_and_warns_once_naming_the_new_one(
     name: str, monkeypatch: pytest.MonkeyPatch
 ):
-    use, told = OLD[name]
+    use, message = OLD[name]
     monkeypatch.setattr(deprecation, "_warned", set())
-    with pytest.warns(DeprecationWarning, match=told) as seen:
+    with pytest.warns(DeprecationWarning, match=message) as seen:
         assert use()
     assert [warning.filename for warning in seen] == [__file__]
     with warnings.catch_warnings():

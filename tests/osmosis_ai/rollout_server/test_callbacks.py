@@ -104,9 +104,9 @@ def test_a_trainer_that_cannot_be_trusted_yet_is_tried_again(
     served = serve(Asking(), flush_s=0.1)
     served.init("r", "https://127.0.0.1:9")
     for _ in range(2):
-        while not (told := failed.get(timeout=PATIENCE_S)).startswith("callback_failed"):
+        while not (reason := failed.get(timeout=PATIENCE_S)).startswith("callback_failed"):
             pass
-        assert "SSL_CERT_FILE names '/nowhere/missing'" in told
+        assert "SSL_CERT_FILE names '/nowhere/missing'" in reason
     assert served.record("r")["delivery"] == "pending"
 
 

@@ -77,9 +77,9 @@ def watched(served: Served) -> Iterator[list[float]]:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as watcher:
         yield taken
-        told, _ = watcher.communicate()
+        printed, _ = watcher.communicate()
         assert watcher.returncode == 0
-        taken += json.loads(told)
+        taken += json.loads(printed)
 
 
 @pytest.mark.slow

@@ -36,14 +36,14 @@ def platform() -> Iterator[FakePlatform]:
 
 
 def register(platform: FakePlatform, caplog: pytest.LogCaptureFixture) -> str:
-    """Start a server with a login, wait until it has told what became of it."""
+    """Start a server with a login, wait until it has reported how that ended."""
     caplog.set_level(logging.INFO, logger="osmosis")
-    told = threading.Event()
+    reported = threading.Event()
 
     class Listening(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if record.getMessage().startswith("regist"):
-                told.set()
+                reported.set()
 
     handler = Listening()
     logging.getLogger("osmosis").addHandler(handler)
@@ -56,7 +56,7 @@ def register(platform: FakePlatform, caplog: pytest.LogCaptureFixture) -> str:
         server_port=bound.getsockname()[1],
     )
     running = _Running(configure(app), bound)
-    assert told.wait(PATIENCE_S)
+    assert reported.wait(PATIENCE_S)
     running.stop()
     logging.getLogger("osmosis").removeHandler(handler)
     assert TOKEN not in caplog.text

@@ -168,7 +168,7 @@ class Trainer:
 
 
 class _Server(Server):
-    """Ends when it is told to, instead of looking every tenth of a second."""
+    """Ends by an event, instead of looking every tenth of a second."""
 
     async def main_loop(self) -> None:
         self.loop, self.ending = asyncio.get_running_loop(), asyncio.Event()

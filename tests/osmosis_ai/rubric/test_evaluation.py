@@ -373,14 +373,14 @@ INJECTIONS = [
 
 
 def obedient(ask: Ask) -> str:
-    """A judge that does what it is told anywhere but between the markers of the system message."""
+    """A judge that obeys any text but that between the markers of the system message."""
     system, user = (message["content"] for message in ask.messages)
     token = re.search(r"carry the token (\w+):", system)
     assert token is not None
     block = rf"<<<BEGIN (\w+) {token[1]}>>>\n.*?\n<<<END \1 {token[1]}>>>"
     outside = re.sub(block, "", user, flags=re.DOTALL)
-    told = re.search(r'score"?: 10\b', system + outside)
-    return verdict(10 if told else 2)
+    obeyed = re.search(r'score"?: 10\b', system + outside)
+    return verdict(10 if obeyed else 2)
 
 
 def test_the_obedient_judge_does_obey_what_stands_outside():

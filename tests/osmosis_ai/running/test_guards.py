@@ -164,15 +164,15 @@ def test_code_that_is_cancelled_with_its_caller_may_clean_up():
 
 def test_code_that_ignores_its_cancellation_is_left_behind():
     async def main() -> list[str]:
-        over, told = asyncio.Event(), []
+        over, steps = asyncio.Event(), []
 
         def left() -> None:
-            told.append("left")
+            steps.append("left")
             over.set()
 
         with pytest.raises(LeftBehind):
             await within("run", 0.01, lambda: stubborn(over), clean_up_s=0.01, left=left)
-        return [*told, "ended"]
+        return [*steps, "ended"]
 
     assert asyncio.run(main()) == ["left", "ended"]
 

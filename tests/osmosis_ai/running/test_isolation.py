@@ -22,8 +22,8 @@ from osmosis_ai.running.watchdog import Blocked
 Code = Callable[[RunInMainLoop], Coroutine[Any, Any, Any]]
 
 
-class Told:
-    """What an isolation told, and an event for it."""
+class Reports:
+    """What an isolation has reported, and an event for it."""
 
     def __init__(self) -> None:
         self.all: list[Blocked] = []
@@ -34,14 +34,14 @@ class Told:
         self.event.set()
 
 
-def run_blocked(told: Told, *sections: Code, owner: object = "owner") -> list[Any]:
+def run_blocked(reports: Reports, *sections: Code, owner: object = "owner") -> list[Any]:
     """The sections one after the other, behind one that blocks until it was noticed."""
 
     async def blocks(main_loop: RunInMainLoop) -> None:
-        assert told.event.wait(60)
+        assert reports.event.wait(60)
 
     async def main() -> list[Any]:
-        isolation = Isolation(told, long_block_s=0.05)
+        isolation = Isolation(reports, long_block_s=0.05)
         try:
             await isolation.run(Section(owner, "agent"), blocks)
             return [await isolation.run(Section(owner, "agent"), section) for section in sections]
@@ -56,20 +56,20 @@ async def thread_of(main_loop: RunInMainLoop) -> threading.Thread:
 
 
 def test_code_that_blocks_runs_in_threads_from_then_on_and_is_named():
-    told = Told()
-    [thread] = run_blocked(told, thread_of)
+    reports = Reports()
+    [thread] = run_blocked(reports, thread_of)
     assert thread is not threading.main_thread() and thread.daemon
-    [blocked] = told.all
+    [blocked] = reports.all
     assert (blocked.function, blocked.owner) == ("blocks", "agent")
     assert blocked.filename == __file__ and blocked.seconds >= 0.05
     assert "`blocks` (test_isolation.py:" in str(blocked)
 
 
 def test_other_code_stays_in_the_loop():
-    told = Told()
+    reports = Reports()
 
     async def main() -> threading.Thread:
-        isolation = Isolation(told, long_block_s=0.05)
+        isolation = Isolation(reports, long_block_s=0.05)
         await isolation.run(Section("other", "other"), thread_of)
         await asyncio.sleep(0.2)  # a loop that idles is no loop that is blocked
         thread = await isolation.run(Section("other", "other"), thread_of)
@@ -77,18 +77,18 @@ def test_other_code_stays_in_the_loop():
         return thread
 
     assert asyncio.run(main()) is threading.main_thread()
-    assert told.all == []
+    assert reports.all == []
 
 
 def test_short_waits_count_once_they_are_a_habit():
-    told = Told()
+    reports = Reports()
 
     async def blocks(main_loop: RunInMainLoop) -> threading.Thread:
         time.sleep(0.15)
         return threading.current_thread()
 
     async def main() -> list[threading.Thread]:
-        isolation = Isolation(told)
+        isolation = Isolation(reports)
         threads = [await isolation.run(Section(blocks, "agent"), blocks) for _ in range(3)]
         while threads[-1] is threading.main_thread():  # those that nobody was there to notice
             threads.append(await isolation.run(Section(blocks, "agent"), blocks))
@@ -98,41 +98,41 @@ def test_short_waits_count_once_they_are_a_habit():
     *earlier, last = asyncio.run(main())
     assert set(earlier) == {threading.main_thread()}
     assert last is not threading.main_thread()
-    assert len(told.all) == 1
+    assert len(reports.all) == 1
 
 
 def test_what_code_of_this_project_waits_for_is_no_habit_of_the_agents():
-    told = Told()
+    reports = Reports()
     ours = os.path.join(os.path.dirname(osmosis_ai.__file__), "running", "thread_calls.py")
     text = "import time\nasync def waits(main_loop): time.sleep(0.15)\n"
     names: dict[str, Any] = {}
     exec(compile(text, ours, "exec"), names)
 
     async def main() -> None:
-        isolation = Isolation(told)
+        isolation = Isolation(reports)
         for _ in range(4):
             await isolation.run(Section("owner", "agent"), names["waits"])
         isolation.close()
 
     asyncio.run(main())
-    assert told.all == []
+    assert reports.all == []
 
 
 def test_an_import_is_no_habit(tmp_path: Any, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "takes_its_time.py").write_text("import time\ntime.sleep(0.3)\n")
     monkeypatch.syspath_prepend(tmp_path)
-    told = Told()
+    reports = Reports()
 
     async def imports(main_loop: RunInMainLoop) -> None:
         import takes_its_time  # type: ignore[import-not-found]  # noqa: F401
 
     async def main() -> None:
-        isolation = Isolation(told, long_block_s=0.05)
+        isolation = Isolation(reports, long_block_s=0.05)
         await isolation.run(Section(imports, "agent"), imports)
         isolation.close()
 
     asyncio.run(main())
-    assert told.all == []
+    assert reports.all == []
 
 
 def test_calls_of_the_main_loop_are_made_there_and_see_the_context():
@@ -145,7 +145,7 @@ def test_calls_of_the_main_loop_are_made_there_and_see_the_context():
     async def section(main_loop: RunInMainLoop) -> Any:
         return await main_loop(in_main_loop()), variable.get()
 
-    [((thread, inside), own)] = run_blocked(Told(), section)
+    [((thread, inside), own)] = run_blocked(Reports(), section)
     assert thread is threading.main_thread()
     assert inside == own == "set before"
 
@@ -157,7 +157,7 @@ def test_what_a_section_raises_comes_back():
         raise error
 
     with pytest.raises(KeyError) as caught:
-        run_blocked(Told(), raises)
+        run_blocked(Reports(), raises)
     assert caught.value is error
 
 
@@ -166,11 +166,11 @@ def test_an_exit_in_a_thread_ends_its_section_alone():
         raise SystemExit(3)
 
     with pytest.raises(CodeEnded, match=r"called sys.exit\(3\)"):
-        run_blocked(Told(), leaves)
+        run_blocked(Reports(), leaves)
 
 
 def test_code_that_awaits_stays_in_its_loop_and_is_named_once():
-    told = Told()
+    reports = Reports()
 
     async def blocks(main_loop: RunInMainLoop) -> threading.Thread:
         await asyncio.sleep(0)
@@ -178,9 +178,9 @@ def test_code_that_awaits_stays_in_its_loop_and_is_named_once():
         return threading.current_thread()
 
     async def main() -> set[threading.Thread]:
-        isolation = Isolation(told)
+        isolation = Isolation(reports)
         threads = set()
-        while len(threads) < 1 or not told.all:
+        while len(threads) < 1 or not reports.all:
             threads.add(await isolation.run(Section(blocks, "agent"), blocks))
         for _ in range(4):
             threads.add(await isolation.run(Section(blocks, "agent"), blocks))
@@ -188,22 +188,22 @@ def test_code_that_awaits_stays_in_its_loop_and_is_named_once():
         return threads
 
     assert asyncio.run(main()) == {threading.main_thread()}
-    [blocked] = told.all
+    [blocked] = reports.all
     assert not blocked.is_moved
     assert "every other rollout of its process waits meanwhile" in str(blocked)
 
 
 def test_code_that_blocks_before_it_awaits_for_the_first_time_is_not_moved():
-    told = Told()
+    reports = Reports()
 
     async def section(main_loop: RunInMainLoop) -> threading.Thread:
-        if not told.all:
-            assert told.event.wait(60)  # the watchdog finds it in its first step
+        if not reports.all:
+            assert reports.event.wait(60)  # the watchdog finds it in its first step
         await asyncio.sleep(0)
         return threading.current_thread()
 
     async def main() -> list[threading.Thread]:
-        isolation = Isolation(told, long_block_s=0.05)
+        isolation = Isolation(reports, long_block_s=0.05)
         runs = [isolation.run(Section("owner", "agent"), section) for _ in range(3)]
         threads = [await run for run in runs]
         isolation.close()
@@ -217,7 +217,7 @@ def test_code_that_was_moved_and_awaits_after_all_is_back_in_the_loop():
         await asyncio.sleep(0)
         return threading.current_thread()
 
-    first, second, third = run_blocked(Told(), thread_of, awaits, thread_of)
+    first, second, third = run_blocked(Reports(), thread_of, awaits, thread_of)
     assert threading.main_thread() not in (first, second)
     assert third is threading.main_thread()
 
@@ -241,11 +241,11 @@ def test_a_cancelled_section_may_clean_up():
             await task
 
     async def main() -> None:
-        told = Told()
-        isolation = Isolation(told, long_block_s=0.05)
+        reports = Reports()
+        isolation = Isolation(reports, long_block_s=0.05)
 
         async def blocks(main_loop: RunInMainLoop) -> None:
-            assert told.event.wait(60)
+            assert reports.event.wait(60)
 
         await isolation.run(Section("owner", "agent"), blocks)
         isolation.is_ending = True
@@ -269,5 +269,5 @@ def test_what_a_section_leaves_behind_is_cancelled():
         section.task = asyncio.ensure_future(lingers())  # type: ignore[attr-defined]
         await asyncio.sleep(0)
 
-    run_blocked(Told(), section)
+    run_blocked(Reports(), section)
     assert ended.wait(60)

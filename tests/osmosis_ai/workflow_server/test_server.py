@@ -251,8 +251,8 @@ def test_a_workflow_that_is_cancelled_twice_may_clean_up(serve: Serve, controlle
     server.ask("POST", "/rollout", asked(controller, "r", "tidy up"))
     assert tidying.wait(60)
     for _ in range(2):
-        told = server.ask("POST", "/rollout/cancel", {"all": True}).json()
-        assert told["dispositions"]["r"] == "cancelled_running"
+        reply = server.ask("POST", "/rollout/cancel", {"all": True}).json()
+        assert reply["dispositions"]["r"] == "cancelled_running"
     assert controller.result("/graded/r")["err_message"] == "the rollout was cancelled"
     assert not tidying.is_set()
 
@@ -289,8 +289,11 @@ def test_rollouts_wait_for_a_place_and_can_be_cancelled(serve: Serve, controller
     cancelled = server.ask("POST", "/rollout/cancel", {"prefix": "a"}).json()
     assert cancelled == {"dispositions": {"a1": "cancelled_running", "a2": "cancelled_queued"}}
     for name in ("a1", "a2"):
-        told = controller.result(f"/done/{name}")
-        assert (told["status"], told["err_message"]) == ("failure", "the rollout was cancelled")
+        callback = controller.result(f"/done/{name}")
+        assert (callback["status"], callback["err_message"]) == (
+            "failure",
+            "the rollout was cancelled",
+        )
         assert controller.result(f"/graded/{name}")["status"] == "failure"
     again = server.ask("POST", "/rollout/cancel", {"ids": ["a1", "other"]}).json()
     assert again == {"dispositions": {"a1": "not_found", "other": "not_found"}}
@@ -309,8 +312,8 @@ def test_rollouts_wait_for_a_place_also_where_the_server_is_started_again(contro
                 wanted = asked(controller, name, "wait", grader_callback_url=None)
                 assert server.ask("POST", "/rollout", wanted).status == 202
             server.ask("POST", "/rollout/cancel", {"all": True})
-            told = controller.result(f"/done/{time}-waits")["err_message"]
-            assert told == "the rollout was cancelled"
+            reply = controller.result(f"/done/{time}-waits")["err_message"]
+            assert reply == "the rollout was cancelled"
 
 
 def test_a_shutdown_reports_what_it_cuts_off(controller: Controller, serve: Any):

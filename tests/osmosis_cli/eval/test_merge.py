@@ -80,8 +80,8 @@ def test_what_was_used_before_runs_were_repeated_is_that_of_all_shards():
 
 def test_conversations_are_joined_and_none_of_another_report_stays():
     def say(name: str, suite: str, row: int, text: str) -> None:
-        told = {"suite": suite, "row_index": row, "run_index": 0, "messages": [{"content": text}]}
-        Path(f"{name}.trajectories.jsonl").write_text(json.dumps(told) + "\n")
+        line = {"suite": suite, "row_index": row, "run_index": 0, "messages": [{"content": text}]}
+        Path(f"{name}.trajectories.jsonl").write_text(json.dumps(line) + "\n")
 
     names = [write("s1.json", shard(1, 3)), write("s2.json", shard(2, 3, name="sub/data.jsonl"))]
     names.append(write("s3.json", shard(3, 3)))
@@ -119,13 +119,13 @@ def test_figures_by_a_column_are_those_of_the_rows_of_all_shards():
 
 
 def test_it_has_the_environment_and_the_longest_time():
-    told = {
+    environment = {
         "versions": {"python": "3"}, "platform": "p", "command_line": "pytest",
         "git": {"commit": "a" * 40, "branch": "x", "dirty": False},
     }  # fmt: skip
-    other = {**told, "git": {"commit": "b" * 40, "dirty": False}}
+    other = {**environment, "git": {"commit": "b" * 40, "dirty": False}}
     names = [
-        write("s1.json", shard(1, 2), environment=told),
+        write("s1.json", shard(1, 2), environment=environment),
         write("s2.json", shard(2, 2), environment=other),
     ]
     done = merge(*names)
@@ -133,7 +133,7 @@ def test_it_has_the_environment_and_the_longest_time():
         done.output
     )
     merged = json.loads(Path("whole.json").read_text())
-    assert merged["environment"] == told
+    assert merged["environment"] == environment
     assert merged["summary"]["total_duration_ms"] == 31_200
 
 
@@ -147,8 +147,8 @@ def test_gates_are_judged_anew_over_the_whole(gate: str, status: int):
         write(f"s{i}.json", replace(suite, verdicts=(verdict,)))
     done = merge("s1.json", "s2.json")
     assert done.exit_code == status, done.output
-    [told] = json.loads(Path("whole.json").read_text())["gates"]
-    assert told["outcome"] == {0: "passed", 1: "failed", 8: "inconclusive"}[status]
+    [only] = json.loads(Path("whole.json").read_text())["gates"]
+    assert only["outcome"] == {0: "passed", 1: "failed", 8: "inconclusive"}[status]
 
 
 REFUSED = {
@@ -202,15 +202,15 @@ def test_what_does_not_belong_together_is_refused_by_name(what: str):
     assert Path("whole.json").read_text() == before
 
 
-def gated(number: int, text: str, /, **told: Any) -> str:
-    """A shard's report with a gate, of which something else is told."""
+def gated(number: int, text: str, /, **fields: Any) -> str:
+    """A shard's report with a gate, with other fields."""
     suite = shard(number, 2)
     name = write(
         f"s{number}.json",
         replace(suite, verdicts=(evaluate(parse_gate(text), score_table_of(suite)),)),
     )
     document = json.loads(Path(name).read_text())
-    document["gates"][0].update(told)
+    document["gates"][0].update(fields)
     Path(name).write_text(json.dumps(document))
     return name
 
@@ -224,8 +224,8 @@ def test_shards_with_and_without_a_gate_are_refused():
 def test_the_confidence_is_that_of_whichever_shard_tells_it():
     names = [gated(1, "mean >= 0.1"), gated(2, "mean >= 0.1", confidence=0.5)]
     assert merge(*names).exit_code == 0
-    [told] = json.loads(Path("whole.json").read_text())["gates"]
-    assert (told["confidence"], told["figure"]["confidence"]) == (0.5, 0.5)
+    [gate] = json.loads(Path("whole.json").read_text())["gates"]
+    assert (gate["confidence"], gate["figure"]["confidence"]) == (0.5, 0.5)
 
 
 def test_a_gate_that_cannot_be_read_is_reported():

@@ -107,8 +107,8 @@ def test_what_is_rendered_later_is_what_was_shown_then(
     assert json.loads(ran("out.json", "--html=now.html", "--json").stdout)["written"] == [
         "now.html"
     ]
-    told = streams(capsys, "out.json", "--markdown=-", "--csv=now.csv")
-    assert told == (text, "table of runs: now.csv\n")
+    printed = streams(capsys, "out.json", "--markdown=-", "--csv=now.csv")
+    assert printed == (text, "table of runs: now.csv\n")
     assert not Path("-").exists()
 
 

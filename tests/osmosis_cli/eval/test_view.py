@@ -318,8 +318,8 @@ def test_an_evaluation_is_deleted_unless_a_session_works_on_it(
 
 def test_a_kept_evaluation_and_its_report_are_one(visitor: Visitor, tmp_path: Path):
     folder = kept(tmp_path / ".osmosis" / "runs", "one", done=0, started=1.0, rows=1, eval_fn=EXACT)
-    [told] = suite_of([[1.0]]).runs
-    add(folder, replace(told, suite="d.jsonl"))
+    [only] = suite_of([[1.0]]).runs
+    add(folder, replace(only, suite="d.jsonl"))
     suite = suite_of([[1.0]])
     suite = replace(suite, info=replace(suite.info, model="m"))
     git = {"commit": "ab12cd34ef5678", "branch": "tidy", "dirty": False}

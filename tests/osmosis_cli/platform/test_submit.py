@@ -469,10 +469,10 @@ def test_without_a_terminal_a_yes_is_needed_and_what_would_run_is_said(
 ):
     (own / "new.py").write_text("x")
     err = osmosis.error("eval", "submit", CONFIG, *words, status=2)
-    told = json.loads(err)["error"]["message"] if words else err.partition("Error: ")[2]
-    assert "give --yes" in told.splitlines()[0]
+    message = json.loads(err)["error"]["message"] if words else err.partition("Error: ")[2]
+    assert "give --yes" in message.splitlines()[0]
     here = git(own, "rev-parse", "HEAD")[:12]
-    assert told.splitlines()[1:] == [
+    assert message.splitlines()[1:] == [
         f"  what would run is the newest on main that is synced, {here} as far as is known here "
         "(acme/agents)",
         "  warning: 1 file differs from the commit (new.py); what runs is the commit: commit and "

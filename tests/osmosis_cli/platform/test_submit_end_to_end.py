@@ -60,10 +60,10 @@ def test_a_run_is_submitted_followed_and_stopped(osmosis: Osmosis, platform_serv
     status, out, _ = osmosis("eval", "list", "--json")
     assert [found["name"] for found in json.loads(out)["eval_runs"]] == [name]
     status, out, _ = osmosis("eval", "info", name, "--json")
-    told = json.loads(out)
-    assert (told["eval_run"]["status"], told["dataset"]["name"]) == ("pending", "answers")
-    assert told["config"]["secrets"] == {"required": ["SOME_KEY"]}
-    assert osmosis("eval", "info", told["eval_run"]["id"])[1].startswith(f"{name}  pending\n")
+    document = json.loads(out)
+    assert (document["eval_run"]["status"], document["dataset"]["name"]) == ("pending", "answers")
+    assert document["config"]["secrets"] == {"required": ["SOME_KEY"]}
+    assert osmosis("eval", "info", document["eval_run"]["id"])[1].startswith(f"{name}  pending\n")
 
     assert osmosis("eval", "stop", name, "--yes") == (0, f"{name}: stopped\n", "")
     status, out, _ = osmosis("eval", "info", name, "--watch")

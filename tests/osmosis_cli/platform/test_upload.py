@@ -180,7 +180,7 @@ def test_results_that_are_not_whole_are_refused_before_anything_is_sent(
     assert err.count("\n") == 1
 
 
-def test_a_folder_without_results_and_a_platform_without_the_call_are_told_in_a_sentence(
+def test_a_folder_without_results_and_a_platform_without_the_call_are_refused_in_a_sentence(
     osmosis: Osmosis, monkeypatch: pytest.MonkeyPatch
 ):
     Path("empty").mkdir()

@@ -132,8 +132,8 @@ def test_a_new_rollout_passes_its_checks_and_runs_at_once(
     assert listed >= ROLLOUT
     for group, folder in (("eval", "eval"), ("train", "training")):
         osmosis.out(group, "check", f"configs/{folder}/one.toml")
-    told = next(line for line in out.splitlines() if line.startswith("  osmosis eval -m"))
-    status, out, err = osmosis(*told.split()[1:])
+    command = next(line for line in out.splitlines() if line.startswith("  osmosis eval -m"))
+    status, out, err = osmosis(*command.split()[1:])
     assert status == 0, out + err
     assert "5 passed" in out
 

@@ -76,7 +76,7 @@ class Rubrics(Osmosis):
         return found
 
     def refused(self, *words: str, **given: Any) -> str:
-        """Return what a wrong use is told, before anything is sent."""
+        """Return the message of a wrong use, before anything is sent."""
         message = self.error(*words, status=2, **given)
         assert self.judge.requests == 0
         return message

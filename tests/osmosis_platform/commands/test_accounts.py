@@ -158,14 +158,14 @@ def test_a_workspace_gets_another_repository_and_another_place_to_clone_from(
     assert (found["repository"], found["clone_url"]) == ("acme/new", str(tmp_path))
     status, out, _ = accounts(*words, "--no-clone-url", "--json")
     assert (status, json.loads(out)["clone_url"]) == (0, None)
-    for more, told in (
+    for more, message in (
         ((), "nothing to change"),
         (("--clone-url", "/", "--no-clone-url"), "give one of"),
         (("--clone-url", "ext::sh"), "--clone-url: "),
         (("--git", "nothing"), "is no OWNER/REPO"),
     ):
         status, _, err = accounts(*words, *more)
-        assert (status, told in err) == (2, True)
+        assert (status, message in err) == (2, True)
     assert "of the workspace 'other' already" in accounts(*words, "--git", "acme/other")[2]
 
 
@@ -183,14 +183,14 @@ def test_a_user_gets_another_address_and_another_password(
     )
     assert accounts(*words, "--no-password")[0] == 0
     assert documents(accounts, "user", "list")[1]["has_password"] is False
-    for wrong, told in (
+    for wrong, message in (
         ((), "nothing to change"),
         (("--password",), "there is no terminal to ask for a password on: give --password-file"),
         (("--password", "--no-password"), "give one of"),
         (("--email", "x"), "must look like"),
     ):
         status, _, err = accounts(*words, *wrong)
-        assert (status, told in err) == (2, True)
+        assert (status, message in err) == (2, True)
 
 
 def test_what_removes_asks_first_without_a_terminal_wants_yes_and_says_what_is_not_there(
@@ -209,14 +209,14 @@ def test_what_removes_asks_first_without_a_terminal_wants_yes_and_says_what_is_n
         status, out, err = accounts(*words, **no)
         assert (status, "[y/N]" in err, "aborted" in err) == (1, True, True)
         assert accounts(*words, stdin=b"y\n", terminal=True)[0] == 0
-    for words, told in (
+    for words, message in (
         (("user", "remove", "zed"), "there is no user 'zed'"),
         (("workspace", "remove", "zed"), "there is no workspace 'zed'"),
         (("member", "remove", "other", "bob"), "bob is no member of other"),
         (("token", "revoke", "x"), "there is no token with the id 'x'"),
     ):
         status, out, err = accounts(*words, "--yes")
-        assert (status, out, told in err) == (1, "", True)
+        assert (status, out, message in err) == (1, "", True)
 
 
 def test_a_revoked_token_serves_no_more_nor_does_one_of_a_member_who_left_and_came_back(

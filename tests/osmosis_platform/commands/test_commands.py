@@ -37,8 +37,8 @@ def test_a_script_sets_a_platform_up(platform: Osmosis, tmp_path: Path):
     said = "ann is in agents as viewer.\n"
     assert platform("member", "add", "agents", "ann", "--role", "viewer") == (0, said, "")
     assert platform("member", "add", "agents", "ann")[0] == 0
-    status, token, told = platform("token", "create", "ann", "--expires-in-days", "7")
-    assert (status, told.startswith("The token of ann in agents, until ")) == (0, True)
+    status, token, printed = platform("token", "create", "ann", "--expires-in-days", "7")
+    assert (status, printed.startswith("The token of ann in agents, until ")) == (0, True)
     database = Database.in_folder(tmp_path / "data")
     with database.reading() as session:
         caller = find_caller(session, token.strip())
@@ -245,8 +245,8 @@ def test_the_password_of_a_database_comes_from_a_file_or_the_environment(
 
 def test_a_token_needs_a_workspace_that_is_clear(platform: Osmosis):
     platform("user", "add", "--no-password", "ann")
-    told = platform("token", "create", "ann")[2]
-    assert "ann is a member of no workspace" in told
+    printed = platform("token", "create", "ann")[2]
+    assert "ann is a member of no workspace" in printed
     for name in ("one", "two"):
         platform("workspace", "add", name, "--git", f"acme/{name}")
         platform("member", "add", name, "ann")
@@ -256,8 +256,8 @@ def test_a_token_needs_a_workspace_that_is_clear(platform: Osmosis):
         "no member of a workspace 'x'" in platform("token", "create", "ann", "--workspace", "x")[2]
     )
     assert "a workspace 'one' already" in platform("workspace", "add", "one", "--git", "x/y")[2]
-    told = platform("workspace", "add", "other", "--git", "Acme/One")[2]
-    assert "acme/one is the repository of the workspace 'one' already" in told
+    printed = platform("workspace", "add", "other", "--git", "Acme/One")[2]
+    assert "acme/one is the repository of the workspace 'one' already" in printed
 
 
 def test_serving_says_what_is_in_the_way(

@@ -192,10 +192,10 @@ def test_a_build_that_fails_names_the_requirement_and_leaves_nothing(
     builds: Builds, wanted: str, reason: str
 ):
     builds.wants(wanted)
-    told = builds.fail()
-    assert told.startswith("the rollout's environment cannot be built: No solution found")
-    assert reason in told
-    assert "\n" not in told
+    message = builds.fail()
+    assert message.startswith("the rollout's environment cannot be built: No solution found")
+    assert reason in message
+    assert "\n" not in message
     assert not [*(builds.folder / "data/environments").glob("*/*/bin")]
 
 

@@ -178,11 +178,11 @@ def test_a_repository_that_is_too_large_is_refused_before_its_files_are_written(
 ):
     (origin / "large.bin").write_bytes(os.urandom(300_000))
     commit(origin)
-    for limits, told in (
+    for limits, message in (
         (replace(LIMITS, files=2), "has 3 files; the limit is 2"),
         (replace(LIMITS, total_bytes=200_000), "the limit is 0 MiB"),
     ):
-        with pytest.raises(CheckoutError, match=told):
+        with pytest.raises(CheckoutError, match=message):
             check_out(program, of(origin), None, limits)
         assert not (program.room / "source" / "first.txt").exists()
     with pytest.raises(CheckoutError, match="wrote more than 100,000 bytes"):

@@ -53,11 +53,11 @@ WAITS = """
 """
 
 
-def until(is_so: Callable[[], bool], told: Callable[[], object]) -> None:
+def until(is_so: Callable[[], bool], describe: Callable[[], object]) -> None:
     """Return once it is so."""
     end = time.monotonic() + PATIENCE_S
     while not is_so():
-        assert time.monotonic() < end, told()
+        assert time.monotonic() < end, describe()
         time.sleep(0.05)
 
 
@@ -322,8 +322,8 @@ def test_stopping_ends_every_process_and_keeps_what_was_finished(
     main.write_text(main.read_text().replace("import asyncio, os", "import tinylib, asyncio, os"))
     commit(workspace)
     git(workspace, "push", "--quiet", "origin", "main")
-    told = json.loads(osmosis("eval", "submit", "configs/eval/answers.toml", "--yes", "--json"))
-    run_id = told["eval_run"]["id"]
+    document = json.loads(osmosis("eval", "submit", "configs/eval/answers.toml", "--yes", "--json"))
+    run_id = document["eval_run"]["id"]
     until(lambda: len(starts(tmp_path)) > FIRST, lambda: log_of(platform, run_id))
     osmosis("eval", "stop", run_id, "--yes")
     osmosis("eval", "info", run_id, "--watch", status=1)

@@ -418,9 +418,9 @@ def test_a_log_has_no_control_characters(submitted: Submitted):
     submitted.children.evaluation = (4, f"{odd}\nERROR: {odd}\n")
     submitted.children.report = None
     run = submitted.execute()
-    told = submitted.log + run.results["error"]
-    assert "\\x1b[31mred" in told
-    assert [c for c in told if not c.isprintable() and c not in "\n\t"] == []
+    shown = submitted.log + run.results["error"]
+    assert "\\x1b[31mred" in shown
+    assert [c for c in shown if not c.isprintable() and c not in "\n\t"] == []
 
 
 def test_what_lists_of_runs_have_of_a_report_is_short(submitted: Submitted):

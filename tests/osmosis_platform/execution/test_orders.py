@@ -225,10 +225,10 @@ HOSTILE = [
 def test_lines_that_code_of_users_has_written_into_the_journal_are_passed_over(
     tmp_path: Path, odd: bytes
 ):
-    plan, told = {"n": 1, "rows": [[0, 3]], "digests": ""}, {"row_index": 0, "run_index": 1}
-    told |= {"tokens": 5}
+    plan, fields = {"n": 1, "rows": [[0, 3]], "digests": ""}, {"row_index": 0, "run_index": 1}
+    fields |= {"tokens": 5}
     (tmp_path / FILE).write_bytes(
-        session_line({"number": 1, "plan": plan}) + run_line(**told) + odd
+        session_line({"number": 1, "plan": plan}) + run_line(**fields) + odd
     )
     progress = Progress(tmp_path)
     assert progress.update()

@@ -32,12 +32,12 @@ def test_a_secret_is_set_replaced_and_deleted_and_its_value_never_shown(
         stored = session.scalars(select(StoredSecret).where(is_ours)).all()
     decrypted = {platform_server.vault.decrypt(each.encrypted) for each in stored}
     assert decrypted == {VALUE, "a\nb"}
-    for fields, told in (
+    for fields, message in (
         ({"name": "small", "scope": "user"}, "capital letters"),
         ({"name": "OK", "scope": "world"}, "for whom"),
     ):
         answers.append(browser.post("secrets", value=VALUE, **fields))
-        assert (answers[-1].status_code, told in answers[-1].text) == (422, True)
+        assert (answers[-1].status_code, message in answers[-1].text) == (422, True)
     answers.append(browser.post("secrets", name="SOME_KEY", scope="user", value=""))
     assert "Value: is empty." in answers[-1].text
     long = browser.post("secrets", name="SOME_KEY", scope="user", value=VALUE + "+" * 60_000)

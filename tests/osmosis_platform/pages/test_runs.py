@@ -78,9 +78,9 @@ def test_the_list_shows_each_run_that_there_is_and_the_trend_of_its_config(
     assert "-run</a>" not in browser.get("runs?kind=training").text
     assert "-run</a>" not in browser.get("runs?offset=50").text
     headers = browser.account.headers
-    told = browser.client.get("/api/cli/eval-runs/third-run", headers=headers).json()["eval_run"]
+    run = browser.client.get("/api/cli/eval-runs/third-run", headers=headers).json()["eval_run"]
     url = f"{platform_server.url}/w/{browser.account.workspace}/runs/third-run"
-    assert told["platform_url"] == url
+    assert run["platform_url"] == url
     assert "<h1>third-run" in browser.client.get(url).text
 
 
@@ -325,7 +325,7 @@ def test_a_report_has_the_conversations_as_they_were_taken_and_is_there_without_
     line = {"suite": "datasets/d.jsonl", "row_index": 1, "run_index": 0}
     line |= {"messages": messages, "ground_truth": "7"}
     written = {
-        "told-run": json.dumps({**line, "suite": "../datasets/d.jsonl"}) + "\n",
+        "whole-run": json.dumps({**line, "suite": "../datasets/d.jsonl"}) + "\n",
         "odd-run": "no line of a conversation\n",
         "link-run": None,
         "long-run": "one\n" + "sk-0123456789" * 10,
@@ -362,7 +362,7 @@ def test_a_report_has_the_conversations_as_they_were_taken_and_is_there_without_
     }
     assert answers[1].text == "no line of a conversation\n"
     assert (answers[2].status_code, answers[2].json()["code"]) == (404, "no_conversations")
-    assert "told-run has" not in answers[2].text
+    assert "whole-run has" not in answers[2].text
     assert answers[3].text == "one\n"
 
 

@@ -608,7 +608,7 @@ def agent(question):
 
 
 def hanging(project: Project, *, in_controller: bool) -> str:
-    """Write an agent whose import never ends; return where that is told to be."""
+    """Write an agent whose import never ends; return where a message says that it is."""
     path = project.write("hangs.py", HANGS.format(in_controller=in_controller))
     project.rows("a")
     return f'File "{path}", line 6, in fetch\n    threading.Event().wait()'

@@ -72,12 +72,12 @@ def test_rows_that_changed_are_named_with_both_answers(
     assert mean["difference"]["value"] == 0.0
     assert mean["difference"]["low"] < 0.0 < mean["difference"]["high"]
     assert (mean["p"], mean["p_method"]) == (1.0, "agresti-min")
-    told = [
+    lines = [
         (change["name"], change["verdict"], change["baseline_passes"], change["passes"],
          change["baseline_answer"], change["answer"])
         for change in found["changes"]
     ]  # fmt: skip
-    assert sorted(told) == [
+    assert sorted(lines) == [
         ("row-1", "improved", 0, 5, "no", NAMES[1]), ("row-4", "regressed", 5, 0, NAMES[4], "no")
     ]  # fmt: skip
     text = summary(session)
@@ -97,8 +97,8 @@ def test_a_fall_fails_a_gate_and_the_bound_is_that_of_the_difference(compared: P
     session = compared.run(COMPARE, *options, "--osmosis-confidence=none", n="2")
     assert [gate["outcome"] for gate in session.report["gates"]] == ["passed", "failed", "passed"]
     assert session.ret == 1
-    told = session.report["gates"][1]
-    assert (told["metric"], told["figure"]["value"]) == ("pass@2 - baseline", 0.0)
+    second = session.report["gates"][1]
+    assert (second["metric"], second["figure"]["value"]) == ("pass@2 - baseline", 0.0)
 
 
 class TestLast:
@@ -138,9 +138,9 @@ class TestLast:
         session = project.run("--osmosis-baseline=last", *gates)
         assert session.ret == 8
         assert "no earlier complete evaluation of data.jsonl to compare with" in session.out
-        told = session.report["gates"][0]
-        assert (told["outcome"], told["figure"]) == ("inconclusive", None)
-        assert told["sentence"] == "there is no earlier evaluation to compare with"
+        gate = session.report["gates"][0]
+        assert (gate["outcome"], gate["figure"]) == ("inconclusive", None)
+        assert gate["sentence"] == "there is no earlier evaluation to compare with"
 
 
 @each_mode
@@ -204,5 +204,5 @@ def test_the_header_says_where_the_baseline_model_is_asked(
 
 def test_what_has_no_score_on_a_side_is_reported(compared: Project, model: Model):
     model.down = {NAMES[0]}
-    told = summary(compared.run(COMPARE, n="2"))
-    assert "2 runs here without a score for rewards:exact left out" in told
+    text = summary(compared.run(COMPARE, n="2"))
+    assert "2 runs here without a score for rewards:exact left out" in text

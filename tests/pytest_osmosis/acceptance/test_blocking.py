@@ -1,4 +1,4 @@
-"""Agents that block the event loop: noticed, told once, moved to threads if they never await."""
+"""Agents that block the event loop: noticed, reported once, moved to threads if none awaits."""
 
 from __future__ import annotations
 

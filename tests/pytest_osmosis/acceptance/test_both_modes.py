@@ -250,9 +250,9 @@ def test_each_junit_case_has_its_own_figures_and_its_own_output(session: Session
     for row, prompt in enumerate(PROMPTS):
         for run in range(2):
             case = found[f"row-{row}[run-{run}]"]
-            told = {each.attrib["name"]: each.attrib["value"] for each in case.iter("property")}
-            assert (told["osmosis_row_index"], told["osmosis_run_index"]) == (str(row), str(run))
-            assert told.get("osmosis_error_type") == FATES[prompt][0]
+            named = {each.attrib["name"]: each.attrib["value"] for each in case.iter("property")}
+            assert (named["osmosis_row_index"], named["osmosis_run_index"]) == (str(row), str(run))
+            assert named.get("osmosis_error_type") == FATES[prompt][0]
             printed = case.findtext("system-out") or ""
             assert [other for other in PROMPTS if f"<{other}>" in printed] == [prompt]
 
@@ -276,7 +276,7 @@ def test_a_plugin_sees_every_item_once_from_its_start_to_its_finish(folder: Fold
 def test_a_plugin_in_a_worker_sees_its_items(folders: Any):
     calls = heard(folders("n2")[0])
     workers = [of for of in calls.values() if "controller" not in of[""]]
-    seen = [nodeid for of in workers for nodeid, told in of.items() if told[:1] == ["start"]]
+    seen = [nodeid for of in workers for nodeid, words in of.items() if words[:1] == ["start"]]
     assert sorted(seen) == sorted([*IDS, *MARKED_IDS, "test_unit.py::test_unit"])
 
 

@@ -37,7 +37,7 @@ def pytest_configure(config):
     patch.setattr(RateLimiter, "pause", pause)
     config.add_cleanup(patch.undo)
 """
-"""Each process leaves a file when it is told to send nothing for a while."""
+"""Each process leaves a file when it is asked to send nothing for a while."""
 
 
 def stopped(session: Session) -> str:

@@ -67,8 +67,8 @@ def test_four_models_have_the_figures_of_four_sessions_and_the_pairs_of_compare(
     for name, each in zip(MODELS[1:], json.loads(compared.stdout)["comparisons"], strict=True):
         here = found[name]["baseline"]["eval_fns"]["rewards:exact"]["differences"]
         there = [every["paired"] for every in each["suites"][0]["eval_fns"][0]["differences"]]
-        told = [(one["difference"]["value"], one["difference"]["low"], one["p"]) for one in here]
-        assert told == [
+        figures = [(one["difference"]["value"], one["difference"]["low"], one["p"]) for one in here]
+        assert figures == [
             (p["difference"], p["interval"]["low"], min(1.0, 3 * p["p"])) for p in there
         ]
 

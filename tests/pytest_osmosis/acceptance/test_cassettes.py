@@ -120,8 +120,8 @@ def test_a_changed_prompt_is_an_error_that_names_its_words(project: Project):
     [changed, same] = session.runs
     assert session.outcomes == {"errors": 1, "passed": 1}
     assert changed["error_type"] == "provider" and same["success"]
-    told = 'messages[0] (system) was "Answer in one word." and is "Answer in two words."'
-    assert told in changed["error"] and "row 0, run 0" in changed["error"]
+    difference = 'messages[0] (system) was "Answer in one word." and is "Answer in two words."'
+    assert difference in changed["error"] and "row 0, run 0" in changed["error"]
     session = project.run(REPLAY, "--osmosis-temperature=0.5")
     assert "temperature was" in session.runs[1]["error"]
     assert "gone on" not in session.out and project.endpoint.requests == 2

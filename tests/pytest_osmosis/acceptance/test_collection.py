@@ -372,9 +372,9 @@ def test_two_data_files_are_two_evaluations_of_one_report(project: Project):
     project.rows("c", {"user_prompt": "d", "ground_truth": "x"}, name="two.jsonl")
     session = project.run("--junitxml=out.xml", "--osmosis-data=two.jsonl", data="one.jsonl")
     assert session.outcomes == {"passed": 3, "failed": 1}
-    told = {each.get("name"): each.get("value") for each in session.junit.iter("property")}
-    assert told["one.jsonl::osmosis_mean[rewards:exact]"] == "1.0"
-    assert told["two.jsonl::osmosis_mean[rewards:exact]"] == "0.5"
+    properties = {each.get("name"): each.get("value") for each in session.junit.iter("property")}
+    assert properties["one.jsonl::osmosis_mean[rewards:exact]"] == "1.0"
+    assert properties["two.jsonl::osmosis_mean[rewards:exact]"] == "0.5"
     report = session.report
     assert [(row["suite"], row["row_index"]) for row in report["rows"]] == [
         ("one.jsonl", 0),
@@ -417,7 +417,7 @@ def pytest_collection_modifyitems(items):
         item.user_properties.append(("named", item.name))
     items[1].add_marker("chosen")
     items[2].extra_keyword_matches.add("picked")
-    told = {
+    noted = {
         "lacking": lacking,
         "same stash": all(item._store is item.stash for item in items),
         "kept": [item.stash[KEPT] for item in items],
@@ -426,7 +426,7 @@ def pytest_collection_modifyitems(items):
         "marked": ["chosen" in item.keywords for item in items],
         "unlike": len({id(item.own_markers) for item in items}),
     }
-    Path("told.json").write_text(json.dumps(told))
+    Path("noted.json").write_text(json.dumps(noted))
 """
 
 
@@ -438,7 +438,7 @@ def test_items_have_all_that_other_plugins_keep_with_an_item(three: Project):
     picked = three.run("--collect-only", "-q", "-k", "picked")
     assert [line for line in picked.lines if "::" in line] == ["data.jsonl::row-2[run-0]"]
     names = [f"row-{row}[run-0]" for row in range(3)]
-    assert json.loads((three.path / "told.json").read_text()) == {
+    assert json.loads((three.path / "noted.json").read_text()) == {
         "lacking": [[], [], []],
         "same stash": True,
         "kept": names,
@@ -470,8 +470,8 @@ def pytest_collection_modifyitems(items):
         if item.name != "test_it":
             item.fixturenames.append(item.name)
             item.funcargs["name"] = item.name
-    told = [[item.fixturenames, item.funcargs] for item in items if item.name != "test_it"]
-    Path("told.json").write_text(json.dumps(told))
+    noted = [[item.fixturenames, item.funcargs] for item in items if item.name != "test_it"]
+    Path("noted.json").write_text(json.dumps(noted))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -490,5 +490,5 @@ def test_a_conftest_may_read_of_every_item_what_functions_and_doctests_have(
     session = three.run("--setup-show", "test_it.py", "data.jsonl", workers=workers)
     assert session.outcomes == {"passed": 3, "failed": 1}, session.out + session.err
     names = ["row-0[run-0]", "row-1[run-0]", "row-2[run-0]"]
-    told = json.loads((three.path / "told.json").read_text())
-    assert told == [[[name], {"name": name}] for name in names]
+    noted = json.loads((three.path / "noted.json").read_text())
+    assert noted == [[[name], {"name": name}] for name in names]

@@ -53,17 +53,17 @@ def test_it_runs_unmodified(project: pytest.Pytester, endpoint: EmbeddedEndpoint
     result = project.runpytest_inprocess(*command(endpoint, f"-n{workers}", "-Werror"))
     result.assert_outcomes(passed=5)
     assert result.ret == 0
-    told = report(project)
-    assert {name: told["summary"]["eval_fns"][name]["mean"] for name in EVAL_FNS} == dict.fromkeys(
+    whole = report(project)
+    assert {name: whole["summary"]["eval_fns"][name]["mean"] for name in EVAL_FNS} == dict.fromkeys(
         EVAL_FNS, 1.0
     )
-    for row in told["rows"]:
+    for row in whole["rows"]:
         [run] = row["runs"]
         assert run["tool_calls"] >= 1
         assert run["llm_calls"] >= 2
         assert run["tokens"] > 0
         assert run["finish_reason"] == "stop"
-    assert told["rows"][3]["runs"][0]["answer"].endswith("#### 12.5")
+    assert whole["rows"][3]["runs"][0]["answer"].endswith("#### 12.5")
 
 
 @pytest.mark.fault("the model calls tools without end, or hundreds at once")

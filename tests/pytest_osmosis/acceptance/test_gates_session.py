@@ -160,8 +160,8 @@ class TestAsTests:
         }
         if pytest.version_tuple >= (9,):  # older ones leave the reason out of this line
             assert f"FAILED gates::{FAILS} - failed: mean is 0.6667" in session.out
-        [told] = [gate for gate in session.report["gates"] if gate["gate"] == BETWEEN]
-        assert (told["outcome"], told["rows"], told["unknown"]) == ("inconclusive", 4, 1)
+        [only] = [gate for gate in session.report["gates"] if gate["gate"] == BETWEEN]
+        assert (only["outcome"], only["rows"], only["unknown"]) == ("inconclusive", 4, 1)
         summary = session.section("osmosis summary")
         assert any(line.split() == ["gate", *BETWEEN.split(), "INCONCLUSIVE"] for line in summary)
         assert "repeat 1 run to settle it" in " ".join(line.strip() for line in summary)
@@ -275,7 +275,7 @@ def test_it_is_that_of_the_exit_status(project: Project, gate: str, status: int,
     project.rows("a", "b", "c", "d")
     session = project.run(f"--osmosis-gate={gate}", eval_fn="rewards:judge")
     assert session.ret == status
-    assert [told["outcome"] for told in session.report["gates"]] == [verdict]
+    assert [each["outcome"] for each in session.report["gates"]] == [verdict]
     assert everywhere(project) == {verdict}
     [listed] = json.loads(runs(project, "list", "--json"))["runs"]
     shown = runs(project, "show", listed["name"])

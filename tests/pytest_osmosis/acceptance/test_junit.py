@@ -32,13 +32,13 @@ def test_each_case_and_the_suite_have_their_figures(project: Project):
     )
     [suite] = session.junit.iter("testsuite")
     figures = session.report["summary"]["eval_fns"]
-    told = dict(properties(suite))
-    assert told["osmosis_model"] == "m"
-    assert told["osmosis_runs"] == "8"
+    written = dict(properties(suite))
+    assert written["osmosis_model"] == "m"
+    assert written["osmosis_runs"] == "8"
     for name, summary in figures.items():
         for figure in ("mean", "std", "pass_at_1", "pass_at_2", "pass_hat_1", "pass_hat_2"):
-            assert float(told[f"osmosis_{figure}[{name}]"]) == summary[figure]
-        assert told[f"osmosis_missing[{name}]"] == str(summary["missing"]) == "2"
+            assert float(written[f"osmosis_{figure}[{name}]"]) == summary[figure]
+        assert written[f"osmosis_missing[{name}]"] == str(summary["missing"]) == "2"
     counts = {name: suite.attrib[name] for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "8", "failures": "4", "errors": "2", "skipped": "0"}
 
@@ -107,9 +107,9 @@ def test_every_family_is_written_without_a_warning(project: Project):
 @each_mode
 def test_summary_and_reports_have_a_table_by_the_column(project: Project, workers: int):
     project.write("pytest.ini", "[pytest]\nosmosis_by = Level\n")
-    told = [("a", 2), ("b", 1), ("wrong", 2)]
+    levels = [("a", 2), ("b", 1), ("wrong", 2)]
     project.rows(
-        *({"user_prompt": row, "ground_truth": row[:1], "level": level} for row, level in told)
+        *({"user_prompt": row, "ground_truth": row[:1], "level": level} for row, level in levels)
     )
     reports = ("--osmosis-markdown=out.md", "--osmosis-html=out.html")
     session = project.run(*reports, n="2", workers=workers)

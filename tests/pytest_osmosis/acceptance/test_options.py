@@ -97,8 +97,8 @@ def test_over_plain_http_a_key_goes_to_another_machine_only_when_its_variable_is
     session = project.run(base_url=elsewhere)
     assert (session.ret, project.endpoint.requests) == (0, 1)
     assert "authorization" not in project.endpoint.last_headers
-    told = "osmosis: no key is sent over plain http to model.example: give --osmosis-api-key-env "
-    assert f"{told}OPENAI_API_KEY to send it" in session.lines
+    note = "osmosis: no key is sent over plain http to model.example: give --osmosis-api-key-env "
+    assert f"{note}OPENAI_API_KEY to send it" in session.lines
     named = project.run(base_url=elsewhere, api_key_env="OPENAI_API_KEY")
     assert project.endpoint.last_headers["authorization"] == f"Bearer {KEY}"
     assert "osmosis: key: OPENAI_API_KEY -> model.example" in named.lines

@@ -173,8 +173,8 @@ def test_each_run_becomes_what_happened_to_it(fated: Project):
     session = fated.run("--eval-fn=rewards:judge", "-rA", "--junitxml=out.xml", "-l")
     at = fated.endpoint.netloc
 
-    told = [{name: run[name] for name in entry(FATES[0], at)} for run in session.runs]
-    assert told == [entry(fate, at) for fate in FATES]
+    entries = [{name: run[name] for name in entry(FATES[0], at)} for run in session.runs]
+    assert entries == [entry(fate, at) for fate in FATES]
 
     counts = {"passed": 1, "failed": 4, "errors": 5}
     assert session.outcomes == counts
@@ -315,7 +315,7 @@ def test_a_runs_outcome_is_the_same_everywhere_whatever_gates_there_are(
     with (fated.path / "out.csv").open(newline="") as file:
         tabled = [row["outcome"] for row in csv.DictReader(file)]
     lines = (fated.path / "out.trajectories.jsonl").read_text().splitlines()
-    told = {(each := json.loads(line))["row_index"]: each["outcome"] for line in lines}
+    outcomes = {(each := json.loads(line))["row_index"]: each["outcome"] for line in lines}
     shown = []
     for row in range(len(wanted)):
         show = ["show", "--json", KEPT, f"row-{row}"]
@@ -324,7 +324,7 @@ def test_a_runs_outcome_is_the_same_everywhere_whatever_gates_there_are(
         )
         shown += [run["outcome"] for run in json.loads(done.stdout)["runs"]]
     assert [run["outcome"] for run in session.runs] == tabled == shown == wanted
-    assert [told[row] for row in sorted(told)] == [wanted[row] for row in sorted(told)]
+    assert [outcomes[row] for row in sorted(outcomes)] == [wanted[row] for row in sorted(outcomes)]
     assert "runs: 1 passed, 1 below, 1 raised, 1 timeout, 2 errors" in session.lines
     if gates:
         assert session.outcomes == {

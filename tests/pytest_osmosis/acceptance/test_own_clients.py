@@ -128,15 +128,15 @@ def answers(ask: Ask) -> Any:
         return [reply(200, b"<html>", headers={"Content-Type": "text/html"})]
     if asked == "200 error":
         return [reply(200, {"error": {"message": "busy", "code": 502}})]
-    told = completion(asked)
-    choice = told["choices"][0]
+    answered = completion(asked)
+    choice = answered["choices"][0]
     if asked == "200 choice":
         choice.update(error={"code": 502, "message": "busy"}, finish_reason="error")
     elif asked == "200 reason":
         choice["finish_reason"] = "error"
     elif asked.isdigit():
         return [error_reply(int(asked), f"failed with {asked}")]
-    return told
+    return answered
 
 
 @pytest.fixture

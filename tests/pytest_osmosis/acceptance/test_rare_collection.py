@@ -140,8 +140,8 @@ def test_what_exists_is_frozen_once_in_a_process_with_two_evaluations(observed: 
 
 
 def test_a_session_that_breaks_off_puts_the_threshold_back(observed: Project):
-    told = CONFTEST.replace('note("report")', 'note("report")\n    raise RuntimeError')
-    observed.write("conftest.py", told)
+    raising = CONFTEST.replace('note("report")', 'note("report")\n    raise RuntimeError')
+    observed.write("conftest.py", raising)
     assert observed.run().ret == pytest.ExitCode.INTERNAL_ERROR
     assert seen(observed, "report") == seen(observed, "end") == {RARE}
     assert gc.get_threshold() == (700, 10, 10)

@@ -34,9 +34,9 @@ def test_reports_show_the_reason_beside_the_score(project: Project, workers: int
             options += ["--osmosis-extend", "--tb=short"]
             session = project.run(*options, eval_fn="reasoned:exact", workers=workers)
             assert session.report["summary"]["cached"] == 2
-        told = [run["reasons"]["reasoned:exact"] for run in session.runs]
-        assert told[0] == "it is right"
-        assert told[1].startswith("<b>wrong</b>, says ")
+        reasons = [run["reasons"]["reasoned:exact"] for run in session.runs]
+        assert reasons[0] == "it is right"
+        assert reasons[1].startswith("<b>wrong</b>, says ")
         assert any("  reason        reasoned:exact: <b>wrong</b>" in line for line in session.lines)
         written = {name: report_page.text_of(project.path / name) for name in FILES}
         assert "&#60;b&#62;wrong" in written["out.md"] or "<b>wrong</b>" in written["out.md"]

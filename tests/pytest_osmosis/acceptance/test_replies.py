@@ -234,9 +234,9 @@ def test_a_limit_is_sent_under_the_name_that_the_endpoint_wants(asked: Project, 
     assert session.outcomes == {"passed": 4}, session.out
     assert asked.endpoint.requests == 5
     assert asked.endpoint.seen[-1].body["max_completion_tokens"] in (50, 9)
-    told = "max_tokens sent as max_completion_tokens (4 runs)"
-    assert session.out.count(told) == 1
-    assert session.report["summary"]["notes"] == {told.removesuffix(" (4 runs)"): 4}
+    note = "max_tokens sent as max_completion_tokens (4 runs)"
+    assert session.out.count(note) == 1
+    assert session.report["summary"]["notes"] == {note.removesuffix(" (4 runs)"): 4}
 
 
 def test_a_limit_is_sent_under_its_other_name_through_litellm(asked: Project):

@@ -63,8 +63,8 @@ def drawn(passed: list[bool], k: int, enough: Any) -> Fraction:
     return Fraction(sum(enough(draw) for draw in draws), len(draws))
 
 
-def close(told: float, truth: Fraction | float) -> bool:
-    return math.isclose(told, float(truth), rel_tol=1e-12, abs_tol=1e-15)
+def close(figure: float, truth: Fraction | float) -> bool:
+    return math.isclose(figure, float(truth), rel_tol=1e-12, abs_tol=1e-15)
 
 
 def test_every_number_can_be_counted_again_from_the_rows(mixed: Project):
@@ -86,20 +86,20 @@ def test_every_number_can_be_counted_again_from_the_rows(mixed: Project):
     assert (runs[0]["tokens"], runs[20]["success"]) == (15, False)
 
     for name in config["eval_fns"]:
-        told = summary["eval_fns"][name]
+        figures = summary["eval_fns"][name]
         by_row = [row for row in scores(report, name) if row]
         counted = [Fraction(score) for row in by_row for score in row]
-        assert close(told["mean"], Fraction(sum(counted), len(counted)))
-        assert close(told["std"], statistics.pstdev(counted))
-        assert (told["min"], told["max"]) == (min(counted), max(counted))
-        assert (told["scored"], told["missing"]) == (len(counted), len(runs) - len(counted))
+        assert close(figures["mean"], Fraction(sum(counted), len(counted)))
+        assert close(figures["std"], statistics.pstdev(counted))
+        assert (figures["min"], figures["max"]) == (min(counted), max(counted))
+        assert (figures["scored"], figures["missing"]) == (len(counted), len(runs) - len(counted))
         passed = [[score >= 0.4 for score in row] for row in by_row]
         for k in (1, 3, 5):
             any_of = [drawn(row, k, any) for row in passed]
             all_of = [drawn(row, k, all) for row in passed]
-            assert close(told[f"pass_at_{k}"], sum(any_of) / len(any_of))
-            assert close(told[f"pass_hat_{k}"], sum(all_of) / len(all_of))
-        assert {key for key in told if key.startswith("pass_")} == {
+            assert close(figures[f"pass_at_{k}"], sum(any_of) / len(any_of))
+            assert close(figures[f"pass_hat_{k}"], sum(all_of) / len(all_of))
+        assert {key for key in figures if key.startswith("pass_")} == {
             f"pass_{kind}_{k}" for kind in ("at", "hat") for k in (1, 3, 5)
         }
 

@@ -45,9 +45,9 @@ def test_plugins_of_the_controller_hear_of_each_item_from_its_start_to_its_finis
     project.write("conftest.py", LISTENER)
     session = project.run("--batch-size=4", workers=2)
     assert session.outcomes == {"passed": 7}
-    told = heard(project)
-    assert [words[0] for words in told] == ["start", "report", "finish"] * 7
-    for start, report, finish in zip(told[::3], told[1::3], told[2::3], strict=True):
+    events = heard(project)
+    assert [words[0] for words in events] == ["start", "report", "finish"] * 7
+    for start, report, finish in zip(events[::3], events[1::3], events[2::3], strict=True):
         nodeid = start[1]
         assert start[1:] == finish[1:] == [nodeid, "data.jsonl", "None", nodeid[12:]]
         _, of, when, outcome, gateway, worker, uid, index = report
@@ -55,7 +55,7 @@ def test_plugins_of_the_controller_hear_of_each_item_from_its_start_to_its_finis
         assert gateway == worker in ("gw0", "gw1")
         assert int(uid) == 32
         assert IDS[int(index)] == nodeid
-    assert sorted(start[1] for start in told[::3]) == IDS
+    assert sorted(start[1] for start in events[::3]) == IDS
 
 
 @pytest.mark.slow

@@ -54,9 +54,9 @@ class TestSummary:
         shown = table(session)
         assert list(shown) == list(figures) == ["rewards:exact", "rewards:length"]
         for name, cells in shown.items():
-            told = [cells[column] for column in ("mean", "pass@1", "pass@3", "scored")]
+            printed = [cells[column] for column in ("mean", "pass@1", "pass@3", "scored")]
             values = (figures[name][field] for field in ("mean", "pass_at_1", "pass_at_3"))
-            assert told == [*(f"{value:.3f}" for value in values), "30/30"]
+            assert printed == [*(f"{value:.3f}" for value in values), "30/30"]
         titles = [line.strip("= ") for line in session.lines if line.startswith("==")]
         assert titles[1:4] == ["FAILURES", "osmosis summary", "short test summary info"]
         lines = session.section("osmosis summary")

@@ -264,8 +264,8 @@ def test_a_mistake_in_a_marker_is_one_sentence(project: Project):
         )
     session = project.plain()
     assert session.ret == 2
-    for told in MISTAKES.values():
-        assert told in session.out
+    for message in MISTAKES.values():
+        assert message in session.out
     assert "pytest_osmosis/" not in session.out and "During handling" not in session.out
     assert project.endpoint.requests == 0
 

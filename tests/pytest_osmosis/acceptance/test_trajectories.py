@@ -206,11 +206,11 @@ def test_a_full_disk_is_reported_once_and_ends_the_writing(tmp_path):
     journal.worker_file(tmp_path, 1, "gw0").parent.mkdir()
     path = journal.worker_file(tmp_path, 1, "gw0")
     path.symlink_to("/dev/full")
-    told: list[str] = []
-    log = log_in(tmp_path, "gw0", told.append)
+    reasons: list[str] = []
+    log = log_in(tmp_path, "gw0", reasons.append)
     for _ in range(3):
         log.keep(RUN.run_id, record())
-    [reason] = told
+    [reason] = reasons
     assert reason.startswith(
         "cannot write the journal workers/0001-gw0.jsonl: No space left on device; nothing more is"
     )

@@ -72,18 +72,18 @@ def test_figures_are_numbers_of_python_and_a_zero_has_no_sign():
     table = score_table_of(suite)
     gates = [parse_gate("mean >= 0"), parse_gate("min >= 0"), parse_gate("mean - baseline >= 0")]
     judged = [evaluate(gate, table, baseline=table, confidence=0.9) for gate in gates]
-    told = [*suite.functions, compare(table, table), *judged]
-    values = list(_values([asdict(each) for each in told]))
+    parts = [*suite.functions, compare(table, table), *judged]
+    values = list(_values([asdict(each) for each in parts]))
     assert {type(value) for value in values} <= {float, int, bool, str, type(None)}
     assert not [value for value in values if str(value) in {"-0.0", "nan"}]
     assert values.count(0.0) > 10
 
 
-def _values(told):
-    if not isinstance(told, (dict, list, tuple)):
-        yield told
+def _values(value):
+    if not isinstance(value, (dict, list, tuple)):
+        yield value
         return
-    for each in told.values() if isinstance(told, dict) else told:
+    for each in value.values() if isinstance(value, dict) else value:
         yield from _values(each)
 
 
@@ -136,10 +136,10 @@ JUDGED = {"error_type": "eval_fn", "error_kind": "judge_failed", "judge_errors":
     ],
 )  # fmt: skip
 def test_whose_fault_it_is_decides_what_a_run_counts_for(fields, counts):
-    told = info(n=2, eval_fns=("f", "g"))
+    settings = info(n=2, eval_fns=("f", "g"))
     usual = RunResult("data.jsonl", 0, 0, success=True, passed=True, scores={"f": 1.0, "g": 1.0})
     run = replace(usual, **{"run_index": 1, "passed": False, "scores": {}, **fields})
-    functions = aggregate(told, [usual, run], selected=2).functions
+    functions = aggregate(settings, [usual, run], selected=2).functions
     found = {each.name: each.mean * 2.0 - 1.0 for each in functions if each.scored == 2}
     assert found == counts
     assert [each.missing for each in functions] == [int(name not in counts) for name in "fg"]
@@ -163,9 +163,9 @@ def test_what_runs_used_before_they_were_repeated_is_no_part_of_what_the_others_
     assert suite.used == aggregate(info(n=4), RUNS, selected=4).used
     assert suite.repeated == Usage(2, 30, 1, 0.5, 1)
     result = result_of(suite)
-    told = "2 runs before they were repeated: 30 tokens (unknown for 1 run), $0.5000 (unknown for"
+    line = "2 runs before they were repeated: 30 tokens (unknown for 1 run), $0.5000 (unknown for"
     for text in (" ".join(summary(result)), render_html(result), render_markdown(result)):
-        assert told in " ".join(html.unescape(text).split())
+        assert line in " ".join(html.unescape(text).split())
     [read] = result_of_json(checked(document_of(result))).suites
     assert (read.used, read.repeated) == (suite.used, suite.repeated)
 
@@ -368,8 +368,8 @@ def test_figures_beside_runs_that_the_endpoint_failed_are_those_without_these_ru
         assert _figures(one) == _figures(two)
 
 
-def _figures(told: Any) -> Any:
-    return [(each.figures, each.scored) for each in told.functions]
+def _figures(suite: Any) -> Any:
+    return [(each.figures, each.scored) for each in suite.functions]
 
 
 def _ended(comparisons: Any, failed: SuiteResult) -> Any:

@@ -192,14 +192,14 @@ def test_a_map_names_a_column_by_its_exact_name_first(tmp_path: Path):
     assert asked(load_dataset(path, mapping={"ground_truth": "Answer"})) == [("u", "A")]
 
 
-def test_the_guess_is_told_without_what_a_map_says(tmp_path: Path):
+def test_the_guess_is_shown_without_what_a_map_says(tmp_path: Path):
     path = written(tmp_path, '{"question": "u", "answer": "a", "final": "f"}')
     dataset = load_dataset(path, mapping={"ground_truth": "final"})
     assert asked(dataset) == [("u", "f")]
     assert dataset.notices == ["user_prompt <- question"]
 
 
-def test_a_place_where_no_row_has_anything_is_told(tmp_path: Path):
+def test_a_place_where_no_row_has_anything_is_named(tmp_path: Path):
     mapping = {"ground_truth": "of.thruth"}
     dataset = load_dataset(written(tmp_path, '{"user_prompt": "u", "of": {}}'), mapping=mapping)
     assert dataset.notices == ["nothing stands at of.thruth in any row"]

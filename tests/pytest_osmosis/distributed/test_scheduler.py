@@ -35,14 +35,14 @@ class Worker:
     def shutdown(self) -> None:
         self.shutting_down = True
 
-    def told(self, kind: str) -> list[Any]:
+    def messages_of(self, kind: str) -> list[Any]:
         """The values of the messages of a kind."""
         return [value for of, value in self.messages if of == kind]
 
     @property
     def window(self) -> int:
         """How many rollouts it may have in flight."""
-        return self.told("window")[-1]
+        return self.messages_of("window")[-1]
 
 
 @dataclass
@@ -157,7 +157,7 @@ def test_the_items_are_known_before_any_is_given_out():
 def test_what_is_coming_is_announced_to_the_worker_in_the_same_order():
     bench = Bench(40, batch_size=6, workers=2)
     for worker in bench.workers:
-        assert [index for some in worker.told("coming") for index in some] == worker.given
+        assert [index for some in worker.messages_of("coming") for index in some] == worker.given
 
 
 @pytest.mark.parametrize(("count", "batch_size", "workers"), [
@@ -238,7 +238,7 @@ def test_suspects_that_reach_no_worker_stay_suspects():
     dead, other = bench.workers
     suspects = dead.given[:2]
     assert bench.scheduling.remove_node(dead) is None
-    while suspects not in other.told("coming"):
+    while suspects not in other.messages_of("coming"):
         waiting = [index for index in other.given if index not in bench.reported]
         other.has_died = len(waiting) == 2
         bench.report(other, waiting[0])
@@ -267,7 +267,7 @@ def test_a_result_that_came_before_its_worker_died_is_reported_by_another():
     bench.scheduling.note_finished(first, {done: kept})
     assert bench.scheduling.remove_node(first) == bench.items[culprit]
     bench.run_all()
-    cached = [entry for some in second.told("cached") for entry in some]
+    cached = [entry for some in second.messages_of("cached") for entry in some]
     assert cached == [(done, kept.text)]
     assert done in second.given
     assert culprit not in second.given
@@ -317,7 +317,7 @@ def test_after_a_halt_nothing_more_is_given_and_every_worker_gets_the_reason():
     bench.scheduling.halt("the budget is spent")
     assert [worker.given for worker in bench.workers] == before
     for worker in bench.workers:
-        assert worker.told("halt") == ["the budget is spent"]
+        assert worker.messages_of("halt") == ["the budget is spent"]
         assert worker.shutting_down
     assert bench.scheduling.has_pending  # what is in flight is still reported
     for worker in bench.workers:
@@ -328,7 +328,7 @@ def test_after_a_halt_nothing_more_is_given_and_every_worker_gets_the_reason():
 def test_a_worker_that_comes_after_a_halt_is_halted_at_once():
     bench = Bench(10, batch_size=2, workers=1)
     bench.scheduling.halt("enough")
-    assert bench.replacement().told("halt") == ["enough"]
+    assert bench.replacement().messages_of("halt") == ["enough"]
 
 
 def test_a_halt_may_let_the_workers_report_the_items_that_are_left():
@@ -370,7 +370,7 @@ def test_runs_that_are_kept_take_no_place_and_reach_the_worker_before_their_item
     kinds = [kind for kind, _ in worker.messages if kind != "window"]
     assert kinds[:2] == ["cached", "coming"]
     assert sorted(bench.run_all()) == list(range(60))
-    assert len([entry for some in worker.told("cached") for entry in some]) == 50
+    assert len([entry for some in worker.messages_of("cached") for entry in some]) == 50
 
 
 def test_an_item_that_another_plugin_wants_again_is_run_again():
@@ -390,7 +390,7 @@ def test_a_channel_that_is_closed_does_not_stop_the_others():
 
     bench.workers[0].send = closed  # type: ignore[method-assign]
     bench.scheduling.halt("enough")
-    assert bench.workers[1].told("halt") == ["enough"]
+    assert bench.workers[1].messages_of("halt") == ["enough"]
 
 
 def test_items_with_one_rollout_are_given_to_one_worker_and_take_one_place():

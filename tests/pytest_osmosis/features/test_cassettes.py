@@ -176,7 +176,7 @@ def test_an_answer_is_asked_for_as_often_as_it_was_recorded(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "message"),
     [
         (body("one two three four five SIX seven eight nine ten", temperature=0),
          'messages[0] (user) was "three four five six seven eight nine" and is "three four five '
@@ -190,7 +190,7 @@ def test_an_answer_is_asked_for_as_often_as_it_was_recorded(tmp_path: Path):
     ],
 )  # fmt: skip
 def test_a_missing_answer_says_what_differs_from_the_nearest_request(
-    tmp_path: Path, asked: bytes, told: str
+    tmp_path: Path, asked: bytes, message: str
 ):
     cassette = recorder(tmp_path)
     words = "one two three four five six seven eight nine ten"
@@ -200,4 +200,4 @@ def test_a_missing_answer_says_what_differs_from_the_nearest_request(
     replayed = recorder(tmp_path, replays=True)
     with pytest.raises(CallFault) as caught:
         answer(replayed, RunId("s", 0, 0), asked)
-    assert caught.value.detail.endswith(f"in the nearest one, of row 0, run 0, {told}")
+    assert caught.value.detail.endswith(f"in the nearest one, of row 0, run 0, {message}")

@@ -92,7 +92,7 @@ def test_a_path_names_a_file_at_a_revision(
     "a file of the Hugging Face Hub is not there, private or gated, or the hub is not reached"
 )
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("hf://datasets/shop", "expected hf://datasets/OWNER/NAME[@REVISION]/PATH"),
         ("hf://models/shop/sums/x.jsonl", "expected hf://datasets/OWNER/NAME"),
@@ -106,10 +106,10 @@ def test_a_path_names_a_file_at_a_revision(
         ("hf://datasets/shop/gated/test.jsonl", "shop/gated is gated: accept its terms on its p"),
     ],
 )
-def test_what_is_not_there_is_one_sentence(hub: Hub, tmp_path: Path, text: str, told: str):
+def test_what_is_not_there_is_one_sentence(hub: Hub, tmp_path: Path, text: str, message: str):
     with pytest.raises(DatasetError) as caught:
         fetch(text, tmp_path)
-    assert str(caught.value).startswith(f"{text}: ") and told in str(caught.value)
+    assert str(caught.value).startswith(f"{text}: ") and message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

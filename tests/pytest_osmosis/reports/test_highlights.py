@@ -1,4 +1,4 @@
-"""Which rows and errors people are told of first."""
+"""Which rows and errors are shown first."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_a_row_and_its_count_stay_on_one_line():
         assert max(map(len, listed)) <= width
 
 
-def ended(row: int, **told: object) -> RunResult:
-    return RunResult("data.jsonl", row, 0, **told)  # type: ignore[arg-type]
+def ended(row: int, **fields: object) -> RunResult:
+    return RunResult("data.jsonl", row, 0, **fields)  # type: ignore[arg-type]
 
 
 def test_no_row_is_lowest_for_a_judge_that_failed_but_for_a_function_that_did():
@@ -95,15 +95,15 @@ def test_errors_have_kinds_and_the_rare_ones_are_summed_up():
         RunResult("s", row, 0, error=f"{kind}: boom", error_type="agent")
         for row, kind in enumerate([kinds[0], *kinds])
     ]
-    told = some_error_kinds(runs)
-    assert told[0] == "raised KindAError 2"
-    assert told[-1] == "others 2"
-    assert len(told) == 6
+    lines = some_error_kinds(runs)
+    assert lines[0] == "raised KindAError 2"
+    assert lines[-1] == "others 2"
+    assert len(lines) == 6
 
 
 def test_what_an_error_is_called():
-    def run(**told: object) -> RunResult:
-        return RunResult("s", 0, 0, **told)  # type: ignore[arg-type]
+    def run(**fields: object) -> RunResult:
+        return RunResult("s", 0, 0, **fields)  # type: ignore[arg-type]
 
     assert error_kind(run(error_type="timeout", error="the agent timed out")) == "timeout"
     assert error_kind(run(error_type="provider", error_kind="auth")) == "provider auth"

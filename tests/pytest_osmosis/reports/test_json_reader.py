@@ -134,9 +134,9 @@ def test_fields_that_it_does_not_know_are_no_obstacle(tmp_path):
 def test_what_is_no_report_is_reported_in_a_sentence(tmp_path, text, why):
     path = tmp_path / "r.json"
     path.write_text(text)
-    with pytest.raises(UnreadableReport) as told:
+    with pytest.raises(UnreadableReport) as raised:
         read_result(path)
-    assert str(told.value).startswith(f"{path}: {why}")
+    assert str(raised.value).startswith(f"{path}: {why}")
 
 
 def run(**changed):
@@ -172,10 +172,10 @@ def run(**changed):
 def test_what_is_damaged_is_named(tmp_path, damage, why):
     path = tmp_path / "r.json"
     path.write_text(json.dumps({**CORE, **damage}))
-    with pytest.raises(UnreadableReport) as told:
+    with pytest.raises(UnreadableReport) as raised:
         read_result(path)
-    assert str(told.value).startswith(f"{path}: not an evaluation's report: ")
-    assert why in str(told.value)
+    assert str(raised.value).startswith(f"{path}: not an evaluation's report: ")
+    assert why in str(raised.value)
 
 
 def test_a_report_that_is_not_there_is_reported_too(tmp_path):
@@ -188,7 +188,7 @@ def rows_of(*rows):
 
 
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "message"),
     [
         ({}, "not an evaluation's report: config is missing"),
         (rows_of((-1, None)), "not an evaluation's report: rows[0].row_index is -1"),
@@ -196,11 +196,11 @@ def rows_of(*rows):
         (rows_of((1, "a"), (2, "b")), "has several evaluations, with different rows"),
     ],
 )
-def test_rows_are_only_those_of_a_report(tmp_path, document, told):
+def test_rows_are_only_those_of_a_report(tmp_path, document, message):
     (tmp_path / "x.json").write_text(json.dumps(document))
     with pytest.raises(UnreadableReport) as raised:
         read_row_indices(tmp_path / "x.json")
-    assert str(raised.value).startswith(f"{tmp_path / 'x.json'}: {told}")
+    assert str(raised.value).startswith(f"{tmp_path / 'x.json'}: {message}")
 
 
 def test_the_rows_of_a_report_are_given_in_order_and_once(tmp_path):

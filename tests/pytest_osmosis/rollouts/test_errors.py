@@ -43,10 +43,10 @@ def test_one_call_that_took_more_than_half_of_the_time_is_the_endpoints():
 
 
 def test_what_the_last_try_said_is_not_said_twice():
-    for told, shown in (
+    for text, shown in (
         ("no answer from localhost:8000 (reset by peer)", "reset by peer"),
         ('503 from localhost:8000 ("busy")', '503 ("busy")'),
     ):
         run = run_with(7.9, tries=2)
-        run.llm.longest_wait().failed(CallFault("overloaded"), lambda fault, told=told: told)
+        run.llm.longest_wait().failed(CallFault("overloaded"), lambda fault, text=text: text)
         assert f"(2 tries; the last: {shown}), when" in timed_out(8.0, run).message

@@ -361,9 +361,9 @@ def test_without_runs_there_is_no_result(make: Make):
 
 
 @pytest.mark.parametrize(
-    ("ended", "told"), [(0, "0 of 4 runs are done"), (1, "1 of 4 runs is done and kept")]
+    ("ended", "text"), [(0, "0 of 4 runs are done"), (1, "1 of 4 runs is done and kept")]
 )
-def test_an_interrupt_before_any_run_has_ended_shows_no_figures(make: Make, ended: int, told: str):
+def test_an_interrupt_before_any_run_has_ended_shows_no_figures(make: Make, ended: int, text: str):
     bench = make()
     bench.session.exitstatus = pytest.ExitCode.INTERRUPTED
     crash = SimpleNamespace(message="")
@@ -376,7 +376,7 @@ def test_an_interrupt_before_any_run_has_ended_shows_no_figures(make: Make, ende
     bench.recorder.interrupt("SIGINT")
     found = bench.finish()
     assert found is not None
-    assert crash.message == f"interrupted by SIGINT: {told}"
+    assert crash.message == f"interrupted by SIGINT: {text}"
     assert (summary(found) == ["no run had ended"]) is (ended == 0)
 
 

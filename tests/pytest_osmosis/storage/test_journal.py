@@ -223,11 +223,11 @@ def test_a_journal_without_its_first_session_has_no_head(path, left, after):
 
 
 @pytest.mark.fault("the journal is that of another dataset, agent or model, or of another version")
-@pytest.mark.parametrize(("later", "told"), [(1, "a newer version"), (-1, "an earlier version")])
-def test_the_journal_of_another_version_is_recognised(tmp_path, later, told):
+@pytest.mark.parametrize(("later", "message"), [(1, "a newer version"), (-1, "an earlier version")])
+def test_the_journal_of_another_version_is_recognised(tmp_path, later, message):
     header = add_checksum(encode({"osmosis_journal": journal.FORMAT + later}))
     (tmp_path / FILE).write_bytes(header)
-    with pytest.raises(OtherFormat, match=told):
+    with pytest.raises(OtherFormat, match=message):
         replay(tmp_path)
 
 
@@ -242,7 +242,7 @@ def test_a_sealed_line_tells_every_change_of_a_byte(fields, data):
 
 
 class CountingFile(AppendFile):
-    """Counts, and fails when it is told to."""
+    """Counts, and fails on demand."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -304,8 +304,8 @@ def test_a_line_that_nobody_waits_for_is_committed_all_the_same(tmp_path):
 
 @pytest.mark.fault("`fsync` fails")
 def test_after_a_failed_fsync_nothing_is_written_again(tmp_path):
-    told: list[tuple[Path, OSError]] = []
-    group = GroupSync(on_failure=lambda *what: told.append(what), flush_interval_s=60)
+    failures: list[tuple[Path, OSError]] = []
+    group = GroupSync(on_failure=lambda *what: failures.append(what), flush_interval_s=60)
     file = CountingFile(tmp_path / "lines")
     file.fail = True
     group.wait(group.write(file, b"first\n")[0])
@@ -314,7 +314,7 @@ def test_after_a_failed_fsync_nothing_is_written_again(tmp_path):
     group.flush()
     group.close()
     file.close()
-    assert [(path.name, error.errno) for path, error in told] == [("lines", errno.EIO)]
+    assert [(path.name, error.errno) for path, error in failures] == [("lines", errno.EIO)]
     assert file.calls == ["write", "sync"]
 
 

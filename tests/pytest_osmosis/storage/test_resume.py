@@ -193,14 +193,14 @@ def test_a_run_that_only_a_worker_knew_of_is_not_lost(tmp_path: Path):
     assert set(opened(folder).cached) == {(0, 0), (1, 0)}
 
 
-@pytest.mark.parametrize(("version", "told"), [(1, "an earlier"), (9, "a newer")])
+@pytest.mark.parametrize(("version", "which"), [(1, "an earlier"), (9, "a newer")])
 def test_the_journal_of_another_version_is_kept_aside_and_named(
-    tmp_path: Path, version: int, told: str
+    tmp_path: Path, version: int, which: str
 ):
     folder = keep(tmp_path, ended(0, 0))
     path = folder / FILE
     path.write_bytes(add_checksum(f'{{"osmosis_journal":{version}}}'))
-    wrote = f"{told} version of pytest-osmosis wrote the journal"
+    wrote = f"{which} version of pytest-osmosis wrote the journal"
     found = opened(folder)
     [note] = found.notes
     assert note.startswith(f"starting anew: {wrote}; the one before is kept as {folder.name}@")

@@ -107,12 +107,12 @@ def test_a_certificate_file_that_is_missing_or_empty_is_named_by_its_variable(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     (tmp_path / "empty.pem").write_text("nothing here")
-    for name, told in (
+    for name, message in (
         ("missing.pem", r"SSL_CERT_FILE names '.*missing.pem', which does not"),
         ("empty.pem", "SSL_CERT_FILE names a file that holds no certificate"),
     ):
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / name))
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             ask("https://127.0.0.1:1/v1")
 
 

@@ -77,9 +77,9 @@ def test_shards_give_what_one_process_gives(
     assert project.endpoint.max_in_flight <= 4
     asked = project.endpoint.requests
     conversations = (project.path / "out.trajectories.jsonl").read_text().splitlines()
-    told = plain_runs(there)
+    merged = plain_runs(there)
     here = project.run("--batch-size=4", "--n=2", "--osmosis-fresh", agent="chatty:agent_loop")
-    assert (told, there.ret, there.outcomes) == (plain_runs(here), here.ret, here.outcomes)
+    assert (merged, there.ret, there.outcomes) == (plain_runs(here), here.ret, here.outcomes)
     assert there.report["summary"]["eval_fns"] == here.report["summary"]["eval_fns"]
     assert project.endpoint.requests == 2 * asked == 4 * 6
     assert len(conversations) == 16

@@ -55,6 +55,6 @@ def test_a_suite_has_the_one_that_is_plainly_its_own(
 
 def test_what_is_not_clear_is_refused_by_name():
     report, [current] = result_of(*suites("q by m", "q by n")), suites("q by o")
-    with pytest.raises(NoCounterpart) as told:
+    with pytest.raises(NoCounterpart) as raised:
         baselines_of(report, [current.info], source="base.json")
-    assert str(told.value) == "it has no evaluation of q by o, only q by m, q by n"
+    assert str(raised.value) == "it has no evaluation of q by o, only q by m, q by n"

@@ -72,8 +72,8 @@ def test_tables_have_a_line_a_record(project: Project):
     for records in (read.rows, read.scores, read.calls):
         assert records.to_arrow().to_pylist() == [each.model_dump() for each in records]
     hidden = {"scores", "reasons", "eval_errors", "judge_errors"}
-    told = [each.model_dump(exclude=hidden) for each in read.runs]
-    assert read.runs.to_arrow().to_pylist() == told
+    dumped = [each.model_dump(exclude=hidden) for each in read.runs]
+    assert read.runs.to_arrow().to_pylist() == dumped
     for table in (read, read.scores):
         if find_spec("pandas"):
             assert len(table.to_pandas()) == len(table.to_arrow())

@@ -1,4 +1,4 @@
-"""The table of runs: a line a run, told as CSV and as Parquet."""
+"""The table of runs: a line a run, written as CSV and as Parquet."""
 
 from __future__ import annotations
 
