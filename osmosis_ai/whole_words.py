@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 
 from .folding import is_spaceless
+
+_MEASURE = re.compile(r"[0-9] ?[^\W\d]+$")
 
 
 def word_places(text: str, wanted: str) -> Iterator[int]:
@@ -16,7 +19,9 @@ def word_places(text: str, wanted: str) -> Iterator[int]:
         if not _joins(text[max(0, start - 2) : start][::-1], wanted[0]) and not _joins(
             text[end : end + 2], wanted[-1]
         ):
-            yield start
+            is_rate = text[end : end + 1] == "/" and text[end + 1 : end + 2].isalpha()
+            if not (is_rate and _MEASURE.search(wanted)):  # 5 km/h is not 5 km
+                yield start
         start = text.find(wanted, start + 1)
 
 

@@ -150,7 +150,11 @@ def _is_python(text: str) -> bool:
 
 
 def failure(code: str, tests: str, entry_point: str | None, timeout: float) -> str | None:
-    """Return why the code does not pass the tests; None where it does."""
+    """Return why the code does not pass the tests; None where it does.
+
+    Raises:
+        RuntimeError: where the process of the tests could not be set up.
+    """
     job = json.dumps({"code": code, "tests": tests, "entry_point": entry_point}).encode()
     marker = secrets.token_hex(32).encode()
     with _running, tempfile.TemporaryDirectory(prefix="osmosis-code-") as folder:
@@ -172,6 +176,8 @@ def failure(code: str, tests: str, entry_point: str | None, timeout: float) -> s
             return f"did not end within {timeout:g} s"
     if done.stdout == marker:
         return None
+    if done.returncode > 0 and not done.stdout:
+        raise RuntimeError(f"code: the tests cannot be run here (exit status {done.returncode})")
     try:
         return str(json.loads(done.stdout)["reason"])
     except (ValueError, KeyError, TypeError):

@@ -382,8 +382,8 @@ def run_code(channel: Channel, folder: str, seconds: float) -> NoReturn:
     del libc
     os.setsid()
     _limit(seconds)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
+    _at_most(resource.RLIMIT_FSIZE, FILE_BYTES)
+    _at_most(resource.RLIMIT_NOFILE, OPEN_FILES)
     module = types.ModuleType(SOLUTION)
     sys.modules[SOLUTION] = module
     channel.kept.append(_Code(module))
@@ -508,11 +508,17 @@ def _run_case(case: Any) -> None:
 
 
 def _limit(seconds: float) -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    cpu = int(seconds) + 2
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
+    _at_most(resource.RLIMIT_CORE, 0)
+    _at_most(resource.RLIMIT_CPU, int(seconds) + 2)
     if sys.platform == "linux":
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        _at_most(resource.RLIMIT_AS, MEMORY_BYTES)
+
+
+def _at_most(kind: int, limit: int) -> None:
+    """Lower a limit; one that the session has, which may be lower, cannot be raised."""
+    _, hard = resource.getrlimit(kind)
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(kind, (limit, limit))
 
 
 def _end_all(pid: int) -> None:

@@ -21,7 +21,9 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints
     if sys.platform == "linux":
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        most = MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     from math_verify import LatexExtractionConfig, parse, verify
     from math_verify.errors import TimeoutException
 

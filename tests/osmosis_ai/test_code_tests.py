@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from osmosis_ai import code_tests
 from osmosis_ai.scorers import code
 
 ADD = ["assert add(1, 2) == 3", "assert add(-1, 1) == 0"]
@@ -141,6 +145,34 @@ def test_code_cannot_turn_the_tests_into_others():
 def test_code_that_does_not_end_is_stopped(program: str):
     verdict = code(timeout=0.5)(program, None, {"test": ADD})
     assert verdict == {"score": 0.0, "reason": "did not end within 0.5 s"}
+
+
+LIMITED = """
+import ctypes, resource
+libc = ctypes.CDLL(None)
+libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS: no program that is started gets them back
+libc.capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)())
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48))
+from osmosis_ai import scorers
+print(scorers.code()("def one(): return 1", None, {"test": "assert one() == 1"})["score"])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="capabilities are Linux's")
+def test_code_runs_in_a_session_whose_own_limits_are_lower():
+    ran = subprocess.run(
+        [sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == "1.0"
+
+
+def test_a_process_of_tests_that_cannot_start_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(code_tests, "PROCESS", tmp_path / "missing.py")
+    with pytest.raises(RuntimeError, match="the tests cannot be run here"):
+        code()("def one(): return 1", None, {"test": "assert one() == 1"})
 
 
 def test_check_gets_the_function_that_the_row_names():

@@ -96,6 +96,8 @@ TALK = [
         ("includes", "agent 7", "007", "'007' is not in 'agent 7'"),
         ("includes", "agent 007.", "007", None),
         ("includes", "15 km", "5 km", "'5 km' is not a whole word of '15 km'"),
+        ("includes", "5 km/h", "5 km", "'5 km' is not a whole word of '5 km/h'"),
+        ("includes", "Rome/Oslo", "Rome", None),
         ("includes", "4.5 km", "5 km", "'5 km' is not a whole word of '4.5 km'"),
         ("includes", "<think>no</think>yes", "no", "'no' is not in 'yes'"),
         ("includes", "a no</think>yes", "no", "'no' is not in 'yes'"),
