@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -33,6 +34,9 @@ NO_GATES = "# osmosis_gates: `osmosis init --gate REPORT` writes them here"
 """The line of the settings that the gates take the place of."""
 _TEMPLATES = Path(__file__).with_name("templates") / "dataset"
 _REQUIREMENTS = "requirements.txt"
+_WORKFLOW = ".github/workflows/evaluate.yml"
+_AGAINST_MAIN = '--osmosis-gate "mean - baseline >= -0.02"'
+"""In the workflow: gates of the command line take the place of those in the settings."""
 _DIGITS = 100
 """Gates have two decimals."""
 
@@ -71,7 +75,7 @@ def files_for(asked: Asked, folder: Path) -> dict[str, str | Path]:
         "agent.py": _filled("agent.py.txt", known),
         SETTINGS: _settings(name, asked, options),
         "README.md": _filled("README.md", known),
-        ".github/workflows/evaluate.yml": _filled("evaluate.yml", known),
+        _WORKFLOW: _filled("evaluate.yml", known),
     }
     if not (folder / _REQUIREMENTS).exists():
         files[_REQUIREMENTS] = f"pytest-osmosis{extra}\n"
@@ -237,7 +241,11 @@ def _no_gate(report: Path, why: str) -> CommandError:
 
 
 def write_gates(folder: Path, gates: Sequence[str]) -> Path:
-    """Put the gates into the settings of a project; CommandError where there is no place."""
+    """Put the gates into the settings of a project, and into what its pull requests run.
+
+    Raises:
+        CommandError: where the settings have no place for them.
+    """
     path, line = folder / SETTINGS, f"osmosis_gates = {json.dumps(list(gates))}"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     if NO_GATES not in text.splitlines():
@@ -247,4 +255,10 @@ def write_gates(folder: Path, gates: Sequence[str]) -> Path:
             code="no_place",
         )
     path.write_text(text.replace(NO_GATES, line, 1), encoding="utf-8")
+    workflow = folder / _WORKFLOW
+    if workflow.is_file():
+        also = (f" \\\n              --osmosis-gate {shlex.quote(gate)}" for gate in gates)
+        text = workflow.read_text(encoding="utf-8")
+        text = text.replace(_AGAINST_MAIN, _AGAINST_MAIN + "".join(also), 1)
+        workflow.write_text(text, encoding="utf-8")
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -45,6 +46,16 @@ def test_what_it_writes_runs_and_is_held_at_what_it_reached(
     # Agresti and Coull: 12.92 of 15.84 is 0.816, less 1.96 standard errors of 0.0975.
     gates = osmosis.document("init", "--gate", "first.json")["gates"]
     assert gates == ["mean >= 0.62"]
+    workflow = (pytester.path / ".github/workflows/evaluate.yml").read_text()
+    [command] = [
+        step["run"]
+        for step in yaml.safe_load(workflow)["jobs"]["pull-request"]["steps"]
+        if "--osmosis-baseline" in step.get("run", "")
+    ]
+    words = shlex.split(command.replace("\\\n", " "))
+    assert words[-4:] == [
+        "--osmosis-gate", "mean - baseline >= -0.02", "--osmosis-gate", "mean >= 0.62",
+    ]  # fmt: skip
     again = pytester.runpytest_subprocess("-n0", "--osmosis-fresh")
     assert again.ret == 0
     again.stdout.fnmatch_lines(["gate  mean >= 0.62  0.9167*PASSED"])
