@@ -100,7 +100,7 @@ class CsvSource:
                     # Spreadsheets leave columns without a name, and nothing in them.
                     nameless = [cell for cell in _nameless(names, cells) if cell]
                     if not names[0] and nameless == [cells[0]] and cells[0].isdecimal():
-                        self.notices = [_INDEX]
+                        self._note(_INDEX)
                         nameless = []
                     if not nameless:
                         yield line, record
@@ -119,21 +119,16 @@ class CsvSource:
             raise DatasetError(
                 f"{self._path}:{line}: the column {', '.join(double)} is there more than once"
             )
-        other = next((sign for sign in _SEPARATORS if sign in names[0]), self.separator)
-        if len(names) == 1 and other != self.separator:
-            raise DatasetError(
-                f"{self._path}:{line}: its columns are separated by {_SEPARATORS[other]}; "
-                f"separate them by {_SEPARATORS[self.separator]}"
-            )
         return names
 
     def _rows(self) -> Iterator[tuple[int, list[str] | str]]:
+        header = next(filter(str.strip, self._lines()), "")
         lines = self._lines()
         first = next(lines, "")
         named = _SEPARATOR_LINE.fullmatch(first.rstrip("\r\n"))
         if named is None:
             lines = chain([first], lines)
-        separator = self.separator if named is None else named[1]
+        separator = named[1] if named is not None else self._separator(header)
         reader = csv.reader(lines, delimiter=separator, strict=True)
         before = 0 if named is None else 1  # lines that the reader has not seen
         line = before + 1
@@ -148,6 +143,19 @@ class CsvSource:
                 if cells:  # else the line is blank
                     yield line, cells
             line = before + reader.line_num + 1
+
+    def _separator(self, header: str) -> str:
+        """Return what separates the columns; said where the file's name says otherwise."""
+        if self.separator in header:
+            return self.separator
+        found = next((sign for sign in _SEPARATORS if sign in header), self.separator)
+        if found != self.separator:
+            self._note(f"its columns are separated by {_SEPARATORS[found]}")
+        return found
+
+    def _note(self, notice: str) -> None:
+        if notice not in self.notices:
+            self.notices.append(notice)
 
     def _lines(self) -> Iterator[str]:
         self._file.seek(0)
@@ -174,7 +182,7 @@ class TsvSource(CsvSource):
         text then, unless the whole cell is in quotes.
         """
         widths = {line.count("\t") for line in self._lines() if line.strip()}
-        if len(widths) != 1:
+        if len(widths) != 1 or widths == {0}:
             yield from super()._rows()
             return
         for number, line in enumerate(self._lines(), 1):

@@ -376,8 +376,10 @@ def _read(
 def _hint(error: RecordError, raw: bytes, *, torn: bool) -> str:
     if not isinstance(error, NotJson):
         return ""
-    if raw.startswith(b"["):
-        return "; a file that is one JSON array must be named .json"
+    if raw.endswith(b","):
+        return "; in JSON lines no comma stands behind a row"
+    if raw.startswith((b"{'", b"['")):
+        return "; it is what Python prints: write rows with json.dumps"
     return "; the line has no end, the file may be incomplete" if torn else ""
 
 

@@ -16,13 +16,18 @@ file.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from ..escaping import counted
 
 LISTED = 20
-"""How many wrong rows are written out; the rest is counted."""
+"""How many kinds of wrong rows are written out; the rest is counted."""
+PLACES_SHOWN = LISTED - 1
+_PLACE = re.compile(r" \(column \d+\)")
+"""What differs between rows of which the same is wrong."""
 
 
 class DatasetError(Exception):
@@ -68,35 +73,61 @@ class UnclearColumns(WrongColumns):
         self.short = short
 
 
+@dataclass(slots=True)
+class _Kind:
+    """Rows of which the same is wrong."""
+
+    sentence: str
+    """Of the first of them."""
+    places: list[int]
+    """Of the first of them, as many as are listed."""
+    count: int = 1
+
+    def add(self, place: int) -> None:
+        self.count += 1
+        if len(self.places) <= PLACES_SHOWN:
+            self.places.append(place)
+
+    def line(self, unit: str) -> str:
+        """Return what is wrong, and where."""
+        line = f"{unit} {self.places[0]}: {self.sentence}"
+        if self.count == 1:
+            return line
+        others = self.places[1:]
+        shown = ", ".join(map(str, others[:PLACES_SHOWN]))
+        more = ", ..." if self.count - 1 > len(others) else ""
+        where = f"{unit}{'s' * (self.count > 2)} {shown}{more}"
+        return f"{line}; so {counted(self.count - 1, 'further row')} ({where})"
+
+
 class Problems:
-    """Collects wrong rows while a file is read, in memory bounded by `LISTED`."""
+    """Collects wrong rows while a file is read, in memory bounded by `LISTED` kinds of them."""
 
     def __init__(self, path: str | os.PathLike[str], unit: Literal["line", "row"]) -> None:
         self.path = path
         self._path = quote(path)
         self.unit = unit
-        self._listed: list[tuple[int, str]] = []
         self.count = 0
-        self._columns: dict[str, list[int]] = {}
-        """The places of rows by what is wrong with their columns."""
+        self._kinds: dict[str, _Kind] = {}
+        """Rows by what is wrong with them, wherever in the row that is."""
         self._unclear: list[UnclearColumns] = []
 
-    def add(self, place: int, sentence: str) -> None:
-        """Note that the row at `place` (a line number from 1 or a row number from 0) is wrong."""
+    def add(self, place: int, sentence: str, kind: str | None = None) -> None:
+        """Note that the row at `place` (a line number from 1 or a row number from 0) is wrong.
+
+        Rows of one `kind`, else of one sentence, are listed once.
+        """
         self.count += 1
-        if len(self._listed) < LISTED:
-            self._listed.append((place, sentence))
+        key = _PLACE.sub("", sentence) if kind is None else kind
+        if (found := self._kinds.get(key)) is not None:
+            found.add(place)
+        elif len(self._kinds) < LISTED:
+            self._kinds[key] = _Kind(sentence, [place])
 
     def add_columns(self, place: int, error: WrongColumns) -> None:
-        """Note that the row at `place` has not the columns of a row; alike ones are listed once."""
+        """Note that the row at `place` has not the columns of a row."""
         self._unclear += [error] if isinstance(error, UnclearColumns) else []
-        sentence = error.short if isinstance(error, UnclearColumns) else str(error)
-        places = self._columns.setdefault(sentence, [])
-        places.append(place)
-        if len(places) == 1:
-            self.add(place, str(error))
-        else:
-            self.count += 1
+        self.add(place, str(error), error.short if isinstance(error, UnclearColumns) else None)
 
     @property
     def unclear(self) -> UnclearColumns | None:
@@ -110,31 +141,23 @@ class Problems:
         """
         if not self.count:
             return None
-        if is_all and 1 < self.count == max(map(len, self._columns.values()), default=0):
-            problem = f"all {self.count:,} rows: {self._listed[0][1]}"
+        [first, *others] = self._kinds.values()
+        if is_all and 1 < self.count == first.count:
+            problem = f"all {self.count:,} rows: {first.sentence}"
             return DatasetError(f"{self._path}: {problem}", [problem])
-        problems = self._problems()
+        problems = [kind.line(self.unit) for kind in (first, *others)]
         return DatasetError(self._message(problems), problems)
 
-    def _problems(self) -> list[str]:
-        further = {places[0]: len(places) - 1 for places in self._columns.values()}
-        return [
-            f"{self.unit} {place}: {sentence}"
-            + (f"; so {counted(further[place], 'further row')}" if further.get(place) else "")
-            for place, sentence in self._listed
-        ]
-
     def _message(self, problems: list[str]) -> str:
+        [first, *_] = self._kinds.values()
         if self.count == 1:
-            place, sentence = self._listed[0]
             if self.unit == "line":
-                return f"{self._path}:{place}: {sentence}"
-            return f"{self._path}: row {place} (the first is row 0): {sentence}"
+                return f"{self._path}:{first.places[0]}: {first.sentence}"
+            return f"{self._path}: row {first.places[0]} (the first is row 0): {first.sentence}"
         origin = "" if self.unit == "line" else " (the first is row 0)"
         lines = [f"{self._path}: {self.count:,} rows cannot be used{origin}"]
         lines += [f"  {problem}" for problem in problems]
-        alike = sum(len(places) - 1 for places in self._columns.values())
-        if more := self.count - alike - len(problems):
+        if more := self.count - sum(kind.count for kind in self._kinds.values()):
             lines.append(f"  and {more} more")
         return "\n".join(lines)
 

@@ -89,6 +89,8 @@ class JsonArraySource:
             return
         if text[at : at + 1] != "[":
             raise self._not_an_array(text, at)
+        if ".jsonl" in os.path.basename(self._path):
+            self._note("it is read as one JSON array")
         yield from self._array(text, at, is_whole=True)
 
     def _lines(self, text: str, at: int) -> Iterator[tuple[int, int]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from pathlib import Path
 from typing import BinaryIO
@@ -16,6 +17,8 @@ from .formats import ACCEPTED, FORMATS, SUFFIXES, DatasetFormat
 
 _HEAD = 64
 _GZIP = ".gz"
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*[\]{]|\{[ \t]*\r?\n)")
+"""An array of objects, or an object over several lines: it is read so whatever its name is."""
 _UTF_16 = "looks like UTF-16: save as UTF-8"
 _PACKED = (
     (b"\x1f\x8b", "gzip"),
@@ -113,6 +116,8 @@ def _format(path: Path, head: bytes) -> DatasetFormat:
         raise EmptyDataset(f"{quote(path)}: has no rows (the file is empty)")
     if not found.magic:
         _refuse_other_text(path, suffix, head, looks)
+    if suffix == ".jsonl" and _JSON.match(head):
+        return next(each for each in FORMATS if each.suffix == ".json")
     return found
 
 

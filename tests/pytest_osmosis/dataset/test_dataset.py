@@ -252,9 +252,24 @@ class TestWrongRows:
 
     def test_more_than_twenty_wrong_rows_are_counted(self, write):
         message = refusal(write(GOOD + lines(record(user_prompt=1)) * 45))
-        assert message.startswith("data.jsonl: 45 rows cannot be used\n")
-        assert message.count("\n  line ") == 20
-        assert message.endswith("\n  and 25 more")
+        first, one = message.splitlines()
+        assert first == "data.jsonl: 45 rows cannot be used"
+        assert one.startswith(
+            "  line 2: 'user_prompt' is a number; expected a non-empty string; so "
+        )
+        listed = ", ".join(map(str, range(3, 22)))
+        assert one.endswith(f"so 44 further rows (lines {listed}, ...)")
+
+    @pytest.mark.parametrize(
+        ("lines_of_file", "said"),
+        [
+            ('{"user_prompt": "u"},\n' * 3, "in JSON lines no comma stands behind a row"),
+            ("{'user_prompt': 'u'}\n" * 3, "it is what Python prints: write rows with json.dumps"),
+        ],
+    )
+    def test_lines_that_are_no_json_say_what_they_are(self, write, lines_of_file, said):
+        message = refusal(write(lines_of_file.encode()))
+        assert message.startswith("data.jsonl: all 3 rows: not JSON: ") and message.endswith(said)
 
     def test_columns_that_rows_lack_are_reported_once(self, write):
         rows = [{"level": "s", f"x{i}": i} for i in range(12)]
@@ -276,9 +291,13 @@ class TestWrongRows:
             message,
         )
 
-    def test_a_json_array_named_jsonl_is_recognised(self, write):
-        message = refusal(write(json.dumps([record()], indent=1).encode()))
-        assert "a file that is one JSON array must be named .json" in message
+    @pytest.mark.parametrize("indent", [None, 1])
+    def test_json_that_is_no_lines_is_read_whatever_its_name_is(self, write, indent):
+        array = load_dataset(write(json.dumps([record(), record()], indent=indent).encode()))
+        assert user_prompts(array) == ["2 + 3?"] * 2
+        assert array.notices == ["it is read as one JSON array"]
+        objects = "\n".join(json.dumps(record(), indent=2) for _ in range(2))
+        assert user_prompts(load_dataset(write(objects.encode()))) == ["2 + 3?"] * 2
 
     @pytest.mark.fault("two rows are equal, or have one id")
     def test_ids_that_repeat_name_no_rows(self, write):

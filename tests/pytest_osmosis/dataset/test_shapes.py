@@ -35,6 +35,8 @@ def asked(dataset: Dataset) -> list[tuple[str, str | None]]:
     [
         ("data.csv", CSV, None),
         ("data.csv", "\ufeffsep=;\n" + CSV.replace(",", ";"), None),
+        ("data.csv", CSV.replace(",", ";"), "its columns are separated by semicolons"),
+        ("data.tsv", CSV, "its columns are separated by commas"),
         ("data.csv", "question,answer,,\n2 + 3?,5,,\n2 + 4?,6,,\n", None),
         ("data.tsv", CSV.replace(",", "\t"), None),
         ("data.csv.gz", gzip.compress(CSV.encode(), mtime=0), None),
