@@ -29,7 +29,7 @@ from ..eval.command import EVAL, TYPED_VARIABLE, check_key, refuse_unknown, spli
 from ..option_words import KEY_VARIABLE
 
 if TYPE_CHECKING:
-    from pytest_osmosis.features.config_files.config_run import ConfigRun
+    from pytest_osmosis.features.config_files.config_options import ConfigRun
 
 _TYPED = "osmosis_cli.platform.evaluate.typed"
 _EXTRA = "osmosis_cli.platform.evaluate.extra"
@@ -91,7 +91,7 @@ def _prepared(
     **values: Any,
 ) -> tuple[list[str], dict[str, str]]:
     """Return the command of the evaluation, and its environment."""
-    from pytest_osmosis.features.config_files.config_run import read_config_run
+    from pytest_osmosis.features.config_files.config_options import read_config_run
 
     check_key(values)
     another_model = bool(values["model"])

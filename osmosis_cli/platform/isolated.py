@@ -20,7 +20,7 @@ from ..errors import CommandError
 from ..eval.lines import tell
 
 if TYPE_CHECKING:
-    from pytest_osmosis.features.config_files.config_run import ConfigRun
+    from pytest_osmosis.features.config_files.config_options import ConfigRun
 
 ENVIRONMENTS = ".osmosis/environments"
 _OURS = ("osmosis-ai", "pytest-osmosis")

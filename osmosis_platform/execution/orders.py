@@ -13,7 +13,7 @@ from osmosis_ai.platform.workspace import ROLLOUTS
 from osmosis_ai.secret import Secret
 from osmosis_ai.secret_variables import SECRET_NAMES
 from osmosis_executors.job import PYTEST
-from pytest_osmosis.features.config_files.config_run import EVALUATION
+from pytest_osmosis.features.config_files.config_options import EVALUATION
 
 from .run_folder import RunFolder
 

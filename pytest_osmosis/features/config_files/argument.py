@@ -18,7 +18,7 @@ from ...errors import ConfigurationError
 from ...options.reader import OptionReader
 from ...options.table import BY_NAME
 from ...spec import CONFIG_ENV
-from .config_run import FOLDER, ConfigRun, read_config_run
+from .config_options import FOLDER, ConfigRun, read_config_run
 
 TRAINING_FOLDER = "configs/training"
 
