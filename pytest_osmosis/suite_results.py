@@ -247,8 +247,10 @@ class SuiteResult:
 
     @property
     def deciding(self) -> int:
-        """How many of these have ended."""
-        return sum(len(row.runs) for row in self.deciding_rows)
+        """How many of these have ended, also those of rows that are not at hand."""
+        aside = self.info.is_quarantined
+        rows = (row for row in self.rows if aside(row.row_index, row.row_id))
+        return self.finished - sum(len(row.runs) for row in rows)
 
     @property
     def confidence(self) -> float | None:
