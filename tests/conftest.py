@@ -118,9 +118,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     import osmosis_ai
     import pytest_osmosis
 
-    with suppress(ModuleNotFoundError):
-        # Takes the discovery of plugins over, for good; a LiteLLM that finds it imports it.
-        import_module("importlib_metadata")
+    # The first takes the discovery of plugins over, for good; a LiteLLM that finds it imports it.
+    # The second is to newer versions of huggingface_hub what httpcore is to httpx.
+    for name in ("importlib_metadata", "httpcore2"):
+        with suppress(ModuleNotFoundError):
+            import_module(name)
     for package in (osmosis_ai, pytest_osmosis):
         for module in walk_packages(package.__path__, f"{package.__name__}."):
             with suppress(ModuleNotFoundError):  # of an extra that is not installed
