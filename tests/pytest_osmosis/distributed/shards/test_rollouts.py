@@ -77,7 +77,7 @@ class FakeSuite:
     """As much of a suite as is asked of one."""
 
     class spec:
-        marked = False
+        scored_by_test = False
 
     def lost(self, run: RunId, *, error: str, error_type: Any) -> RunResult:
         return RunResult("data", run.row_index, 0, error=error, error_type=error_type)
