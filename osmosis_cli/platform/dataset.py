@@ -156,6 +156,8 @@ def dataset_upload(path: Path, *, as_json: bool) -> None:
             size = os.fstat(opened.fileno()).st_size
             is_whole = rows < CHECKED_ROWS
             broken = broken_rules(dataset.records(), is_whole=is_whole, size=size)
+            if problem := dataset.partly_tasks():
+                broken.append(f"{problem}: give every row one, or none")
         if broken:
             sentences = "".join(f"\n  {sentence}" for sentence in broken)
             raise CommandError(

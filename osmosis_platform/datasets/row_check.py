@@ -25,7 +25,10 @@ def main(path: str, rows: str) -> None:
         with _opened(Path(path)) as source:
             if source.rows_total is not None:  # Parquet says so itself
                 _tell(row_count=source.rows_total)
-        total = load_dataset(Path(path), limit=int(rows)).rows_total
+        dataset = load_dataset(Path(path), limit=int(rows))
+        if problem := dataset.partly_tasks():
+            raise DatasetError(f"{problem}: give every row one, or none")
+        total = dataset.rows_total
         if total is None:
             with _opened(Path(path)) as source:
                 total = source.count(None)

@@ -5,6 +5,7 @@ Knows the named columns and `id`; does not know files, nor where a record stood.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -503,7 +504,10 @@ def _task(value: Any) -> dict[str, Any] | None:
 def _no_task(column: str | None, record: Mapping[str, Any]) -> str:
     """Return what is wrong with a row that has neither a question nor a task."""
     value = None if column is None else record[column]
-    shown = "an empty object" if value == {} else json_type(value)
+    if isinstance(value, str):
+        with contextlib.suppress(RecordError):
+            value = decode(value.encode())
+    shown = {"{}": "an empty object", "''": "an empty text"}.get(repr(value), json_type(value))
     return (
         f"'{METADATA}' is {shown}; a row without 'user_prompt' needs an object there, "
         "with something in it"

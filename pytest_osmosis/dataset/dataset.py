@@ -83,6 +83,16 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.row_indices)
 
+    def partly_tasks(self) -> str | None:
+        """Return what is wrong where only some rows have an object in the column `metadata`."""
+        lacking = self._reading.without_task
+        if not lacking or not self._reading.tasks:
+            return None
+        return (
+            f"'metadata' is no object with something in it in {lacking.named(self._unit)}, but is "
+            "one elsewhere"
+        )
+
     def refuse_for(self, agent: str, *, takes: str, needs_task: bool) -> None:
         """Refuse an agent that would not get all of some rows; only of rows that were checked.
 
@@ -91,11 +101,10 @@ class Dataset:
         Raises:
             DatasetError: with the first of these rows.
         """
-        lacking, unit = self._reading.without_task, self._unit
-        if needs_task and lacking and self._reading.tasks:
+        unit = self._unit
+        if needs_task and (problem := self.partly_tasks()):
             raise DatasetError(
-                f"{quote(self.path)}: 'metadata' is no object with something in it in "
-                f"{lacking.named(unit)}, but is one elsewhere; {agent} would read None there: "
+                f"{quote(self.path)}: {problem}; {agent} would read None there: "
                 "give every row one, or none"
             )
         lacking = self._reading.without_question

@@ -65,6 +65,14 @@ def test_the_first_rows_are_checked_and_all_are_counted(
         counted(tmp_path, b"not json\n" + ROW)
 
 
+def test_rows_of_which_only_some_have_a_task_are_refused(tmp_path: Path):
+    text = b'metadata,user_prompt\n"{""a"": 1}",q\n{},q\n'
+    with pytest.raises(NoDataset, match="'metadata' is no object with something in it in line 3"):
+        counted(tmp_path, text, "csv")
+    with pytest.raises(NoDataset, match=r"rows\.csv:3: 'metadata' is an empty object; a row"):
+        counted(tmp_path, b'metadata,label\n"{""a"": 1}",q\n{},\n', "csv")
+
+
 def wide_json() -> bytes:
     return b"[" + b" " * 60 * MIB + ROW + b"]"
 

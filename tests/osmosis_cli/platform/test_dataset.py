@@ -149,6 +149,17 @@ def test_a_dataset_that_cannot_be_used_is_not_sent(
     assert name in err
 
 
+def test_rows_of_which_only_some_have_a_task_are_not_sent(osmosis: Osmosis, platform: FakePlatform):
+    task, none = (
+        '{"metadata": {"a": 1}, "user_prompt": "q"}\n',
+        '{"metadata": {}, "user_prompt": "q"}\n',
+    )
+    Path("rows.jsonl").write_text(2 * task + none + task)
+    error = osmosis.error("dataset", "upload", "rows.jsonl")
+    assert "'metadata' is no object with something in it in line 3, but is one elsewhere" in error
+    assert platform.requests == []
+
+
 @pytest.mark.parametrize("name", ["gone.csv", "."])
 def test_what_is_no_file_is_wrong_use(osmosis: Osmosis, platform: FakePlatform, name: str):
     status, out, err = osmosis("dataset", "upload", name)
