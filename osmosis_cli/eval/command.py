@@ -32,6 +32,7 @@ SUBCOMMANDS = {
     ),
     "runs": Entry("eval.runs:runs_command", "List the evaluations kept on this machine.", READ),
     "compare": Entry("eval.compare:compare_command", "Compare two reports.", READ),
+    "plan": Entry("eval.plan:plan_command", "Say what rows and runs can show.", READ),
     "agreement": Entry(
         "eval.agreement:agreement_command", "Compare eval functions with people.", READ
     ),

@@ -14,23 +14,13 @@ from typing import TYPE_CHECKING
 from ...verdicts import Interval, Paired
 from . import student_t
 from .clustered import Groups, is_clustered
+from .designs import LEAST_AWAY, POWER, Design, added_rows
 from .estimators import FEWEST_CLUSTERS, mean
 
 if TYPE_CHECKING:
     from .estimators import Floats, Places
 
 METHOD = "agresti-min"
-
-HALF_ADDED_ROWS = 4.0
-"""With so many rows away from the commonest difference, one row is added instead of two."""
-
-POWER = 0.8
-"""The chance with which the difference is shown."""
-
-LEAST_AWAY = 10
-"""With fewer rows that differ otherwise than most do, the spread is not known well enough."""
-
-_STEPS = 200
 
 
 def paired(
@@ -124,11 +114,6 @@ def _padded(moved: Floats, rows: int, away: float) -> tuple[float, float]:
     return centre, math.sqrt((square - centre * centre) / whole)
 
 
-def added_rows(away: float) -> float:
-    """Return how many rows are added where so many differ otherwise than most do."""
-    return 2.0 * HALF_ADDED_ROWS / (away + HALF_ADDED_ROWS)
-
-
 def _away(differences: Floats) -> int:
     """How many rows differ otherwise than most do; what differs by rounding alone is equal."""
     return len(differences) - max(Counter(differences.round(9).tolist()).values())
@@ -165,34 +150,38 @@ def smallest_fall(
     can fall so far.
     """
     padded = Padded.of((now - then) / span, clusters)
-    if padded is None or min(padded.away, padded.rows) < LEAST_AWAY:
+    if padded is None:
+        return None
+    if span == 1.0:
+        found = design_of(then, now, padded, clusters)
+        return None if found is None else found.fall(margin, confidence)
+    if min(padded.away, padded.rows) < LEAST_AWAY:
         return None
     t = student_t.two_sided(confidence, padded.freedom)
     t += student_t.quantile(POWER, padded.freedom)
-    rows = padded.rows
-    if span != 1.0:
-        scale = (rows + added_rows(padded.away)) / rows
-        return _positive((margin / span + t * padded.error) * scale * span)
+    scale = (padded.rows + added_rows(padded.away)) / padded.rows
+    fall = (margin / span + t * padded.error) * scale * span
+    return fall if fall > 0.0 else None
+
+
+def design_of(
+    then: Floats, now: Floats, padded: Padded, clusters: Places | None = None
+) -> Design | None:
+    """Return the design that two sessions of shares are; None where no row differs."""
     centre, product = (mean(then) + mean(now)) / 2.0, mean(then * now)
-    apart = _apart(then, now, centre, clusters)
-    own = centre / (padded.effect * (centre - product))
-    fall = 0.0
-    for _ in range(_STEPS):
-        part = fall / centre
-        left = 1.0 - part
-        noise = (1.0 + left * left + (left - left * left) * own) / 2.0
-        added = added_rows(min(len(now) - 1.0, padded.away * max(1.0, noise)))
-        whole = rows + added
-        spread = padded.variance * noise + part * part * apart
-        square = ((spread + fall * fall) * rows + added / 2.0) / whole
-        error = ((square - (fall * rows / whole) ** 2) / whole) ** 0.5
-        found = (margin + t * error) * whole / rows
-        if found > centre:
-            return None
-        if abs(found - fall) < 1e-6:
-            return _positive(found)
-        fall = max(0.0, found)
-    return None
+    if centre <= product:
+        return None
+    return Design(
+        rows=len(now),
+        units=padded.rows,
+        freedom=padded.freedom,
+        away=padded.away,
+        variance=padded.variance,
+        centre=centre,
+        product=product,
+        apart=_apart(then, now, centre, clusters),
+        effect=padded.effect,
+    )
 
 
 def _apart(then: Floats, now: Floats, centre: float, clusters: Places | None) -> float:
@@ -202,7 +191,3 @@ def _apart(then: Floats, now: Floats, centre: float, clusters: Places | None) ->
     groups = Groups.of(clusters)
     level = centre * groups.shares * len(groups)
     return max(0.0, mean((groups.sums(then) - level) * (groups.sums(now) - level)))
-
-
-def _positive(fall: float) -> float | None:
-    return fall if fall > 0.0 else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,13 +28,22 @@ from ...analysis.gates.evaluate import (
 from ...analysis.gates.names import Gate
 from ...analysis.metrics import CASES, Bounds
 from ...analysis.score_table import Case, ScoreTable
+from ...analysis.statistics.designs import LEAST_AWAY, cheapest
 from ...analysis.statistics.estimators import mean
-from ...analysis.statistics.paired import LEAST_AWAY, paired, smallest_fall
+from ...analysis.statistics.paired import Padded, design_of, paired, smallest_fall
 from ...escaping import counted
 from ...verdicts import POINT_ESTIMATES, GateOutcome, GateResult, Interval
 from .compare import differences, paired_values, span_of
 from .matched import Matched
 from .row_matching import match_rows
+
+FALL = 0.05
+"""The fall beyond what a gate allows that the cheapest design is named for."""
+RUNS = (1, 3, 5, 10)
+"""Numbers of runs a row of such designs."""
+
+if TYPE_CHECKING:
+    from ...analysis.statistics.estimators import Floats, Places
 
 _OPPOSITE: dict[Case, Case] = {"value": "value", "worst": "best", "best": "worst"}
 _MISSED_BY = {">=": "fall", ">": "fall", "<=": "rise", "<": "rise", "==": "difference"}
@@ -125,6 +135,7 @@ def _with_words(gate: Gate, result: GateResult, both: Matched, span: float) -> G
         runs = dict.fromkeys((both.current.n, both.baseline.n))
         design = f"{units} x {' and '.join(map(str, runs))}"
         detail += f": these {design} would show one of {shown:.2g}"
+        detail += _cheapest(gate, both, span, shown)
     elif not _can_fail(gate, both, span):
         detail += f": {units} can show none"
     elif result.clusters and result.clusters < LEAST_AWAY:
@@ -146,13 +157,38 @@ def _can_fail(gate: Gate, both: Matched, span: float) -> bool:
     )
 
 
-def _sensitivity(gate: Gate, both: Matched, span: float) -> float | None:
+def _falling(gate: Gate, both: Matched) -> tuple[Floats, Floats, float, Places | None]:
+    """Return the values there and here, a rise turned into a fall, and what the gate allows."""
     now, then, clusters = paired_values(gate.metric, both)
+    if _MISSED_BY[gate.operator] == "fall":
+        return then, now, -gate.threshold, clusters
+    return 1.0 - then, 1.0 - now, gate.threshold, clusters
+
+
+def _cheapest(gate: Gate, both: Matched, span: float, shown: float) -> str:
+    """Name the design with the fewest runs that would show a fall of `FALL` beyond the gate's."""
+    n = both.current.n
+    then, now, margin, clusters = _falling(gate, both)
+    fall = FALL + max(0.0, margin)
+    padded = Padded.of(now - then, clusters)
+    if span != 1.0 or n != both.baseline.n or fall >= shown or padded is None:
+        return ""
+    design = design_of(then, now, padded, clusters)
+    ns = [n] if (gate.metric.k or 1) > 1 else [*RUNS, n]
+    found = design and cheapest(design, n, fall=fall, margin=margin, confidence=CONFIDENCE, ns=ns)
+    if not found:
+        return ""
+    found = found.rounded
+    units = counted(found.rows, "row")
+    if padded.rows < len(now):
+        units += f" in {counted(round(padded.rows * found.rows / len(now)), 'cluster')}"
+    return f", about {units} x {found.n} one of {fall:.2g}"
+
+
+def _sensitivity(gate: Gate, both: Matched, span: float) -> float | None:
     if gate.operator == "==":
         return None
-    margin = -gate.threshold
-    if _MISSED_BY[gate.operator] != "fall":
-        then, now, margin = 1.0 - then, 1.0 - now, gate.threshold
+    then, now, margin, clusters = _falling(gate, both)
     return smallest_fall(
         then, now, margin=margin, confidence=CONFIDENCE, span=span, clusters=clusters
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -519,6 +520,7 @@ def test_a_difference_that_passes_says_which_fall_would_have_been_shown():
     words = f"no fall shown: these 20 rows x 5 would show one of {verdict.sensitivity:.2g}"
     assert words in verdict.sentence()
     assert "95% confidence" in verdict.sentence()
+    assert re.search(r", about \d+ rows x [135] one of 0\.07$", verdict.detail)
     closer = evaluate(parse_gate("mean - baseline >= 0"), tally_of(here), baseline=tally_of(there))
     assert closer.sensitivity < verdict.sensitivity
     rise = evaluate(parse_gate("mean - baseline <= 0"), tally_of(here), baseline=tally_of(there))
