@@ -24,6 +24,8 @@ from pytest_osmosis.dataset.decoding import decode
 from pytest_osmosis.dataset.errors import DatasetError, Problems
 from pytest_osmosis.dataset.opening import open_dataset
 from pytest_osmosis.dataset.shape import SAMPLED, Shape, shape_of, with_judge
+from pytest_osmosis.features.hub import SCHEME
+from pytest_osmosis.features.hub.files import as_typed, local_file
 from pytest_osmosis.features.table import OPTIONS
 from pytest_osmosis.reports.json_reader import UnreadableReport, load_report
 
@@ -85,9 +87,10 @@ def files_for(asked: Asked, folder: Path) -> dict[str, str | Path]:
 def _shape(asked: Asked) -> Shape:
     """Return what the file probably is, by its first rows."""
     try:
-        file, kind = open_dataset(asked.data)
-        with file, closing(kind.open(file, asked.data)) as source:
-            rows = source.scan(None, 0, SAMPLED, Problems(asked.data, source.unit))
+        path = local_file(asked.data)
+        file, kind = open_dataset(path)
+        with file, closing(kind.open(file, path)) as source:
+            rows = source.scan(None, 0, SAMPLED, Problems(path, source.unit))
             return shape_of([decode(raw) for _, _, raw in islice(rows, SAMPLED)])
     except DatasetError as error:
         raise CommandError(f"--data {error}", code="invalid") from None
@@ -123,7 +126,7 @@ def _options(asked: Asked, shape: Shape) -> list[tuple[str, str]]:
 
 
 def _unclear(asked: Asked, what: str) -> CommandError:
-    return CommandError(f"--data {asked.data}: {what}", code="usage", status=2)
+    return CommandError(f"--data {as_typed(asked.data)}: {what}", code="usage", status=2)
 
 
 def _check(data: Path, options: Sequence[tuple[str, str]]) -> None:
@@ -134,7 +137,7 @@ def _check(data: Path, options: Sequence[tuple[str, str]]) -> None:
 
     try:
         load_dataset(
-            data,
+            local_file(data),
             mapping=mapping_of(given("map")),
             template=next(iter(given("prompt-template")), None),
             where=given("where"),
@@ -145,6 +148,8 @@ def _check(data: Path, options: Sequence[tuple[str, str]]) -> None:
 
 def _place(data: Path, folder: Path) -> tuple[str, bool]:
     """Return what the settings call the data file, and whether it must be copied for that."""
+    if (text := as_typed(data)).startswith(SCHEME):
+        return text, False
     try:
         return data.resolve().relative_to(folder.resolve()).as_posix(), False
     except ValueError:

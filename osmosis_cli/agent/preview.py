@@ -6,7 +6,6 @@ Tells the kinds of file apart by name and first row, and shows what the reading 
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -24,7 +23,7 @@ from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, SUFFIXES_SHOWN
 from pytest_osmosis.dataset.opening import open_dataset
 from pytest_osmosis.dataset.rows import Row
 from pytest_osmosis.dataset.shape import Shape, with_judge
-from pytest_osmosis.features.hub.files import local_file
+from pytest_osmosis.features.hub.files import as_typed, local_file
 from pytest_osmosis.options.values import condition, template_of
 
 from ..errors import CommandError, command_errors
@@ -57,7 +56,7 @@ Examples:
     "--limit",
     type=click.IntRange(1),
     metavar="N",
-    help="Show only the first N; all are checked and counted.",
+    help="Show only the first N (default: all, of a dataset one); all are checked and counted.",
 )
 @click.option(
     "--map",
@@ -91,7 +90,7 @@ def preview_command(
     """Check a rubric file or a dataset, and show what is in it.
 
     Of a dataset also what its columns probably are, the scorer that fits its truths, the command
-    that evaluates it, and its rows as an agent gets them then.
+    that evaluates it, and its first row as an agent gets it then.
     """
     if file and path:
         raise click.UsageError(f"{file} and -d/--data {path} both name a file: give one of them")
@@ -106,13 +105,14 @@ def preview_command(
     with command_errors(ValueError, code="usage", status=2, where="--where: "):
         where = tuple(map(condition, where))
     given = {"mapping": named, "template": template, "where": where}
-    kind, total, entries, shape = _read(path, limit, given)
+    rows = limit if limit or as_json else 1
+    kind, total, entries, shape = _read(path, limit, rows, given)
     if as_json:
         about = {"path": str(path), "kind": kind, "total": total, kind: entries}
         print_json(about if shape is None else {**about, "proposed": _proposed(shape)})
         return
     noun = kind if total != 1 else kind.removesuffix("s")
-    say(f"Loaded {total} {noun} from {path}")
+    say(f"Loaded {total} {noun} from {as_typed(path)}")
     if shape is not None and shape.has_prompt:
         for line in _proposal(shape, path):
             say(line)
@@ -125,9 +125,12 @@ def preview_command(
 
 
 def _read(
-    path: Path, limit: int | None, given: Mapping[str, Any]
+    path: Path, limit: int | None, rows: int | None, given: Mapping[str, Any]
 ) -> tuple[str, int, list[dict[str, Any]], Shape | None]:
-    """Return what the file holds, how many of it, the first `limit` of them, and its shape."""
+    """Return what the file holds, how many of it, the first of them, and its shape.
+
+    `limit`: how many of these; `rows`: of the rows of a dataset.
+    """
     from ..rubric.config import RubricFileError, load_rubrics
     from ..rubric.records import load_records
 
@@ -145,8 +148,8 @@ def _read(
     except DatasetError as error:
         told = str(error).replace(SUFFIXES_SHOWN, f"{YAML_SUFFIXES[0]}, {SUFFIXES_SHOWN}")
         raise CommandError(told, code="invalid") from None
-    rows = [*map(_row, map(dataset.row, dataset.row_indices[:limit]))]
-    return "rows", len(dataset), rows, shape
+    found = [*map(_row, map(dataset.row, dataset.row_indices[:rows]))]
+    return "rows", len(dataset), found, shape
 
 
 def _dataset(path: Path, given: Mapping[str, Any]) -> tuple[Dataset, Shape]:
@@ -172,17 +175,12 @@ def _proposal(shape: Shape, path: Path) -> Iterator[str]:
     yield from (f"  {line}" for line in (*shape.table(), *shape.remarks))
     if shape.scorer is not None:
         yield f"\nscored by {shape.scorer}: {shape.why}"
-    words = ["osmosis", "eval", "-d", _typed(path), "--model", "NAME"]
+    words = ["osmosis", "eval", "-d", as_typed(path), "--model", "NAME"]
     for name, value in _flags(shape):
         words += [f"--{name}", value]
     yield f"evaluate it: {shlex.join(words)}"
     for other in shape.either[1:]:
         yield f"or, if that is the truth, with --map {shlex.quote(other)}"
-
-
-def _typed(path: Path) -> str:
-    """Return a path as it was typed: two slashes of a URI are one to a path."""
-    return re.sub(r"^hf:/(?!/)", "hf://", str(path))
 
 
 def _flags(shape: Shape) -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ from ...dataset.formats import SUFFIXES, SUFFIXES_SHOWN
 from ...dataset.opening import open_dataset
 from ...escaping import counted
 from ...storage.run_directory import make_private, with_mark
+from . import SCHEME
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -97,6 +98,11 @@ def local_file(path: Path) -> Path:
     from huggingface_hub import constants
 
     return Path(fetch(text, Path(constants.HF_HOME) / "osmosis" / "hub").path)
+
+
+def as_typed(path: Path) -> str:
+    """Return a path as it was typed: two slashes of a URI are one to a path."""
+    return re.sub(r"^hf:/(?!/)", SCHEME, str(path))
 
 
 def _library(text: str) -> ModuleType:

@@ -233,7 +233,9 @@ class MarkerPlugin:
         if not isinstance(agent := given.get("agent", ""), str):
             given["agent"] = str(agent) if isinstance(agent, Path) else name_of_object(agent)
         options = OptionReader(definition.config)
-        if isinstance(data, str | os.PathLike):
+        if isinstance(data, str) and data.startswith("hf:"):
+            given["data"] = _of_hub(data)
+        elif isinstance(data, str | os.PathLike):
             given["data"] = (definition.path.parent / Path(data)).resolve()
         elif data is not None:
             given["data"] = _written(_rows(data), definition)
@@ -335,6 +337,17 @@ def _written(rows: list[Mapping[str, Any]], definition: Any) -> Path:
         make_private(folder)
         write_whole(path, text, mode=0o600)
     return path
+
+
+def _of_hub(text: str) -> Path:
+    """Return the file of a dataset of the Hugging Face Hub; its path has the revision."""
+    from ...dataset.errors import DatasetError
+    from ..hub.files import local_file
+
+    try:
+        return local_file(Path(text))
+    except DatasetError as error:
+        raise ConfigurationError(f"{_WHERE}(data=...): {error}") from None
 
 
 def _rows(data: Any) -> list[Mapping[str, Any]]:

@@ -52,7 +52,7 @@ def test_a_dataset_is_shown_with_a_template_and_the_rows_that_are_wanted(preview
     name = preview.write("rows.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
     preview.write("p.txt", "Q: {{ q }}{{ hint | default('.') }}\n")
     template = f"--prompt-template=@{preview.folder / 'p.txt'}"
-    printed = preview.out(name, template, "--where", "level!=0")
+    printed = preview.out(name, template, "--where", "level!=0", "--limit", "9")
     assert printed.startswith("Loaded 2 rows") and "user_prompt: Q: What 2?." in printed
     assert "\nrow 2\n" in printed and "row 0" not in printed
     for word, said in (
@@ -191,7 +191,7 @@ def test_a_row_is_shown_by_what_it_has(preview: Preview):
         '{"metadata": {"left": 0, "right": 1}}\n'
         '{"metadata": "{\\"left\\": 2, \\"right\\": 3}", "ground_truth": "5"}\n',
     )
-    first, second = preview.out(rows).split("\n\n")[1:]
+    first, second = preview.out(rows, "--limit", "2").split("\n\n")[1:]
     task = "  metadata:\n    left: {}\n    right: {}"
     assert first == "row 0\n  row_index: 0\n" + task.format(0, 1)
     assert second == "row 1\n  row_index: 1\n  ground_truth: 5\n" + task.format(2, 3) + "\n"

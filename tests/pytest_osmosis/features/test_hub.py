@@ -151,3 +151,31 @@ def test_a_preview_shows_a_file_of_the_hub(
     monkeypatch.setattr(constants, "HF_HOME", str(tmp_path))
     preview = Osmosis(monkeypatch, capsys, "preview")
     assert preview.document(f"{SUMS}/data/test-2.csv")["total"] == 2
+
+
+def test_a_project_and_a_marked_test_take_a_file_of_the_hub(
+    hub: Hub,
+    project: Project,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setattr(constants, "HF_HOME", str(tmp_path))
+    data = f"{SUMS}/data/test-2.csv"
+    init = Osmosis(monkeypatch, capsys, "init")
+    files = init.document("made", "--data", data, "--model", "m", "--yes")["files"]
+    settings = (project.path / "made" / "pyproject.toml").read_text()
+    assert f'osmosis_data = ["{data}"]' in settings and "test-2.csv" not in files
+    project.write(
+        "test_marked.py",
+        "import pytest\nfrom agent import agent_loop\n"
+        f"@pytest.mark.osmosis(agent=agent_loop, data={data!r}, model='m')\n"
+        "def test_it(rollout):\n    assert rollout.text == rollout.ground_truth\n",
+    )
+    words = ("-n0", "test_marked.py", f"--osmosis-base-url={project.endpoint.base_url}")
+    session = project.plain(*words)
+    assert session.outcomes == {"passed": 2}, session.out + session.err
+    project.write(
+        "test_marked.py", (project.path / "test_marked.py").read_text().replace("-2", "-9")
+    )
+    assert "file is named 'data/test-9.csv' there" in project.plain(*words).out
