@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .distributed import processes
-from .distributed.shards.shard_plugin import SHARD
 from .features.table import FEATURES, features_of
 from .options.build_spec import batch_size, build
 from .options.reader import OptionReader
@@ -69,7 +68,7 @@ def evaluation_for(config: pytest.Config) -> Evaluation:
         from .distributed.shards.driver_evaluation import DriverEvaluation
 
         return DriverEvaluation(config, spec, features)
-    if (shard := config.stash.get(SHARD, None)) is not None:
+    if (shard := config.stash.get(processes.SHARD, None)) is not None:
         from .distributed.shards.shard_evaluation import ShardEvaluation
 
         return ShardEvaluation(config, spec, features, shard)

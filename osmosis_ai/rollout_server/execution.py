@@ -23,7 +23,7 @@ from ..error_text import named_error
 from ..models.errors import clip
 from ..running.agent_thread import AgentThread
 from ..running.guards import CodeEnded
-from ..running.loop_call import Call, RunInMainLoop
+from ..running.main_loop import Call, RunInMainLoop
 from ..running.section import DeadlineExceeded, Section
 from ..secret import Secret
 from ..secret_variables import masking

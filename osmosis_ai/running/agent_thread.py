@@ -12,8 +12,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 from .guards import Guards
-from .loop_call import Call, LoopCall, RunInMainLoop
+from .loop_call import LoopCall
 from .loop_thread import LoopThread
+from .main_loop import Call, RunInMainLoop
 from .section import Section
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from ..error_text import named_error
-from .loop_call import Call, run_directly
 from .loop_thread import LoopInterrupted
+from .main_loop import Call, run_directly
 from .section import LeftBehind, Section
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from .guards import Guards
-from .loop_call import Call, LoopCall, RunInMainLoop, run_directly
+from .main_loop import Call, RunInMainLoop, run_directly
 from .section import Section
 from .watchdog import BLOCKED_S, LONG_BLOCK_S, Blocked, Watchdog
 
@@ -57,6 +57,8 @@ class Isolation(Guards):
 
     def _begin(self, section: Section, call: Call[T]) -> Awaitable[T]:
         if section.owner in self._blocking and self._is_movable(section.owner):
+            from .loop_call import LoopCall  # few agents block the loop
+
             moved = LoopCall(lambda main_loop: self._observed(section.owner, call, main_loop))
             moved.start_apart()
             return moved.result()

@@ -10,31 +10,13 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from .loop_thread import LoopThread
+from .main_loop import INTERRUPT_RETRY_S, Call
 
 R = TypeVar("R")
 T = TypeVar("T")
-
-INTERRUPT_RETRY_S = 1.0
-"""How long code that was cancelled or interrupted may hold its loop until it is interrupted."""
-
-
-class RunInMainLoop(Protocol):
-    """Runs coroutines in the main loop, from any loop."""
-
-    def __call__(self, coroutine: Coroutine[Any, Any, T], /) -> Awaitable[T]:
-        """Await the coroutine's result."""
-
-
-def run_directly(coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
-    """`RunInMainLoop` for code that is in the main loop already."""
-    return coroutine
-
-
-Call = Callable[[RunInMainLoop], Awaitable[T]]
-"""A call of user code."""
 
 
 class LoopCall(Generic[T]):

@@ -19,8 +19,8 @@ from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from .loop_call import INTERRUPT_RETRY_S
 from .loop_thread import frame_of, raise_in_thread
+from .main_loop import INTERRUPT_RETRY_S
 from .section import Section, excuse
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from ..rollout_server.settings import ServerSettings
 from ..rollout_server.trainer.address_policy import Trainer
 from ..running.agent_thread import AgentThread
 from ..running.guards import CodeEnded
-from ..running.loop_call import Call, RunInMainLoop
+from ..running.main_loop import Call, RunInMainLoop
 from ..running.section import DeadlineExceeded, Section
 from ..secret import Secret, check_api_key
 from ..secret_variables import masking

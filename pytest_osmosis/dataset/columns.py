@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from osmosis_ai.messages import text_of
 
-from .chat import as_chat, last_user_text, lost_as_text, system_text, wrong_messages
 from .column_names import ASSERTIONS, NOT_ALONE, QUESTIONS, SYSTEM_PROMPTS, TRUTHS, plain
 from .decoding import brief, decode, is_blank, json_type
 from .errors import RecordError, UnclearColumns, WrongColumns
@@ -139,6 +138,8 @@ class Columns:
         has_task = plan.metadata is not None and _task(record[plan.metadata]) is not None
         has_question, lost, ends_answered = True, "", False
         if plan.messages is not None:
+            from .chat import lost_as_text  # few datasets have conversations
+
             messages = self._chat(plan, record)
             lost, ends_answered = lost_as_text(messages), messages[-1]["role"] == "assistant"
             if ends_answered:
@@ -170,6 +171,8 @@ class Columns:
 
     def _chat(self, plan: _Plan, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the messages of a row, without the turn that is its truth."""
+        from .chat import as_chat, wrong_messages
+
         messages: list[dict[str, Any]] = as_chat(record[plan.messages or ""])
         if problem := wrong_messages(messages):
             raise RecordError(problem)
@@ -235,6 +238,8 @@ class Columns:
             record = with_places(record, plan.paths)
         messages = None if plan.messages is None else self._chat(plan, record)
         if messages is not None:
+            from .chat import last_user_text, system_text
+
             system, user = system_text(messages), last_user_text(messages)
         else:
             given = None if plan.system is None else record[plan.system]

@@ -9,6 +9,8 @@ import pytest
 
 from ..session.selection import ONE_PROCESS, collects_runs_alone
 
+SHARD = pytest.StashKey[Any]()
+"""The plugin of a shard, in its process."""
 REFUSED_DIST = ("loadgroup", "loadscope", "loadfile", "each")
 
 

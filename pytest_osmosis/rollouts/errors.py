@@ -6,7 +6,6 @@ Knows exceptions only, not how a report shows them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from json import JSONDecodeError
 from typing import TYPE_CHECKING
 
@@ -15,26 +14,12 @@ from osmosis_ai.running.guards import CodeEnded
 
 from ..run_result import NOT_STREAMED, WRONG_RETURN, WRONG_TOOLS
 from ..user_code.agent import AgentFailed, WrongReturn, WrongTools
+from .failure import Failure
 
 if TYPE_CHECKING:
     from osmosis_ai.models.progress import CallProgress
 
-    from ..run_result import ErrorType
     from ..user_code.agent import AgentResult, AgentRun
-
-
-@dataclass(slots=True)
-class Failure:
-    """Why a run has no scores."""
-
-    type: ErrorType
-    message: str
-    frames: str | None = None
-    """The user's frames, where there are any."""
-    fatal: bool = False
-    """No other run can succeed either."""
-    kind: str | None = None
-    """The provider's kind of error; `WRONG_TOOLS`, `WRONG_RETURN`."""
 
 
 def classify_exception(error: Exception, run: AgentRun) -> Failure:
@@ -140,16 +125,11 @@ def _without(error: str, call: CallProgress) -> str:
     return found[1] if found else said
 
 
-def reported(outcome: AgentResult, run: AgentRun) -> Failure | None:
-    """Return the failure of a run whose agent ended by itself, None where it has not failed.
+def reported(outcome: AgentResult, last: ProviderError | None, run: AgentRun) -> Failure:
+    """Return the failure that an agent reports, or that the last reply told of.
 
-    It has where the agent reports an error, or where the last reply told of a failure that the
-    agent's client took for an answer.
+    The agent's client took such a reply for an answer.
     """
-    last = run.llm.last_error if run.llm is not None else None
-    if outcome.error is None:
-        silent = last is not None and last.is_silent
-        return classify_provider_error(last, run) if last is not None and silent else None
     refused = last if outcome.cause is None else _refusal_behind(outcome.cause, run)
     if refused is not None:
         return classify_provider_error(refused, run)

@@ -18,7 +18,7 @@ from osmosis_ai.messages import last_assistant_text
 from osmosis_ai.models.base import INVALID_TEXT, WrappedModel
 from osmosis_ai.running.code_warning import call_left_behind
 from osmosis_ai.running.guards import CodeEnded
-from osmosis_ai.running.loop_call import RunInMainLoop, run_directly
+from osmosis_ai.running.main_loop import RunInMainLoop, run_directly
 from osmosis_ai.running.section import DeadlineExceeded, LeftBehind, Section
 from osmosis_ai.secret import redact
 
@@ -26,14 +26,13 @@ from ..dataset.json_copy import json_copy
 from ..run_result import ANSWER_LIMIT, RolloutRecord, RunId, RunResult, whole_ms
 from ..storage.excerpt import is_encodable
 from ..user_code.agent import AgentResult, AgentRun
-from . import errors
-from .errors import Failure
+from .failure import Failure
 from .scoring import Scoring
 
 if TYPE_CHECKING:
     from osmosis_ai.models.base import ChatCompletion, ChatModel
     from osmosis_ai.running.captured import Captured
-    from osmosis_ai.running.loop_call import RunInMainLoop
+    from osmosis_ai.running.main_loop import RunInMainLoop
 
     from ..user_code.agent import RunSync
     from .services import Services
@@ -138,13 +137,15 @@ class Rollout:
         except DeadlineExceeded as late:
             self.failure = self._late or Failure("timeout", f"the agent {late}")
         except Exception as error:  # noqa: BLE001 - the agent's own error becomes data, here alone
-            self.failure = errors.classify_exception(error, self._agent_run)
+            from .errors import classify_exception
+
+            self.failure = classify_exception(error, self._agent_run)
             if isinstance(error, CodeEnded) and isinstance(error.__cause__, KeyboardInterrupt):
                 _thread.interrupt_main()
         finally:
             self._end_agent()
         if self.outcome is not None:
-            self.failure = errors.reported(self.outcome, self._agent_run)
+            self.failure = self._reported(self.outcome)
         if self.failure is None and self.outcome is not None and not suite.spec.scored_by_test:
             await self._scoring.score(self.outcome, self._agent_run)
         return self.finished()
@@ -180,13 +181,25 @@ class Rollout:
         task = call.task if run.account is None else None
         self._services.warnings.append(call_left_behind(self.suite.spec.agent, task))
 
+    def _reported(self, outcome: AgentResult) -> Failure | None:
+        """Return the failure of a run whose agent ended by itself, if it has failed."""
+        run = self._agent_run
+        last = run.llm.last_error if run.llm is not None else None
+        if outcome.error is None and (last is None or not last.is_silent):
+            return None
+        from .errors import reported  # for failures alone
+
+        return reported(outcome, last, run)
+
     def _give_slot(self) -> None:
         assert self.suite.slots is not None
         self._has_slot = False
         self.suite.slots.release()
 
     def _expired(self) -> None:
-        self._late = errors.timed_out(self.suite.spec.agent_timeout_s, self._agent_run)
+        from .errors import timed_out
+
+        self._late = timed_out(self.suite.spec.agent_timeout_s, self._agent_run)
 
     def _leave(self) -> None:
         """End the run while the agent continues all the same."""

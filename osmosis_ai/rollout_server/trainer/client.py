@@ -32,7 +32,7 @@ from ...models.rate_limiter import RateLimiter
 from ...models.retry import CallFailed, Retrier, RetryPolicy, parse_retry_after
 from ...models.transport.exchange import Reply, TransportError
 from ...rollout_settings import RolloutClientSettings, get_settings
-from ...running.loop_call import RunInMainLoop, run_directly
+from ...running.main_loop import RunInMainLoop, run_directly
 from ...secret import Redactor, Secret, check_api_key
 from .address_policy import Trainer, TrainerRefused, TrainerRules, TrainerUnknown
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pytest
 
-SHARD = pytest.StashKey["ShardPlugin"]()
+from ..processes import SHARD
 
 
 class Link(Protocol):

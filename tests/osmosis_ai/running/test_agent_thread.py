@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.running.agent_thread import AgentThread
-from osmosis_ai.running.loop_call import RunInMainLoop
+from osmosis_ai.running.main_loop import RunInMainLoop
 from osmosis_ai.running.section import DeadlineExceeded, Section
 
 TIMEOUT_S = 60.0

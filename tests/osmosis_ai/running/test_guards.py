@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from osmosis_ai.running.guards import CodeEnded, Guards
-from osmosis_ai.running.loop_call import RunInMainLoop
+from osmosis_ai.running.main_loop import RunInMainLoop
 from osmosis_ai.running.section import DeadlineExceeded, LeftBehind, Section
 
 Code = Callable[[], Awaitable[Any]]

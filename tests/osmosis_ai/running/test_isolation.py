@@ -15,7 +15,7 @@ import pytest
 import osmosis_ai
 from osmosis_ai.running.guards import CodeEnded
 from osmosis_ai.running.isolation import Isolation
-from osmosis_ai.running.loop_call import RunInMainLoop
+from osmosis_ai.running.main_loop import RunInMainLoop
 from osmosis_ai.running.section import Section
 from osmosis_ai.running.watchdog import Blocked
 
