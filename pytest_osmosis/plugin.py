@@ -147,7 +147,10 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     evaluation = evaluation_of(session.config)
     if evaluation is None:
         return (yield)
-    evaluation.begin(session.items)
+    from .session.rare_collection import collected_rarely
+
+    with collected_rarely(session.config, session.items):
+        evaluation.begin(session.items)
     if evaluation.runner is None:
         return (yield)
     from . import compat

@@ -98,7 +98,6 @@ class WorkerEvaluation(Evaluation):
         self._run_with(runner, items)
         self._indices = {run: at for at, item in enumerate(items) if (run := run_id_of(item))}
         self._listen(runner, rollouts, cache, items)
-        super().begin(items)
 
     def close(self) -> None:
         """Cancel what is in flight, and send nothing more."""

@@ -33,7 +33,6 @@ from ..spec import EvalSpec, SessionSpec
 from ..storage.fingerprint import EvalFingerprint, fingerprint_of, sources_of
 from . import header, preflight
 from .gates import SessionGates
-from .rare_collection import collect_rarely
 from .selection import argument_of, is_below_any, is_in, takes_place_of_tests
 
 if TYPE_CHECKING:
@@ -159,7 +158,6 @@ class Evaluation:
 
     def begin(self, items: list[pytest.Item]) -> None:
         """Start the first rollouts of these items, in a process that runs items."""
-        collect_rarely(self.config, items)
 
     def cancel(self) -> None:
         """Start nothing more, and cancel what is in flight: the session is ending."""

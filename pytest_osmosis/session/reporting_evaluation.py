@@ -283,7 +283,6 @@ class LocalEvaluation(ReportingEvaluation):
         )
         self._run_with(runner, items)
         runner.coming(items)
-        super().begin(items)
 
     def _rollouts(self, cache: ResultCache) -> Rollouts:
         """Return where the runs come from that are not kept already."""

@@ -114,11 +114,13 @@ def test_runs_beside_an_ordinary_test_leave_the_collector_alone(
 
 
 TWICE = """
+import atexit
 import gc
 import sys
 
 import pytest
 
+atexit.register(lambda: print(len(gc.get_objects())))
 gc.set_threshold(700, 10, 10)
 counts = []
 for name in ("one.json", "two.json"):
@@ -136,6 +138,7 @@ def test_what_exists_is_frozen_once_in_a_process_with_two_evaluations(observed: 
     command = [sys.executable, str(script), *observed.options("-n0", output=None)]
     done = subprocess.run(command, cwd=observed.path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout.split()[-1]) < 1_000  # not frozen when the process exits
     assert seen(observed, "eval") == {RARE}
 
 
