@@ -384,7 +384,8 @@ class SuiteInfo:
 
     def is_quarantined(self, row_index: int, row_id: str | None) -> bool:
         """Return whether a row is run and shown, and left out of figures and gates."""
-        return row_label(row_index, row_id) in self.settings.get("quarantine", ())
+        labels = self.settings.get("quarantine", ())
+        return bool(labels) and row_label(row_index, row_id) in labels
 
     @property
     def passing(self) -> str:
