@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ..errors import ConfigurationError
 from ..options.build_spec import gate_mistake
 from ..run_result import SuiteInfo
-from .outcome_letters import OutcomeLetters
+from .gate_reports import OutcomeLetters
 
 if TYPE_CHECKING:
     from ..analysis.gates.names import Gate

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_osmosis.reports.summary import summary
 from pytest_osmosis.run_result import DECIDED, REPORT_FIELD, RunResult
-from pytest_osmosis.session.outcome_letters import OutcomeLetters
+from pytest_osmosis.session.gate_reports import OutcomeLetters
 from pytest_osmosis.session.recorder import Recorder
 from pytest_osmosis.spec import SessionSpec
 from pytest_osmosis.suite_results import EvalResult, SuiteResult
