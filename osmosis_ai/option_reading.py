@@ -236,7 +236,8 @@ _MARKERS = (
         r"(?: ?[:=]| - |>|(?: [\w,']+){0,4}? (?:is|be|was)\b ?:?|[ \W]{0,3}\n)"
         r"|(?:^|\n)(?:correct|solution|response|choice|option|final) ?: ?"
         r"|<(?:final|choice|option|solution)>"
-        r"|\b(?:antwort|réponse|respuesta|risposta|resposta|ответ)(?: [\w']+){0,2}?"
+        r"|\b(?:antwort|réponse|respuesta|risposta|resposta|ответ)"
+        r"(?: (?!no\b|não\b|не\b|n')[\w']+){0,2}?"
         r"(?: ?[:=]| (?:ist|est|es|è|é)\b ?:?)(?: (?:la|le|die|der|das|el)\b)?"
         r"|(?:答案|正解|答え)(?:是|为|は|[:：])|(?:故|应|應)?[选選]擇?择?[:：]?",
         re.IGNORECASE,
@@ -252,8 +253,9 @@ _MARKERS = (
 _SENTENCE_END = re.compile(r"(?:(?<=[^\W\d_]{2})|(?<=[)\]\"'0-9%]))[.!?](?= |$)|\n|</answer")
 _NEGATION = re.compile(
     r"(?:\b(?:not|never|neither|nor|cannot|except|without|than|instead of|unlike|lieu of"
-    r"|(?:rul|eliminat|exclud|reject|discard)\w*(?: out)?)|n't)"
-    r"(?: (?:be|an?|the|just|option|choice|answer))*[ :]*[(\[\"']*$",
+    r"|nicht|kein\w*|no|pas|não|не"
+    r"|(?:rul|eliminat|exclud|reject|discard)\w*(?: out)?)|n't|不[是选選])"
+    r"(?: (?:be|an?|the|just|option|choice|answer|la|le|die|der|das|el))*[ :]*[(\[\"']*$",
     re.IGNORECASE,
 )
 _DENIAL = re.compile(
@@ -286,7 +288,7 @@ class _Mention:
     option: int
     is_negated: bool
     is_denied: bool
-    """Negated by what follows: "is wrong"."""
+    """Negated by what follows: "is wrong", or a question mark and more text."""
     is_label: bool
     is_bare: bool = False
     """A label that may be a word."""
@@ -478,7 +480,8 @@ def _is_initial(behind: str, option: int, options: Options) -> bool:
 
 def _mention(place: str, start: int, end: int, option: int, *, is_label: bool) -> _Mention:
     before, behind = place[max(0, start - 40) : start], place[end : end + 40]
-    is_denied = bool(_DENIAL.match(behind))
+    is_question = is_label and re.match(r"[)\]\"']*\?\s+\w", behind) is not None
+    is_denied = is_question or bool(_DENIAL.match(behind))
     is_negated = is_denied or bool(_NEGATION.search(before))
     return _Mention(start, end, option, is_negated, is_denied, is_label)
 

@@ -48,6 +48,8 @@ TEN = [*TEXTS, "tin"]
         ("Answer: B or maybe C", None),
         ("A and C can be eliminated. D as well is wrong.", None), ("I rule out A, C and D.", None),
         ("A (Paris) and B (Rome) are wrong.", None), ("It's not A, B is right.", "B"),
+        ("La respuesta no es A", None), ("Die Antwort ist nicht A", None), ("答案不是A", None),
+        ("La réponse n'est pas A", None), ("The answer is A? Then it is B.", "B"),
         ("Not A or C. Answer: B", "B"), ("not Paris or Guilty: Rome", "B"),
     ],
 )  # fmt: skip
