@@ -356,6 +356,8 @@ class SuiteInfo:
     """The first of the suites of tests that have the same rollouts, maybe itself."""
     clusters: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """The indices of the rows that belong together, by the value of a column that they share."""
+    max_concurrent: int | None = None
+    """How many of its runs its agent allows at once; None: any number."""
 
     @property
     def place(self) -> str:

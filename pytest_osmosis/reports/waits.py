@@ -23,8 +23,9 @@ def waits_line(result: EvalResult, *, now: float | None = None) -> str | None:
     waited_s = sum(run.llm_ms for run in made) / 1000.0
     if len(made) < RUNS or waited_s < WAITED_S or not total_s / 2 < waited_s <= total_s:
         return None
-    many = min(16, len(made))
-    return (
-        f"one at a time: {waited_s:.0f} of {total_s:.0f} s were waits; "
-        f"--batch-size {many} keeps {many} in flight"
-    )
+    limits = [suite.info.max_concurrent for suite in result.suites]
+    many = min(16, len(made), sum(16 if limit is None else limit for limit in limits))
+    cure = f"--batch-size {many} keeps {many} in flight"
+    if many == 1:
+        cure = "max_concurrent of the workflow's config keeps it so"
+    return f"one at a time: {waited_s:.0f} of {total_s:.0f} s were waits; {cure}"

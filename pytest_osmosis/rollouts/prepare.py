@@ -77,10 +77,11 @@ def prepare(
     mask_everywhere(*secrets_of(*models), *session.key_variables)
     if validate:
         _refuse_secret_ids(dataset)
+    info = describe(spec, dataset, graded=grading is not None)
     return Suite(
         spec,
         session,
-        info=describe(spec, dataset, graded=grading is not None),
+        info=replace(info, max_concurrent=loaded.agent.max_concurrent),
         dataset=dataset,
         agent=loaded.agent,
         eval_fns=eval_fns,

@@ -14,9 +14,12 @@ from tests.support.project import Project
 BEGAN = 1_000_000.0
 
 
-def line(*, runs: int, llm_ms: int, seconds: int, earlier: int = 0) -> str | None:
+def line(
+    *, runs: int, llm_ms: int, seconds: int, earlier: int = 0, limit: int | None = None
+) -> str | None:
     """The hint of a session; `earlier` of its runs are of one before."""
     suite = suite_of([[1.0]] * runs)
+    suite = replace(suite, info=replace(suite.info, max_concurrent=limit))
     rows = [
         replace(
             row,
@@ -35,6 +38,18 @@ def test_it_says_what_was_waited_for_and_how_many_would_be_in_flight():
     assert line(runs=49, llm_ms=2000, seconds=103) == (
         "one at a time: 98 of 103 s were waits; --batch-size 16 keeps 16 in flight"
     )
+
+
+@pytest.mark.parametrize(
+    ("limit", "cure"),
+    [
+        (3, "--batch-size 3 keeps 3 in flight"),
+        (1, "max_concurrent of the workflow's config keeps it so"),
+    ],
+)
+def test_a_workflow_s_own_limit_is_not_passed_over(limit: int, cure: str):
+    found = line(runs=49, llm_ms=2000, seconds=103, limit=limit)
+    assert found == f"one at a time: 98 of 103 s were waits; {cure}"
 
 
 @pytest.mark.parametrize(
