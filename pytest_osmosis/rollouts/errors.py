@@ -125,11 +125,23 @@ def _without(error: str, call: CallProgress) -> str:
     return found[1] if found else said
 
 
-def reported(outcome: AgentResult, last: ProviderError | None, run: AgentRun) -> Failure:
-    """Return the failure that an agent reports, or that the last reply told of.
+def _quotes(outcome: AgentResult, error: ProviderError) -> bool:
+    """Return whether what the agent said last is the failure that it caught."""
+    from osmosis_ai.messages import text_of
 
-    The agent's client took such a reply for an answer.
+    last = outcome.messages[-1] if outcome.messages else {}
+    return last.get("role") == "assistant" and str(error) in text_of(last.get("content"))
+
+
+def reported(outcome: AgentResult, last: ProviderError | None, run: AgentRun) -> Failure | None:
+    """Return the failure that an agent reports, or that the last reply told of; None without one.
+
+    The agent's client took such a reply for an answer, or its own answer quotes the sentence.
     """
+    if outcome.error is None:
+        if last is None or not (last.is_silent or _quotes(outcome, last)):
+            return None
+        return classify_provider_error(last, run)
     refused = last if outcome.cause is None else _refusal_behind(outcome.cause, run)
     if refused is not None:
         return classify_provider_error(refused, run)

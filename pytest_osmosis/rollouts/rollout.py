@@ -185,7 +185,7 @@ class Rollout:
         """Return the failure of a run whose agent ended by itself, if it has failed."""
         run = self._agent_run
         last = run.llm.last_error if run.llm is not None else None
-        if outcome.error is None and (last is None or not last.is_silent):
+        if outcome.error is None and last is None:
             return None
         from .errors import reported  # for failures alone
 

@@ -137,6 +137,12 @@ def _split(spec: str, prefix: str) -> tuple[str, str]:
     source, colon, attribute = spec.strip().rpartition(":")
     names = attribute.split(".")
     if not (colon and source and ":" not in source and all(name.isidentifier() for name in names)):
+        called, bracket, given = attribute.partition("(")
+        if bracket and given != ")" and "agent" in prefix:
+            raise ImportingError(
+                f"{prefix}: a function that makes an agent is called without arguments: write "
+                f"{source}:{called}()"
+            )
         source = spec.strip() if spec.strip().endswith(".py") else "server"
         raise ImportingError(f"{prefix}: expected module:attribute, such as {source}:agent_loop")
     if not source.endswith(".py") and not all(part.isidentifier() for part in source.split(".")):

@@ -89,6 +89,18 @@ def fails(question, model, base_url, api_key):
         return ask(question, model, base_url, api_key)
     except urllib.error.HTTPError as error:
         raise RuntimeError("my client failed") from error
+
+
+def excuses(question, model, base_url, api_key):
+    body = {"model": model, "messages": [{"role": "user", "content": question}]}
+    headers = {"Authorization": f"Bearer {api_key}", "Content-Type": "application/json"}
+    url = base_url + "/chat/completions"
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    try:
+        urllib.request.urlopen(request)
+    except urllib.error.HTTPError as error:
+        with error:
+            return "Sorry: " + json.load(error)["error"]["message"]
 """
 
 
@@ -150,9 +162,10 @@ def test_its_calls_are_recorded_and_replayed(app: Project):
     assert conversation.count('"role"') >= 2
 
 
-def test_a_failure_of_the_endpoint_is_the_endpoints(app: Project):
+@pytest.mark.parametrize("agent", ["fails", "excuses"])
+def test_a_failure_of_the_endpoint_is_the_endpoints(app: Project, agent: str):
     app.rows({"user_prompt": "?", "ground_truth": "a"})
-    session = app.run(agent="app:fails", model="a", base_url="http://127.0.0.1:9/v1")
+    session = app.run(agent=f"app:{agent}", model="a", base_url="http://127.0.0.1:9/v1")
     assert session.runs[0]["error_type"] == "provider"
     assert "127.0.0.1:9" in session.runs[0]["error"]
 

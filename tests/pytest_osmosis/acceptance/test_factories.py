@@ -145,7 +145,7 @@ def test_its_state_is_that_of_one_run_and_it_is_taken_for_what_it_makes(app: Pro
         ("constant()", "which cannot be called"),
         ("workflow()", "Workflow is a workflow"),
         ("stateful", "one that makes an agent is named stateful()"),
-        ("stateful(1)", "expected module:attribute"),
+        ("stateful(1)", "is called without arguments: write app:stateful()"),
         ("missing()", "module 'app' has no 'missing'"),
     ],
 )
