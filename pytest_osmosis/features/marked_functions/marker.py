@@ -173,10 +173,13 @@ class MarkerPlugin:
             if leader is suite:
                 self._leaders.append(suite)
             suite.info = replace(suite.info, shares=leader.spec.name)
+        mistake = None
         try:
             self._evaluation.add(suite)
         except ConfigurationError as error:
-            pytest.fail(f"{definition.nodeid}: {error}", pytrace=False)
+            mistake = str(error)
+        if mistake is not None:
+            pytest.fail(mistake, pytrace=False)
         return suite
 
     def _are_one(self, suite: Suite, other: Suite) -> bool:

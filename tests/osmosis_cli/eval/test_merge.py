@@ -268,3 +268,15 @@ def test_an_output_that_is_one_of_the_reports_is_refused():
     assert done.exit_code == 2
     assert "this is one of the reports to merge" in done.output
     assert Path(second).read_bytes() == before
+
+
+def test_clusters_of_which_each_shard_has_some_rows_are_those_of_the_whole():
+    scores = [[1.0], [0.0], [1.0], [1.0], [0.0], [0.0], [1.0], [1.0], [1.0], [1.0]]
+    clusters = {f"d{at}": [2 * at, 2 * at + 1] for at in range(5)}
+    made = suite_of(scores, clusters=clusters, settings={"cluster": "document"})
+    whole = aggregate(made.info, made.runs, selected=10, confidence=0.9)
+    assert merge(*(write(f"s{i}.json", shard(i, 2, whole)) for i in (1, 2))).exit_code == 1
+    [found] = read_result(Path("whole.json")).suites
+    assert found.functions[0].figures["mean"] == whole.functions[0].figures["mean"]
+    assert {name: list(rows) for name, rows in found.info.clusters.items()} == clusters
+    assert found.info.cluster_column == "document"

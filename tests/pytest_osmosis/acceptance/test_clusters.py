@@ -156,3 +156,17 @@ def test_values_that_name_no_cluster_are_refused_with_their_rows(values, mistake
         assert sum(map(len, clusters_of("doc", range(len(records)), records).values())) == len(
             records
         )
+
+
+def test_a_marked_function_without_the_column_says_so_where_it_is_collected(documents: Project):
+    rows(documents, 1, 2)
+    documents.write("wrong.json", "{}")
+    documents.write(
+        "test_it.py",
+        "import pytest\n\n\n"
+        "@pytest.mark.osmosis(agent='agent:agent', data='data.jsonl')\n"
+        "def test_it(rollout):\n    pass\n",
+    )
+    session = documents.plain("test_it.py", "-n0", "--osmosis-cluster=docs")
+    assert session.ret == 2
+    assert "test_it.py::test_it: no row has such a column (columns: system_prompt" in session.out
