@@ -18,12 +18,17 @@ KEY_VARIABLE = "OSMOSIS_EVAL_API_KEY"
 _OPTION = re.compile(r"--osmosis-(?=[a-z])")
 _MCP = re.compile(r"""--osmosis-agent (['"])mcp:""")
 """The agent that `--mcp` names."""
+_FOR_PYTEST = re.compile(r"(?<= )osmosis eval .* -- .*")
+"""A command line with words behind the dashes: those go to pytest as they are."""
 
 
 def own_words(text: str) -> str:
     """Return the text with the options of the plugin as the command spells them."""
     if "osmosis" not in text.lower():
         return text
+    if found := _FOR_PYTEST.search(text):
+        end = text.index(" -- ", found.start())
+        return own_words(text[:end]) + text[end : found.end()] + own_words(text[found.end() :])
     return _OPTION.sub("--", _MCP.sub(r"--mcp \1", text)).replace(KEY_VARIABLE, "--api-key")
 
 

@@ -14,6 +14,10 @@ from osmosis_cli.option_words import own_words
         ("--osmosis-agent 'server:loop': no", "--agent 'server:loop': no"),
         ("--osmosis-agent 'mcp:./tools': no folder", "--mcp './tools': no folder"),
         ('--osmosis-agent "mcp:it\'s": no', '--mcp "it\'s": no'),
+        (
+            "--osmosis-n:\n  osmosis eval --osmosis-n 2 -- --osmosis-only\nor --osmosis-n 3",
+            "--n:\n  osmosis eval --n 2 -- --osmosis-only\nor --n 3",
+        ),
     ],
 )
 def test_options_are_named_as_the_command_spells_them(said: str, message: str):
