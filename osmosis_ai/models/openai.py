@@ -136,7 +136,7 @@ class OpenAIModel:
             except ClientClosed:
                 raise RuntimeError("the model is closed") from None
             except CallFailed as failed:
-                if passing is not None and _is_about_streams(failed.fault):
+                if passing is not None and passing.is_refused(failed.fault):
                     passing, self._only_whole = None, True
                     tries, before_s = tries + failed.tries, before_s + failed.elapsed_s
                     continue
@@ -231,8 +231,3 @@ class OpenAIModel:
         answer = parse_completion(reply, model=self.name, policy=self._policy)
         self._succeeded = True
         return answer
-
-
-def _is_about_streams(fault: CallFault) -> bool:
-    """Return whether a request was refused since it asks for a stream, or for usage in it."""
-    return fault.kind == "bad_request" and "stream" in f"{fault.param} {fault.detail}".lower()

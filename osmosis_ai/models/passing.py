@@ -5,13 +5,14 @@ Knows the events of a stream; neither HTTP nor who reads them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from .chunks import events_in, joined_chunks
 from .errors import CallFault
 from .faults import failure_in
 from .progress import current_call
+from .transport.exchange import EVENT_STREAM
 
 Give = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -30,10 +31,19 @@ class Passing:
         self.begun = False
         """A part has been given on: there is no other try."""
 
-    def start(self) -> None:
-        """Begin the reply to a try."""
+    def started(self, status: int, headers: Mapping[str, str]) -> Passing | None:
+        """Begin the reply to a try; None for one that is to be whole first."""
+        kind = headers.get("Content-Type", "").lower()
+        if EVENT_STREAM not in kind or status >= 300 or "Content-Encoding" in headers:
+            return None
         self._rest = b""
         self.events = []
+        return self
+
+    @staticmethod
+    def is_refused(fault: CallFault) -> bool:
+        """Return whether a request was refused since it asks for a stream, or usage in it."""
+        return fault.kind == "bad_request" and "stream" in f"{fault.param} {fault.detail}".lower()
 
     async def take(self, piece: bytes) -> None:
         """Take what has come; raise CallFault."""

@@ -163,7 +163,7 @@ class HTTPClient:
     async def _received(self, response: aiohttp.ClientResponse, passing: Passing | None) -> bytes:
         """Return the whole body."""
         if passing is not None:
-            passing = _started(passing, response)
+            passing = passing.started(response.status, response.headers)
         chunks: list[bytes] = []
         size = 0
         while chunk := await response.content.readany():
@@ -214,15 +214,6 @@ class HTTPClient:
         if is_disconnect(error) and link.since is not None and not link.fresh and not link.replied:
             fault.stale = self._loop.time() - link.since < STALE_WITHIN_S
         raise fault from None
-
-
-def _started(passing: Passing, response: aiohttp.ClientResponse) -> Passing | None:
-    """Return who reads a reply while it comes; None for one that is to be whole first."""
-    kind = response.headers.get("Content-Type", "").lower()
-    if EVENT_STREAM not in kind or response.status >= 300 or "Content-Encoding" in response.headers:
-        return None
-    passing.start()
-    return passing
 
 
 def _stage(link: _Link) -> str:
