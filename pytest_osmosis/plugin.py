@@ -223,10 +223,12 @@ def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pyte
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """The same when a session ended before it began."""
+    """The same when a session ended before it began; and nothing holds the user's code longer."""
     evaluation = evaluation_of(config)
     if evaluation is not None:
         evaluation.close()
+        evaluation.release()
+        del config.stash[EVALUATION]
 
 
 def _set_up(config: pytest.Config) -> Evaluation:

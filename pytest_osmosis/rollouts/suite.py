@@ -96,6 +96,14 @@ class Suite:
         """Run a row once and score what came of it."""
         return rollout.run()
 
+    def release(self) -> None:
+        """Let go of the user's code, once the session has ended.
+
+        Pytest's import hook keeps the session until the process ends. Python then closes no file
+        that a module holds whose functions are still held here: what it wrote last would be lost.
+        """
+        del self.agent, self.eval_fns, self.grading
+
     def explain(self, record: RolloutRecord) -> str:
         """Return what the item of a run prints that did not pass; redacted.
 

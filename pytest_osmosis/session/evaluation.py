@@ -190,6 +190,12 @@ class Evaluation:
         while self._endpoints:
             self._endpoints.pop().close()
 
+    def release(self) -> None:
+        """Let go of the user's code: nothing is run any more."""
+        for suite in self.suites.values():
+            suite.release()
+        self.suites.clear()
+
     # ---- suites
 
     def add(self, suite: Suite) -> None:
