@@ -97,7 +97,7 @@ class Suite:
         return rollout.run()
 
     def release(self) -> None:
-        """Let go of the user's code, once the session has ended.
+        """Drop the user's code once the session has ended.
 
         Pytest's import hook keeps the session until the process ends. Python then closes no file
         that a module holds whose functions are still held here: what it wrote last would be lost.

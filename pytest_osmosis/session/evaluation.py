@@ -191,7 +191,7 @@ class Evaluation:
             self._endpoints.pop().close()
 
     def release(self) -> None:
-        """Let go of the user's code: nothing is run any more."""
+        """Drop the user's code: nothing is run any more."""
         for suite in self.suites.values():
             suite.release()
         self.suites.clear()
