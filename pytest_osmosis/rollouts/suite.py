@@ -97,12 +97,13 @@ class Suite:
         return rollout.run()
 
     def release(self) -> None:
-        """Drop the user's code once the session has ended.
+        """Drop the user's code once the session has ended; harmless when repeated.
 
         Pytest's import hook keeps the session until the process ends. Python then closes no file
         that a module holds whose functions are still held here: what it wrote last would be lost.
         """
-        del self.agent, self.eval_fns, self.grading
+        for name in ("agent", "eval_fns", "grading"):
+            vars(self).pop(name, None)
 
     def explain(self, record: RolloutRecord) -> str:
         """Return what the item of a run prints that did not pass; redacted.

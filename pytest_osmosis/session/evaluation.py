@@ -72,6 +72,7 @@ class Evaluation:
         self.spec = spec
         self.features = features
         self.suites: dict[str, Suite] = {}
+        self._is_abandoned = False
         self.runner: ItemRunner | None = None
         """There while items run in this process."""
         self._send_text: Callable[[str, str], None] | None = None
@@ -176,6 +177,7 @@ class Evaluation:
     def abandon(self) -> None:
         """Leave what is in flight behind: `close` waits for no run after this."""
         self.runner = None
+        self._is_abandoned = True
 
     def close(self) -> None:
         """Cancel what is in flight and release everything; harmless when repeated."""
@@ -191,8 +193,8 @@ class Evaluation:
             self._endpoints.pop().close()
 
     def release(self) -> None:
-        """Drop the user's code: nothing is run any more."""
-        for suite in self.suites.values():
+        """Drop the user's code, unless runs that were left behind may still use it."""
+        for suite in self.suites.values() if not self._is_abandoned else ():
             suite.release()
         self.suites.clear()
 
