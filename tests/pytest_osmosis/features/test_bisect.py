@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -96,19 +97,21 @@ def test_git_bisect_finds_the_commit_that_made_the_agent_worse(mixed: Project):
     agent = mixed.path / "agent.py"
     good = agent.read_text()
     worse = good.replace("ctx.chat(messages", 'ctx.chat([{"role": "user", "content": "wrong"}]')
-    broken = "import absent_package\n" + good
     mixed.rows("a", "b", "c")
     commits = []
     git(mixed.path, "init", "-q")
     who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
-    for at, text in enumerate([good, good, good, broken, good, worse, worse]):
+    for at, text in enumerate([good, good, good, good, good, worse, worse]):
         agent.write_text(f"{text}\n# {at}\n")
-        git(mixed.path, "add", "agent.py", "rewards.py", "data.jsonl")
+        mixed.write("conftest.py", "import absent_package" if at == 3 else "")
+        git(mixed.path, "add", "agent.py", "conftest.py", "rewards.py", "data.jsonl")
         git(mixed.path, *who, "commit", "-qm", f"change {at}")
         commits.append(git(mixed.path, "rev-parse", "HEAD").strip())
     git(mixed.path, "bisect", "start", commits[-1], commits[0])
     options = mixed.options("-n0", "--osmosis-bisect", "-p", "no:cacheprovider", output=None)
-    out = git(mixed.path, "bisect", "run", sys.executable, "-B", "-m", "pytest", *options)
+    command = shlex.join([sys.executable, "-B", "-m", "pytest", *options])
+    command += " || { s=$?; [ $s -eq 4 ] && s=125; exit $s; }"
+    out = git(mixed.path, "bisect", "run", "sh", "-c", command)
     assert f"{commits[5]} is the first bad commit" in out
 
 
