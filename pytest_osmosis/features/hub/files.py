@@ -133,7 +133,7 @@ def _cached(hub: ModuleType, text: str, repo: str, revision: str) -> tuple[str, 
     from huggingface_hub import constants
 
     try:
-        repos = hub.scan_cache_dir().repos
+        repos = hub.scan_cache_dir(constants.HF_HUB_CACHE).repos
     except hub.CacheNotFound:
         repos = ()
     for each in repos:
