@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from ...verdicts import Interval, Paired
 from . import student_t
-from .clustered import Groups, is_clustered
 from .designs import LEAST_AWAY, POWER, Design, added_rows
 from .estimators import FEWEST_CLUSTERS, mean
 
 if TYPE_CHECKING:
+    from .clustered import Groups
     from .estimators import Floats, Places
 
 METHOD = "agresti-min"
@@ -78,8 +78,8 @@ class Padded:
     @classmethod
     def of(cls, moved: Floats, clusters: Places | None = None) -> Padded | None:
         """Add the rows; None with too few clusters."""
-        if clusters is not None and is_clustered(clusters):
-            return cls.by_cluster(moved, Groups.of(clusters))
+        if (groups := _groups(clusters)) is not None:
+            return cls.by_cluster(moved, groups)
         rows, away = len(moved), _away(moved)
         freedom = rows - 1 if rows > 1 else math.inf
         return cls(rows, away, *_padded(moved, rows, away), freedom, float(moved.var()))
@@ -186,8 +186,17 @@ def design_of(
 
 def _apart(then: Floats, now: Floats, centre: float, clusters: Places | None) -> float:
     """Return by how much rows, or clusters, differ in both sessions alike: a variance."""
-    if clusters is None or not is_clustered(clusters):
+    groups = _groups(clusters)
+    if groups is None:
         return max(0.0, mean(then * now) - centre * centre)
-    groups = Groups.of(clusters)
     level = centre * groups.shares * len(groups)
     return max(0.0, mean((groups.sums(then) - level) * (groups.sums(now) - level)))
+
+
+def _groups(clusters: Places | None) -> Groups | None:
+    """Return the clusters; None where each is one value. Loads numpy, as little else here does."""
+    if clusters is None:
+        return None
+    from .clustered import Groups, is_clustered
+
+    return Groups.of(clusters) if is_clustered(clusters) else None
