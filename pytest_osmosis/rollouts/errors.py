@@ -134,7 +134,7 @@ def _quotes(outcome: AgentResult, error: ProviderError) -> bool:
 
 
 def reported(outcome: AgentResult, last: ProviderError | None, run: AgentRun) -> Failure | None:
-    """Return the failure that an agent reports, or that the last reply told of; None without one.
+    """Return the failure that an agent reports, or that the last reply was; None without one.
 
     The agent's client took such a reply for an answer, or its own answer quotes the sentence.
     """

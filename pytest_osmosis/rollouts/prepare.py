@@ -189,8 +189,6 @@ def describe(spec: EvalSpec, dataset: Dataset, *, graded: bool = False) -> Suite
     settings["prompt_template"] = spec.prompt_template
     if spec.where:
         settings.update(where=list(spec.where))
-    if spec.quarantine:
-        settings.update(quarantine=list(spec.quarantine))
     settings.update(strip_reasoning=spec.strip_reasoning)
     if spec.sample is not None:
         settings.update(sample=spec.sample, sample_seed=spec.sample_seed)

@@ -71,8 +71,7 @@ class Suite:
 
     def observes(self, row_index: int) -> bool:
         """Return whether a run of this row decides nothing by itself."""
-        aside = self.spec.quarantine
-        if self.gated or not aside:
+        if self.gated or not self.info.settings.get("quarantine"):
             return self.gated
         return self.info.is_quarantined(row_index, self.dataset.row_id(row_index))
 

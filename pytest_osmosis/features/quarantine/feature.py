@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pytest
 
     from ...rollouts.suite import Suite
+    from ...run_result import SuiteInfo
     from ...spec import EvalSpec, SessionSpec
     from ...suite_results import EvalResult
 
@@ -42,10 +43,16 @@ class QuarantineFeature(Feature):
         defaults = None if spec.defaults is None else changed(spec.defaults)
         return replace(spec, evals=tuple(map(changed, spec.evals)), defaults=defaults)
 
+    def describe(self, suite: Suite) -> SuiteInfo:
+        """Say in its settings which rows are set aside, also where they are scored again."""
+        if not self._ids:
+            return suite.info
+        return replace(suite.info, settings={**suite.info.settings, "quarantine": [*self._ids]})
+
     def check_rows(self, suites: Mapping[str, Suite]) -> None:
-        """Refuse a file that leaves no row to decide."""
+        """Refuse a file that leaves no row to decide; other shards have rows of their own."""
         for suite in suites.values():
-            names = set(suite.row_names)
+            names = set() if suite.spec.part else set(suite.row_names)
             if names and names <= set(self._ids):
                 raise ConfigurationError(
                     f"--osmosis-quarantine {shown_path(self._path)}: names every row of "
@@ -57,7 +64,7 @@ class QuarantineFeature(Feature):
         every = list(suites)
         there = {name for suite in every for name in suite.row_names}
         unknown = [name for name in self._ids if name not in there]
-        if unknown and every:
+        if unknown and every and not any(suite.spec.part for suite in every):
             listed = ", ".join(unknown[:SHOWN]) + (", …" if len(unknown) > SHOWN else "")
             yield (
                 f"osmosis: {shown_path(self._path)}: {counted(len(unknown), 'id')} of no row of "

@@ -127,3 +127,24 @@ def test_ids_of_no_row_are_named(rows: Project):
         "q-wrong",
         "q-refused",
     ]
+
+
+def test_shards_may_hold_nothing_but_such_rows(rows: Project):
+    for part in ("1/2", "2/2"):  # q-a and q-wrong, q-b and q-refused
+        more = (f"--osmosis-shard={part}", f"--osmosis-output=part-{part[0]}.json")
+        session = aside(rows, "q-b", "q-refused", more=more, workers=0)
+        assert "of no row" not in session.out
+    words = ["eval", "merge", "part-1.json", "part-2.json", "-o", "out.json"]
+    assert CliRunner().invoke(cli, words).exit_code == 1
+    whole = Session(0, "", "", rows.path)
+    assert figures(whole) == (0.5, 2, 0)
+    assert whole.report["quarantine"]["rows"] == ["q-b", "q-refused"]
+
+
+def test_it_holds_for_what_is_scored_again(rows: Project):
+    rows.run()
+    rows.write("q.txt", "q-wrong\nq-refused\n")
+    again = ["rescore=agent.agent_loop-data-m", "eval-fn=rewards:exact", "quarantine=q.txt"]
+    more = [f"--osmosis-{each}" for each in again]
+    session = rows.plain("-n0", *more, "--osmosis-output=out.json")
+    assert (session.ret, figures(session)) == (0, (1.0, 2, 0))
