@@ -163,9 +163,13 @@ class CsvSource:
             try:
                 text = line.decode()
             except UnicodeDecodeError as error:
+                from .converting import as_utf8  # only for a mistake
+
+                command = as_utf8(self._path, "WINDOWS-1252")
                 raise DatasetError(
                     f"{self._path}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column "
                     f"{error.start + 1}): save the file as UTF-8"
+                    + (f"; if it is Windows-1252:\n  {command}" if command else "")
                 ) from None
             yield text.removeprefix(_BOM) if number == 1 else text
 

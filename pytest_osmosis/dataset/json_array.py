@@ -120,8 +120,13 @@ class JsonArraySource:
             if text[member : member + 1] == ",":
                 member = _skip(text, member + 1)
         if len(lists) != 1:
+            from .converting import as_rows  # only for a mistake
+
             shown = ", ".join(map(brief, lists))
             hint = f"; it has several lists of objects: {shown}" if lists else ""
+            command = None if lists else as_rows(self._path, json.loads(text))
+            if command:
+                hint = f"; of its columns, rows are made by\n  {command}"
             raise DatasetError(
                 f"{self._path}: is an object; expected an array of objects, or an object with one"
                 + hint

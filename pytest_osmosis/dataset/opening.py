@@ -19,7 +19,6 @@ _HEAD = 64
 _GZIP = ".gz"
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*[\]{]|\{[ \t]*\r?\n)")
 """An array of objects, or an object over several lines: it is read so whatever its name is."""
-_UTF_16 = "looks like UTF-16: save as UTF-8"
 _PACKED = (
     (b"\x1f\x8b", "gzip"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
@@ -132,8 +131,15 @@ def _refuse_other_text(path: Path, suffix: str, head: bytes, looks: DatasetForma
     if looks is not None:
         problem = f"looks like {looks.name}, not {suffix}: rename it to {looks.suffix}"
     elif head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        problem = f"is not UTF-8 (byte 0x{head[0]:02x} at line 1); {_UTF_16}"
+        problem = f"is not UTF-8 (byte 0x{head[0]:02x} at line 1); {_utf_16(path, 'UTF-16')}"
     elif b"\0" in head[:2]:
-        problem = f"is not UTF-8 (NUL at line 1); {_UTF_16}"
+        order = "UTF-16BE" if head[:1] == b"\0" else "UTF-16LE"
+        problem = f"is not UTF-8 (NUL at line 1); {_utf_16(path, order)}"
     if problem:
         raise DatasetError(f"{quote(path)}: {problem}")
+
+
+def _utf_16(path: Path, encoding: str) -> str:
+    from .converting import as_utf8  # only for a mistake
+
+    return f"looks like UTF-16; save it as UTF-8:\n  {as_utf8(path, encoding)}".rstrip(": \n")

@@ -391,12 +391,12 @@ class TestFilesThatCannotBeUsed:
             (
                 "data.jsonl",
                 GOOD.decode().encode("utf-16"),
-                "is not UTF-8 (byte 0xff at line 1); looks like UTF-16: save as UTF-8",
+                "is not UTF-8 (byte 0xff at line 1); looks like UTF-16; save it as UTF-8:",
             ),
             (
                 "data.json",
                 GOOD.decode().encode("utf-16-le"),
-                "is not UTF-8 (NUL at line 1); looks like UTF-16: save as UTF-8",
+                "is not UTF-8 (NUL at line 1); looks like UTF-16; save it as UTF-8:",
             ),
         ],
     )
