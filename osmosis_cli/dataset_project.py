@@ -23,7 +23,8 @@ from pytest_osmosis.dataset.dataset import load_dataset
 from pytest_osmosis.dataset.decoding import decode
 from pytest_osmosis.dataset.errors import DatasetError, Problems
 from pytest_osmosis.dataset.opening import open_dataset
-from pytest_osmosis.dataset.shape import SAMPLED, Shape, shape_of, with_judge
+from pytest_osmosis.dataset.shapes.search import SAMPLED, shape_of
+from pytest_osmosis.dataset.shapes.shape import Shape, with_judge
 from pytest_osmosis.features.hub import SCHEME
 from pytest_osmosis.features.hub.files import as_typed, local_file
 from pytest_osmosis.features.table import OPTIONS

@@ -23,7 +23,7 @@ class ShapeError(ConfigurationError):
     """What must be said of the dataset can be proposed, by the `shape` of the file."""
 
     def __init__(self, sentence: str, shape: Any, *, only: str | None = None) -> None:
-        """`shape`: a `Shape` of `dataset/shape.py`; `only`: the one option that is lacking."""
+        """`shape`: a `Shape` of `dataset/shapes`; `only`: the one option that is lacking."""
         super().__init__(sentence)
         self.shape = shape
         self.only = only

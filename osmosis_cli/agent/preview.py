@@ -22,7 +22,7 @@ from pytest_osmosis.dataset.errors import DatasetError, Problems, RecordError, U
 from pytest_osmosis.dataset.formats import RECORD_SUFFIXES_SHOWN, SUFFIXES_SHOWN
 from pytest_osmosis.dataset.opening import open_dataset
 from pytest_osmosis.dataset.rows import Row
-from pytest_osmosis.dataset.shape import Shape, with_judge
+from pytest_osmosis.dataset.shapes.shape import Shape, with_judge
 from pytest_osmosis.features.hub.files import as_typed, local_file
 from pytest_osmosis.options.values import condition, template_of
 

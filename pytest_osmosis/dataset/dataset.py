@@ -35,7 +35,7 @@ from .validation import ChangedError, Reading, RowStore
 if TYPE_CHECKING:
     from .conditions import Matching
     from .prompt_template import PromptTemplate
-    from .shape import Shape
+    from .shapes.shape import Shape
 
 _SHAPED = 1_000
 """Rows whose truths say which scorer fits."""
@@ -317,7 +317,7 @@ def _guessed(path: Path, prompt: PromptTemplate | None) -> dict[str, str]:
 
 def shape_at(path: Path) -> Shape:
     """Return what a file probably is, by its first rows; as far as they can be read."""
-    from .shape import SAMPLED, shape_of  # for files that do not fit, and previews
+    from .shapes.search import SAMPLED, shape_of  # for files that do not fit, and previews
 
     return shape_of(_first_records(path, SAMPLED))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ..dataset.shape import Shape, with_judge
+from ..dataset.shapes.shape import Shape, with_judge
 from ..options.reader import TYPED, OptionReader
 
 _REPLACED = ("map", "prompt-template", "where")

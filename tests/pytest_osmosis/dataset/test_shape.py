@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_osmosis.dataset.column_names import QUESTIONS, TRUTHS
-from pytest_osmosis.dataset.shape import SAMPLED, shape_of
+from pytest_osmosis.dataset.shapes.search import SAMPLED, shape_of
 
 LETTERS = '"ABCDEFGHIJ"[loop.index0]'
 LISTED = '{%% for option in %s %%}{{ "\\n" }}{{ %s }}. {{ option }}{%% endfor %%}'

@@ -1,29 +1,21 @@
-"""What a file probably is: which column is what, and how an evaluation would be asked for.
+"""What a file probably is: which column is what, by names and values together.
 
-By names and values together. What is found is proposed, never taken: it stands in the refusal of a
-file that does not fit, and in `osmosis preview`. Knows neither files nor pytest.
+Knows neither files nor pytest.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
-from osmosis_ai.option_reading import has_letters
-
-from ..escaping import counted
-from .column_names import (
+from ..column_names import (
     CALLS,
     CLASSES,
     CONTEXTS,
     FACTS,
-    FUNCTIONS,
-    OPTION_STEMS,
     OPTIONS,
     OTHER_WORDS,
     QUESTION_WORDS,
@@ -36,27 +28,33 @@ from .column_names import (
     TRUTHS,
     plain,
 )
-from .columns import LABEL, MESSAGES, METADATA, NONE, TRUTH, guessed_mapping
-from .decoding import brief
-from .truths import (
-    JUDGE,
-    LETTER,
-    are_assertions,
-    instruction_for,
-    is_json,
-    members,
-    scorer_for,
+from ..columns import LABEL, MESSAGES, METADATA, NONE, TRUTH, guessed_mapping
+from ..truths import JUDGE, are_assertions, instruction_for, members, scorer_for
+from .options import Options
+from .places import (
+    BLANK_LINE,
+    NEW_LINE,
+    Place,
+    are_calls,
+    are_functions,
+    are_lists_of_text,
+    are_texts,
+    blank_then_render,
+    first_of,
+    is_chat,
+    is_list_of,
+    last_of,
+    last_roles,
+    places_of,
+    render,
+    render_then_blank,
+    sample,
+    variable,
 )
+from .shape import HELPFUL, Shape
 
 SAMPLED = 2_000
 """Rows that are looked at."""
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_NEW_LINE = '{{ "\\n" }}'
-_BLANK_LINE = '{{ "\\n\\n" }}'
-_SAMPLE = 60
-_COLUMNS_SHOWN = 24
-_NAME_WIDTH = 36
-_JUDGE = "openai/gpt-5-mini"
 _QUESTION_NAMES = {name: at for at, name in enumerate(map(plain, (*QUESTIONS, *RARER_QUESTIONS)))}
 _TRUTH_NAMES = {
     name: at for at, name in enumerate(map(plain, (TRUTH, LABEL, *TRUTHS, *RARER_TRUTHS)))
@@ -74,7 +72,6 @@ _BESIDE = frozenset(("extrainfo", "metadata", "meta", "info"))
 _RECORDED = frozenset(("actualoutput", "retrievalcontext", "retrievedcontexts"))
 """Columns of recorded answers: a context beside them is for metrics, not for the agent."""
 _WRAPPERS = frozenset(("inputs", "outputs", "input", "output", "vars", "item", "referenceoutputs"))
-_LABELLED = re.compile(r"\s*(?:\(?[A-Za-z]\)|[A-Za-z][.:]\s)")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _TO_THE_LETTER = (
     'judge("Does the candidate answer follow every instruction in the input to the letter? '
@@ -92,106 +89,14 @@ _HEADLINES = frozenset(
 )
 """Names of questions that records of other things have too."""
 _STRICT = _QUESTION_NAMES.keys() - _HEADLINES
-_FUNCTION_NAMES = frozenset(map(plain, FUNCTIONS))
 _CALL_NAMES = frozenset(map(plain, CALLS))
 _CLASS_NAMES = frozenset(map(plain, CLASSES))
 _RUBRIC_NAMES = frozenset(map(plain, RUBRICS))
 _FACT_NAMES = frozenset(FACTS)
 _CONTEXT_NAMES = frozenset(map(plain, CONTEXTS))
-_HELPFUL = 'judge("helpful")'
-_NO_PROMPT = "name the question: --osmosis-map COLUMN=user_prompt"
-_SUFFIXED = re.compile(r"(.*?)([a-j]|[0-9])")
-
-
-class Place(NamedTuple):
-    """A column, or a place within the objects of one."""
-
-    path: str
-    """As `--osmosis-map` names it."""
-    expression: str
-    """As a template names it."""
-    name: str
-    """Its own name, to be compared."""
-    depth: int
-    values: list[Any]
-    """What stands there in each row that was looked at."""
-
-    @property
-    def present(self) -> list[Any]:
-        """What stands there, without nulls."""
-        return [value for value in self.values if value is not None]
-
-    def at(self, index: int, values: list[Any]) -> Place:
-        """Return the place of one member of its lists."""
-        path, expression = f"{self.path}[{index}]", f"{self.expression}[{index}]"
-        return self._replace(path=path, expression=expression, values=values)
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What was found in the first rows of a file."""
-
-    columns: tuple[tuple[str, str, str], ...]
-    """The name of each, what it would be (empty: extra data), and its first value in short."""
-    has_prompt: bool
-    """Whether anything can be sent to an agent."""
-    maps: tuple[str, ...] = ()
-    template: str | None = None
-    where: tuple[str, ...] = ()
-    scorer: str | None = None
-    """As `--osmosis-eval-fn` names it; of a judge without its model."""
-    why: str = ""
-    """What speaks for the scorer."""
-    either: tuple[str, ...] = ()
-    """Maps of which one must be chosen, where two columns may be the truth."""
-    remarks: tuple[str, ...] = ()
-    otherwise: str = _NO_PROMPT
-    """What to do where nothing is proposed."""
-
-    def flags(self) -> list[tuple[str, str]]:
-        """Return the options that ask for it, by their names without prefix, and their values."""
-        flags = [("map", text) for text in (*self.maps, *self.either[:1])]
-        if self.template is not None:
-            flags.append(("prompt-template", self.template))
-        flags += [("where", text) for text in self.where]
-        if self.scorer is not None:
-            flags.append(("eval-fn", self.scorer))
-        return flags
-
-    def scored_by(self, truths: Sequence[Any]) -> Shape:
-        """Return it with the scorer that fits the truths which an evaluation has."""
-        present = [truth for truth in truths if truth is not None]
-        is_of_columns = str(self.scorer).startswith(("choice", "code", "math", "tools", "judge"))
-        if not present or (is_of_columns and self.scorer != _HELPFUL):
-            return self
-        scorer, why = scorer_for(present)
-        return replace(self, scorer=scorer, why=why)
-
-    def table(self) -> list[str]:
-        """Return a line for each column: its name, what it would be, and its first value."""
-        columns = self.columns[:_COLUMNS_SHOWN]
-        names = [brief(name, quoted=False, longest=_NAME_WIDTH) for name, _, _ in columns]
-        width = max(map(len, names), default=0)
-        rows = zip(names, columns, strict=True)
-        lines = [f"{name:<{width}}  {role or '-':<13} {text}" for name, (_, role, text) in rows]
-        more = len(self.columns) - len(columns)
-        return [*lines, f"and {counted(more, 'other column')}"] if more else lines
-
-    def words(self) -> str:
-        """Return the table, what is to be known, and the options, without a command line."""
-        lines = [f"  {line}" for line in (*self.table(), *self.remarks)]
-        flags = (f"--osmosis-{name} {shlex.quote(value)}" for name, value in self.flags())
-        if self.has_prompt:
-            return "\n".join([*lines, f"add {' '.join(flags)}"])
-        return "\n".join([*lines, self.otherwise])
-
-
-def with_judge(scorer: str, settings: Mapping[str, str]) -> str:
-    """Return a scorer as it is typed: with the model that judges, where one does."""
-    if not scorer.startswith("judge("):
-        return scorer
-    given = {"model": _JUDGE, **settings}.items()
-    return f"{scorer[:-1]}, {', '.join(f'{name}={json.dumps(text)}' for name, text in given)})"
+_TRUTHS_ONLY = frozenset(map(plain, (TRUTH, LABEL, *TRUTHS, *RARER_TRUTHS))) - frozenset(
+    map(plain, (*QUESTIONS, *RARER_QUESTIONS))
+)
 
 
 def shape_of(records: Sequence[Mapping[str, Any]]) -> Shape:
@@ -209,9 +114,9 @@ class _Search:
         self._places = [
             place
             for key, values in self._columns.items()
-            for place in _places(key, _variable(key), plain(key), 0, values)
+            for place in places_of(key, variable(key), plain(key), 0, values)
         ]
-        self._functions = next(filter(_are_functions, self._places), None)
+        self._functions = next(filter(are_functions, self._places), None)
         if self._functions is not None:  # what they say is not said to the agent
             top = self._functions.path
             below = (f"{top}.", f"{top}[")
@@ -275,7 +180,7 @@ class _Search:
 
     def _chat(self) -> Place | None:
         """Return the list of chat messages that a row begins with."""
-        chats = [each for each in self._places if _is_chat(each.present)]
+        chats = [each for each in self._places if is_chat(each.present)]
         found = [each for each in chats if each.name not in _ANSWERS]
         if not found:  # of pairs, each of which has the question too
             found = [each for each in chats if all(len(chat) > 1 for chat in each.present)]
@@ -289,11 +194,11 @@ class _Search:
 
     def _is_record(self, chat: Place) -> bool:
         """Return whether messages are what was answered once to a question that a column has."""
-        texts = [each for each in self._places if each.depth == 0 and _are_texts(each.present)]
+        texts = [each for each in self._places if each.depth == 0 and are_texts(each.present)]
         names = {each.name for each in texts}
         has_pair = not names.isdisjoint(map(plain, QUESTIONS))
         has_pair = has_pair and not names.isdisjoint({*map(plain, TRUTHS)} - {"output"})
-        return has_pair and _roles(chat) <= _ASSISTANTS
+        return has_pair and last_roles(chat) <= _ASSISTANTS
 
     def _say_if_first(self, path: str) -> None:
         """Say so where a list of turns has more than the one that is sent."""
@@ -309,12 +214,12 @@ class _Search:
                 "offers them"
             )
 
-    def _prompt(self, options: _Options | None) -> Place | None:
+    def _prompt(self, options: Options | None) -> Place | None:
         taken = set() if options is None else {each.path for each in options.places}
         texts = [
             each
             for each in self._places
-            if _are_texts(each.present) and each.path not in taken and each.name not in _TRUTHS_ONLY
+            if are_texts(each.present) and each.path not in taken and each.name not in _TRUTHS_ONLY
         ]
         named = [each for each in texts if each.name in _QUESTION_NAMES]
         named.sort(key=lambda each: (_depth(each), _QUESTION_NAMES[each.name]))
@@ -332,7 +237,7 @@ class _Search:
         """Return the first of the user's turns, where a row has a list of them."""
         for each in self._places:
             is_named = each.name in _TURNS or each.name in _QUESTION_NAMES
-            if is_named and _are_lists_of_text(each.present):
+            if is_named and are_lists_of_text(each.present):
                 self._say_if_first(each.path)
                 if any(len(turns) > 1 for turns in each.present):
                     self._references(each)
@@ -344,7 +249,7 @@ class _Search:
     def _references(self, turns: Place) -> None:
         """Let lists of truths, one for each turn, be the first of each."""
         for at, each in enumerate(self._places):
-            if each.name in _TRUTH_NAMES and _are_lists_of_text([*filter(None, each.present)]):
+            if each.name in _TRUTH_NAMES and are_lists_of_text([*filter(None, each.present)]):
                 firsts = [value[0] if value else None for value in each.values]
                 self._places[at] = each.at(0, firsts)
 
@@ -375,45 +280,45 @@ class _Search:
         for key in named:
             if key.strip().lower() == "system_prompt":
                 return None
-            if _are_texts([value for value in self._columns[key] if value is not None]):
+            if are_texts([value for value in self._columns[key] if value is not None]):
                 self._roles[key] = "system_prompt"
                 return key
         return NONE if named else None
 
-    def _options(self) -> _Options | None:
+    def _options(self) -> Options | None:
         """Return what an answer is chosen from."""
         names = {plain(name): at for at, name in enumerate(OPTIONS)}
         named = [each for each in self._places if each.name in names]
         for place in sorted(named, key=lambda each: (each.depth, names[each.name])):
-            if (found := _Options.within(place)) is not None:
+            if (found := Options.within(place)) is not None:
                 break
         else:
-            found = _Options.of_columns(self._places)
+            found = Options.of_columns(self._places)
         if found is not None:
             self._roles |= dict.fromkeys((each.path for each in found.places), "options")
         return found
 
-    def _template(self, prompt: Place, options: _Options | None, tests: Place | None) -> str | None:
+    def _template(self, prompt: Place, options: Options | None, tests: Place | None) -> str | None:
         """Return how the prompt is made of several columns, None where one is all."""
         if prompt.path.strip().lower() == "user_prompt":
             return None  # it was written for agents
         parts: list[str] = []
         about = self._contexts(prompt)
         if prompt.name == "instruction":
-            parts = [f"{{{{ {prompt.expression} }}}}", *map(_maybe_before, about)]
+            parts = [f"{{{{ {prompt.expression} }}}}", *map(blank_then_render, about)]
         else:
-            parts = [*map(_maybe_behind, about), f"{{{{ {prompt.expression} }}}}"]
+            parts = [*map(render_then_blank, about), f"{{{{ {prompt.expression} }}}}"]
         if options is not None and options.template:
             parts.append(options.template)
-        if tests is not None and _are_lists_of_text(tests.present):
-            loop = f"{{% for test in {tests.expression} %}}{_NEW_LINE}{{{{ test }}}}{{% endfor %}}"
-            parts.append(f"{_BLANK_LINE}The code must pass these tests:{loop}")
+        if tests is not None and are_lists_of_text(tests.present):
+            loop = f"{{% for test in {tests.expression} %}}{NEW_LINE}{{{{ test }}}}{{% endfor %}}"
+            parts.append(f"{BLANK_LINE}The code must pass these tests:{loop}")
         if self._functions is not None and self._calls is not None:
             parts.append(
-                f"{_BLANK_LINE}These functions can be called:{_NEW_LINE}{_shown(self._functions)}"
+                f"{BLANK_LINE}These functions can be called:{NEW_LINE}{render(self._functions)}"
             )
         if self._instruction:
-            parts.append(f"{_BLANK_LINE}{self._instruction}")
+            parts.append(f"{BLANK_LINE}{self._instruction}")
         return "".join(parts) if len(parts) > 1 else None
 
     def _contexts(self, prompt: Place) -> list[Place]:
@@ -447,7 +352,7 @@ class _Search:
         return None
 
     def _truth(
-        self, prompt: Place | None, options: _Options | None, tests: Place | None
+        self, prompt: Place | None, options: Options | None, tests: Place | None
     ) -> Place | None:
         """Return the column of truths, or the place within one; none where there are tests."""
         if tests is not None:
@@ -492,10 +397,10 @@ class _Search:
 
         Beside messages there is none: then the calls themselves are compared.
         """
-        self._calls = next((each for each in found if _are_calls(each.present)), None)
+        self._calls = next((each for each in found if are_calls(each.present)), None)
         if self._calls is None:
             return None
-        is_text = prompt is not None and not _is_chat(prompt.present)
+        is_text = prompt is not None and not is_chat(prompt.present)
         return [self._calls] if is_text else []
 
     def _free(self, prompt: Place | None) -> list[Place]:
@@ -503,16 +408,14 @@ class _Search:
         if prompt is None:
             return []
         free = [each for each in self._places if each.depth == 0 and each.path not in self._roles]
-        return [
-            each for each in free if not (each.name in _CALL_NAMES and _are_calls(each.present))
-        ]
+        return [each for each in free if not (each.name in _CALL_NAMES and are_calls(each.present))]
 
     def _alike(self, prompt: Place | None) -> list[Place]:
         """Return what has a part of the name of a truth; else what describes a good answer."""
         free = [] if self._calls is not None else self._free(prompt)
         found = _by_words(free, TRUTH_WORDS)
         return found or [
-            each for each in free if each.name in _RUBRIC_NAMES and _are_texts(each.present)
+            each for each in free if each.name in _RUBRIC_NAMES and are_texts(each.present)
         ]
 
     def _ask(self, truth: Place, others: Sequence[Place]) -> None:
@@ -542,8 +445,8 @@ class _Search:
             if not named:
                 break
             truth = named[0]
-        if _is_chat(truth.present):
-            return _last_of(truth)
+        if is_chat(truth.present):
+            return last_of(truth)
         return truth
 
     def _asserted(self) -> Place | None:
@@ -556,11 +459,11 @@ class _Search:
 
     def _last_reply(self, prompt: Place | None) -> Place | None:
         """Return the assistant's turn that ends the messages."""
-        if prompt is None or not _is_chat(prompt.present):
+        if prompt is None or not is_chat(prompt.present):
             return None
-        if not _roles(prompt) <= _ASSISTANTS:
+        if not last_roles(prompt) <= _ASSISTANTS:
             return None
-        last = _last_of(prompt)
+        last = last_of(prompt)
         self._places.append(last)
         self._roles[last.path] = TRUTH
         return last
@@ -576,7 +479,7 @@ class _Search:
     def _scorer(
         self,
         truth: Place | None,
-        options: _Options | None,
+        options: Options | None,
         tests: Place | None,
         prompt: Place | None,
     ) -> tuple[str | None, str]:
@@ -624,12 +527,12 @@ class _Search:
             return _TO_THE_LETTER, "there are instructions to follow"
         named = [each for each in self._places if each.depth == 0 and each.name in _CALL_NAMES]
         for each in [self._calls] if self._calls is not None else named:
-            if _are_calls(each.present):
+            if are_calls(each.present):
                 self._remarks.append(f"{each.path} are calls: they need an agent that has tools")
                 return f"tools({json.dumps(each.path)})", "there are calls to make"
-        return _HELPFUL, "there is no truth to compare with"
+        return HELPFUL, "there is no truth to compare with"
 
-    def _say_if_guessed(self, truth: Place, options: _Options, base: int | str) -> None:
+    def _say_if_guessed(self, truth: Place, options: Options, base: int | str) -> None:
         """Say so where no row shows whether options are counted from 0 or from 1."""
         pairs = zip(truth.values, options.counts, options.names, strict=True)
         indices = [
@@ -685,241 +588,15 @@ class _Search:
     def _table(self) -> Iterator[tuple[str, str, str]]:
         """Yield each column, and below it the places within that play a role."""
         for key, values in self._columns.items():
-            yield key, self._roles.get(key, ""), sample(_first(values))
+            yield key, self._roles.get(key, ""), sample(first_of(values))
             for path, role in self._roles.items():
                 if path != key and path.startswith((f"{key}.", f"{key}[")):
                     values_there = [each.values for each in self._places if each.path == path]
-                    yield path, role, sample(_first(values_there[0])) if values_there else ""
-
-
-_TRUTHS_ONLY = frozenset(map(plain, (TRUTH, LABEL, *TRUTHS, *RARER_TRUTHS))) - frozenset(
-    map(plain, (*QUESTIONS, *RARER_QUESTIONS))
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Options:
-    """What an answer is chosen from: in a list, an object, or columns of their own."""
-
-    places: tuple[Place, ...]
-    column: str
-    """The column that has them, as the scorer names it; empty where the prompt alone has them."""
-    template: str
-    counts: tuple[int, ...]
-    """How many each row has."""
-    names: tuple[frozenset[str], ...]
-    """Their labels and texts in each row, as far as the scorer knows them."""
-    are_listed: bool = False
-    """Whether a number that is no text is an index from 0, without a word about it."""
-    right: Place | None = None
-    """Where the right one stands among them."""
-
-    @classmethod
-    def within(cls, place: Place) -> _Options | None:
-        """Return the options that one column has; None where it has none."""
-        rows = place.values
-        if all(isinstance(row, str) and row.strip() for row in rows):
-            return cls._written(place)
-        if all(_is_list_of(row, str) and len(row) > 1 for row in rows):
-            return cls._listed(place, place.expression, rows)
-        if all(_is_list_of(row, dict) and len(row) > 1 for row in rows):
-            return cls._objects(place)
-        if not all(isinstance(row, dict) and len(row) > 1 for row in rows):
-            return None
-        if all(_is_list_of(row.get("text"), str) for row in rows):
-            labels = [row.get("label") or [] for row in rows]
-            label = f"{place.expression}.label[loop.index0]" if all(labels) else ""
-            texts = [row["text"] for row in rows]
-            return cls._listed(place, f"{place.expression}.text", texts, label, labels)
-        if all(_is_list_of(row.get("choices"), str) and "labels" in row for row in rows):
-            return cls._marked(place)
-        if all(isinstance(text, str) for row in rows for text in row.values()):
-            loop = f"{{% for label, option in {place.expression}.items() %}}"
-            template = f"{loop}{_NEW_LINE}{{{{ label }}}}. {{{{ option }}}}{{% endfor %}}"
-            return cls._named(place, template, [{*row, *row.values()} for row in rows], rows)
-        return None
-
-    @classmethod
-    def _written(cls, place: Place) -> _Options | None:
-        """Return options in a text that is JSON, or has letters before them."""
-        rows = [json.loads(text) if is_json(text) else None for text in place.values]
-        found = None if None in rows else cls.within(place._replace(values=rows))
-        if found is None and not all(map(has_letters, place.values)):
-            return None
-        if found is None:
-            letters = frozenset((*_LETTERS, *_LETTERS.lower()))
-            found = cls((place,), "", "", (0,) * len(rows), (letters,) * len(rows))
-        return replace(found, template=f"{_NEW_LINE}{{{{ {place.expression} }}}}")
-
-    @classmethod
-    def _named(
-        cls, place: Place, template: str, names: Iterable[set[str]], rows: Sequence[Any]
-    ) -> _Options:
-        column = place.path if place.depth == 0 else ""
-        known = tuple(frozenset(each) if column else frozenset() for each in names)
-        return cls((place,), column, template, tuple(map(len, rows)), known)
-
-    @classmethod
-    def _listed(
-        cls,
-        place: Place,
-        items: str,
-        rows: Sequence[list[str]],
-        label: str = "",
-        labels: Sequence[list[str]] = (),
-    ) -> _Options:
-        label = label or f'"{_LETTERS[: max(10, *map(len, rows))]}"[loop.index0]'
-        are_labelled = all(_LABELLED.match(text) for row in rows for text in row)
-        mark = "" if are_labelled else f"{{{{ {label} }}}}. "
-        loop = f"{{% for option in {items} %}}{_NEW_LINE}{mark}{{{{ option }}}}{{% endfor %}}"
-        own = labels or [[] for _ in rows]
-        names = [{*row, *map(str, more)} for row, more in zip(rows, own, strict=True)]
-        return replace(cls._named(place, loop, names, rows), are_listed=place.depth == 0)
-
-    @classmethod
-    def _objects(cls, place: Place) -> _Options | None:
-        """Return options that are objects with a label and a text each."""
-        keys = place.present[0][0].keys()
-        label = next((key for key in ("label", "key", "id") if key in keys), None)
-        text = next((key for key in ("text", "content", "value") if key in keys), None)
-        if label is None or text is None:
-            return None
-        line = f"{{{{ option.{label} }}}}. {{{{ option.{text} }}}}"
-        loop = f"{{% for option in {place.expression} %}}{_NEW_LINE}{line}{{% endfor %}}"
-        names = [
-            {str(one.get(key)) for one in row for key in (label, text)} for row in place.values
-        ]
-        return cls._named(place, loop, names, place.values)
-
-    @classmethod
-    def _marked(cls, place: Place) -> _Options | None:
-        """Return the right one of options that are marked by 1 and 0, where it is the first."""
-        if not all(row["labels"][:1] == [1] for row in place.values):
-            return None
-        texts = [row["choices"][0] for row in place.values]
-        right = Place(f"{place.path}.choices[0]", "", "choices", 1, texts)
-        return cls((place,), "", "", (), (), right=right)
-
-    @classmethod
-    def of_columns(cls, places: Sequence[Place]) -> _Options | None:
-        """Return the options that have a column each."""
-        stems = set(map(plain, OPTION_STEMS))
-        groups: dict[str, dict[str, Place]] = {}
-        for place in places:
-            match = _SUFFIXED.fullmatch(place.name)
-            if match and match[1] in stems and None not in place.values:
-                groups.setdefault(match[1], {})[match[2]] = place
-        for group in groups.values():
-            first = next((each for each in "a01" if each in group), "")
-            suffixes = [chr(ord(first) + at) for at in range(len(group))] if first else []
-            if len(group) < 2 or not group.keys() <= set(suffixes):
-                continue
-            columns = [group[suffix] for suffix in suffixes]
-            template = "".join(
-                f"{_NEW_LINE}{letter}. {{{{ {each.expression} }}}}"
-                for letter, each in zip(_LETTERS, columns, strict=False)
-            )
-            rows = len(columns[0].values)
-            return cls(tuple(columns), "", template, (len(columns),) * rows, (frozenset(),) * rows)
-        return None
-
-    def unlabelled(self) -> _Options:
-        """Return it without letters, which would be answers that the scorer does not know."""
-        if len(self.places) < 2:
-            return self
-        return replace(self, template=re.sub(r"\b[A-Z]\. (?=\{\{)", "- ", self.template))
-
-    def base(self, truth: Place) -> int | str | None:
-        """Return by what the truths name options: an index from 0 or 1, or "" for what is clear.
-
-        None where they name none.
-        """
-        if self.right is not None:
-            return None
-        indices: list[tuple[int, int]] = []
-        are_numbers = True
-        for value, count, names in zip(truth.values, self.counts, self.names, strict=True):
-            if value is None or value == "":
-                continue
-            if isinstance(value, (bool, list, dict)):
-                return None
-            text = str(value).strip()
-            letter = LETTER.fullmatch(text)
-            if text in names or (letter and _LETTERS.index(letter[1].upper()) < count):
-                continue
-            if not text.isdecimal() or int(text) > count:
-                return None
-            are_numbers = are_numbers and not isinstance(value, str)
-            indices.append((int(text), count))
-        if not indices:
-            return ""
-        lowest, reaches_count = min(indices)[0], any(index == count for index, count in indices)
-        if lowest == 0 and reaches_count:
-            return None
-        if reaches_count:
-            return 1
-        if self.are_listed:
-            return "" if are_numbers else 0
-        return 1 if lowest and truth.name != LABEL else 0
-
-
-def _places(
-    path: str, expression: str, name: str, depth: int, values: list[Any]
-) -> Iterator[Place]:
-    yield Place(path, expression, name, depth, values)
-    present = [value for value in values if value is not None]
-    if depth >= 3 or not present:
-        return
-    are_nested = all(_is_list_of(value, list) for value in present)
-    if are_nested or all(_is_list_of(value, dict) and len(value) == 1 for value in present):
-        if _is_chat(present):
-            return
-        path, expression = f"{path}[0]", f"{expression}[0]"
-        values = [None if value is None else value[0] for value in values]
-        present = [value for value in values if value is not None]
-        if are_nested and _is_chat(present):
-            yield Place(path, expression, name, depth, values)
-    if not all(isinstance(value, dict) for value in present):
-        return
-    for key in dict.fromkeys(chain.from_iterable(present)):
-        if not set(".[]") & set(key):
-            inner = [None if value is None else value.get(key) for value in values]
-            dotted = (
-                f".{key}"
-                if key.isidentifier() and not hasattr(dict, key)
-                else f"[{json.dumps(key)}]"
-            )
-            below = f"{path}.{key}"
-            yield from _places(below, f"{expression}{dotted}", plain(key), depth + 1, inner)
-
-
-def _variable(key: str) -> str:
-    """Return how a template names a column."""
-    return key if key.isidentifier() else f"row[{json.dumps(key, ensure_ascii=False)}]"
+                    yield path, role, sample(first_of(values_there[0])) if values_there else ""
 
 
 def _depth(place: Place) -> int:
     return place.depth + any(plain(part) in _BESIDE for part in place.path.split(".")[:1])
-
-
-def _is_chat(values: Sequence[Any]) -> bool:
-    """Return whether every value is a list of chat messages, of either way to write them."""
-    return bool(values) and all(
-        isinstance(value, list)
-        and bool(value)
-        and all(
-            isinstance(each, dict)
-            and ("role" in each or {"from", "value"} <= each.keys())
-            and (each.keys() & {"content", "value", "tool_calls"})
-            for each in value
-        )
-        for value in values
-    )
-
-
-def _roles(chat: Place) -> set[str]:
-    """Return the roles of the last messages."""
-    return {str(each[-1].get("role", each[-1].get("from"))) for each in chat.present}
 
 
 def _by_words(places: Iterable[Place], wanted: frozenset[str]) -> list[Place]:
@@ -935,93 +612,7 @@ def _by_words(places: Iterable[Place], wanted: frozenset[str]) -> list[Place]:
 def _questions_within(record: Mapping[str, Any], depth: int = 3) -> str | None:
     """Return the name of a list of objects that have questions; of the outermost one."""
     for name, value in record.items():
-        for inner in value if _is_list_of(value, dict) and depth else ():
+        for inner in value if is_list_of(value, dict) and depth else ():
             if not _STRICT.isdisjoint(map(plain, inner)) or _questions_within(inner, depth - 1):
                 return name
     return None
-
-
-def _objects_of(values: Iterable[Any]) -> list[Any]:
-    """Return the members of lists, also of those that are written as JSON."""
-    read = (
-        json.loads(each) if isinstance(each, str) and is_json(each) else each for each in values
-    )
-    return [one for each in read for one in members(each)]
-
-
-def _are_functions(place: Place) -> bool:
-    """Return whether a column defines what a model may call."""
-    found = _objects_of(place.present) if place.name in _FUNCTION_NAMES else []
-    return bool(found) and all(
-        isinstance(one, dict) and (one.keys() & {"parameters", "description", "function"})
-        for one in found
-    )
-
-
-def _are_calls(values: Sequence[Any]) -> bool:
-    """Return whether these are lists of calls: names, or objects with name and arguments."""
-    found = _objects_of(values)
-    are_lists = all(isinstance(each, list) or str(each).lstrip()[:1] == "[" for each in values)
-    return (
-        are_lists
-        and bool(found)
-        and all(
-            isinstance(one, str) or (isinstance(one, dict) and {"name"} <= one.keys())
-            for one in found
-        )
-    )
-
-
-def _last_of(chat: Place) -> Place:
-    """Return what the last message says."""
-    key = "value" if "from" in chat.present[0][-1] else "content"
-    path = f"{chat.path}[-1].{key}"
-    return Place(path, "", "", chat.depth, [value[-1].get(key) for value in chat.present])
-
-
-def _are_texts(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, str) for value in values) and any(map(str.strip, values))
-
-
-def _are_lists_of_text(values: Sequence[Any]) -> bool:
-    return bool(values) and all(_is_list_of(value, str) for value in values)
-
-
-def _is_list_of(value: Any, kind: type) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(each, kind) for each in value)
-
-
-def _first(values: Iterable[Any]) -> Any:
-    return next((value for value in values if value is not None), None)
-
-
-def _maybe_behind(place: Place) -> str:
-    return _if_any(place, f"{_shown(place)}{_BLANK_LINE}")
-
-
-def _maybe_before(place: Place) -> str:
-    return _if_any(place, f"{_BLANK_LINE}{_shown(place)}")
-
-
-def _shown(place: Place) -> str:
-    if _are_lists_of_text(place.present):
-        return f'{{{{ {place.expression}|join("\\n") }}}}'
-    if not _are_texts(place.present):
-        return f"{{{{ {place.expression}|tojson }}}}"
-    return f"{{{{ {place.expression} }}}}"
-
-
-def _if_any(place: Place, text: str) -> str:
-    """Return a part of a template that some rows leave empty."""
-    if all(place.values):
-        return text
-    return f"{{% if {place.expression} %}}{text}{{% endif %}}"
-
-
-def sample(value: Any) -> str:
-    """Return a value in short: of messages, their roles."""
-    if isinstance(value, list) and _is_chat([value]):
-        roles = [str(each.get("role", each.get("from"))) for each in value]
-        return brief(f"messages: {', '.join(roles)}", quoted=False, longest=_SAMPLE)
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return brief(" ".join(text.split()), quoted=isinstance(value, str), longest=_SAMPLE)

@@ -1,0 +1,1 @@
+"""What a file is, by the names and values of its columns."""
