@@ -6,7 +6,6 @@ import ast
 import json
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -18,6 +17,7 @@ from osmosis_cli.main import cli
 from osmosis_cli.rubric.command import rubric_command
 from osmosis_cli.rubric.config import load_rubrics
 from pytest_osmosis.features.table import OPTIONS
+from tests import faults
 from tests.osmosis_cli.test_main import every_command
 
 ROOT = Path(__file__).parents[1]
@@ -158,31 +158,5 @@ def test_every_example_in_a_help_is_accepted():
             check_usage(shlex.split(line, comments=True)[1:])
 
 
-UNTESTED = {
-    "the power fails": "it would take a machine to be switched off; the order of write, fsync and "
-    "report is held by the tests of the journal",
-    "the file system is NFS": "it would take an NFS server; a file system without locks is played "
-    "by a failing call",
-    "a process dumps core, or faulthandler its frames": "a dump is the system's; faulthandler "
-    "prints names of functions alone",
-}
-"""Rows of the page of faults that no test can hold, and why."""
-
-
-def marked_faults(path: Path) -> Iterator[str]:
-    """Yield the texts of `@pytest.mark.fault("what goes wrong", …)` on the tests of a file."""
-    text = path.read_text("utf-8")
-    for node in ast.walk(ast.parse(text if "mark.fault" in text else "")):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            for mark in node.decorator_list:
-                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.fault":
-                    yield from map(ast.literal_eval, mark.args)
-
-
-def test_each_row_of_the_page_of_faults_is_marked_on_a_test_and_each_mark_is_a_row():
-    page = "".join(each.read_text("utf-8") for each in (ROOT / "docs").glob("*/faults.md"))
-    rows = re.findall(r"^\| (?!when… )(.+) \| .+ \|$", page, re.M)
-    marked = {text for path in (ROOT / "tests").rglob("test_*.py") for text in marked_faults(path)}
-    assert marked - set(rows) == set()
-    assert set(rows) - marked == UNTESTED.keys()
-    assert len(rows) == len(set(rows))
+def test_the_table_of_faults_has_each_mark_and_its_test():
+    assert faults.PAGE.read_text("utf-8") == faults.page(), "run python -m tests.faults"
