@@ -15,7 +15,7 @@ from .cells import CELLS
 from .peers import peers
 from .table import Line, as_markdown, as_text, machine
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "measurements.md"
+PAGE = Path(__file__).resolve().parent / "MEASUREMENTS.md"
 ALL = (*CELLS, "peers")
 EVERYTHING = [name for name in ALL if name != "goals"]
 

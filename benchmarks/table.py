@@ -73,8 +73,8 @@ def as_markdown(lines: Sequence[Line], *, notes: Iterable[str], command: str) ->
 
 PAGE = """# Measurements
 
-The last run of the benchmark, as it was written by `{command}`. `benchmarks/README.md` says what is
-measured and how; [](../performance.md) says what it means for you.
+The last run of the benchmark, as it was written by `{command}`. `README.md` says what is
+measured and how; `docs/performance.md` says what it means for you.
 
 {notes}
 
