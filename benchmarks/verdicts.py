@@ -12,6 +12,11 @@ Then rows in clusters, with one chance a cluster (so that icc is the correlation
 anew in each session: `figure` is the share of sessions whose interval of pass@1 holds the truth,
 `rows` the same where rows are taken as independent, and `red` how often those fail.
 
+Then judges against people, of 600 rows with one run: a judge calls a right answer right with one
+chance and a wrong one with another, some rows are marked. `covers`: the share of intervals
+that hold the truth; `alone`: of those of the marks alone; `width`, `widest`: how wide the corrected
+one is beside it, on average and at most.
+
 With 10,000 pairs the standard error of a share near 2.5 % is 0.16 points, near 80 % 0.4.
 """
 
@@ -30,6 +35,8 @@ from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.planned_rows import PlannedRows
 from pytest_osmosis.analysis.score_table import ScoreTable
+from pytest_osmosis.analysis.statistics.intervals import unit_interval
+from pytest_osmosis.analysis.statistics.prediction_powered import corrected_mean
 from pytest_osmosis.features.comparison.changed_rows import changed_rows
 from pytest_osmosis.features.comparison.matched import Matched
 from pytest_osmosis.features.comparison.row_matching import match_rows
@@ -172,6 +179,63 @@ def _holds(table: ScoreTable, truth: float) -> bool:
 _PLAIN = parse_gate("pass@1 >= 0")
 
 
+MARKS = (20, 50, 200)
+JUDGES = {"honest": (0.97, 0.05), "lenient": (0.97, 0.5), "harsh": (0.6, 0.1), "blind": (0.5, 0.5)}
+"""With what chance a judge calls a right answer right, and a wrong one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleCell:
+    """What was counted of one judge, rate and number of marks."""
+
+    judge: str
+    rate: float
+    marks: int
+    pairs: int
+    covered: int = 0
+    covered_alone: int = 0
+    width: float = 0.0
+    widest: float = 0.0
+
+    def __str__(self) -> str:
+        """One line of the table."""
+        shares = f"{self.covered / self.pairs:7.2%} {self.covered_alone / self.pairs:7.2%}"
+        widths = f"{self.width / self.pairs:6.2f} {self.widest:7.2f}"
+        return f"{self.judge:>8} {self.rate:5} {self.marks:5} {shares} {widths}"
+
+
+def simulate_people(
+    judge: str, rate: float, marks: int, *, pairs: int, rows: int = 600, seed: int = 0
+) -> PeopleCell:
+    """Simulate sessions of which so many rows are marked, drawn at random."""
+    draw = np.random.default_rng([seed, marks, round(100 * rate), [*JUDGES].index(judge)])
+    covered, alone, widths = 0, 0, []
+    for _ in range(pairs):
+        is_right = draw.random(rows) < rate
+        scores = (draw.random(rows) < np.where(is_right, *JUDGES[judge])).astype(float)
+        is_marked = draw.permutation(rows) < marks
+        judged, said = (np.where(is_marked, each, np.nan) for each in (scores, is_right))
+        found = corrected_mean(scores, judged, said)
+        plain = unit_interval(is_right[is_marked].astype(float))
+        assert found is not None and found.interval is not None and plain is not None
+        covered += found.interval.low <= rate <= found.interval.high
+        alone += plain.low <= rate <= plain.high
+        widths.append((found.interval.high - found.interval.low) / (plain.high - plain.low))
+    return PeopleCell(judge, rate, marks, pairs, covered, alone, sum(widths), max(widths))
+
+
+def people_cells(pairs: int, processes: int) -> Iterator[PeopleCell]:
+    """Yield every judge, rate and number of marks."""
+    with ProcessPoolExecutor(processes) as pool:
+        parts = [
+            pool.submit(simulate_people, judge, rate, marks, pairs=pairs)
+            for judge in JUDGES
+            for rate in RATES
+            for marks in MARKS
+        ]
+        yield from (part.result() for part in parts)
+
+
 def planned_rows(rows: int) -> PlannedRows:
     """Return so many rows."""
     names = [f"row-{row}" for row in range(rows)]
@@ -241,6 +305,9 @@ def main(pairs: int, processes: int) -> None:
     )
     for found in cluster_cells(pairs, processes):
         print(found, flush=True)
+    print("\n   judge  rate marks  covers   alone  width  widest")
+    for people in people_cells(pairs, processes):
+        print(people, flush=True)
 
 
 if __name__ == "__main__":

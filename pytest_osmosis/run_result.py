@@ -161,6 +161,8 @@ class RunResult:
     """What kind of error the endpoint gave: "auth", "unreachable", "timeout", …"""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Why it scored that, by eval function: what the function said, or the judge that it asked."""
+    rubrics: Mapping[str, str] = field(default_factory=dict)
+    """The digest of the rubric that a judge judged by, by eval function."""
     eval_errors: Mapping[str, str] = field(default_factory=dict)
     """Message per eval function that gave no score."""
     judge_errors: Mapping[str, str] = field(default_factory=dict)

@@ -193,6 +193,10 @@ class Section:
         """Return what the rows of the suite stand beside, if they do."""
         return None
 
+    def references(self, suite: SuiteResult) -> Mapping[str, Any]:
+        """Return the `ScoreTable`s that gates need of it, by name."""
+        return {}
+
     def interval(self, gate: GateResult) -> Interval | None:
         """Return the interval of the figure that a gate is about, if it has that."""
         return None

@@ -146,7 +146,8 @@ async def aevaluate_rubric(  # noqa: PLR0913  # the contract has this many
     from .judge import judge, reason_of  # brings the model side, which a mere import must not cost
 
     details = await judge(settings, case, votes=votes)
-    add_reason(reason_of(details), clamped=sum(vote["clamped"] for vote in details["votes"]))
+    clamped = sum(vote["clamped"] for vote in details["votes"])
+    add_reason(reason_of(details), clamped=clamped, rubric=rubric)
     return details if return_details else details["score"]
 
 

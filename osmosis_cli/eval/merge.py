@@ -21,6 +21,7 @@ from .lines import say
 from .report import read, readable
 
 if TYPE_CHECKING:
+    from pytest_osmosis.analysis.score_table import ScoreTable
     from pytest_osmosis.dataset.sampling import Part
     from pytest_osmosis.features.comparison.baseline import Baseline
     from pytest_osmosis.run_result import SuiteInfo
@@ -372,7 +373,7 @@ def _evaluate(merged: EvalResult, path: Path | None, confidence: float) -> EvalR
                     suite,
                     [parse_gate(gate.gate).with_function(gate.eval_fn) for gate in own],
                     ran(suite),
-                    references={} if baseline is None else {"baseline": baseline.table},
+                    references=_references(suite, baseline),
                     lacking="merging needs the baseline: give its report with --baseline",
                     confidence=level,
                 )
@@ -380,6 +381,14 @@ def _evaluate(merged: EvalResult, path: Path | None, confidence: float) -> EvalR
             whole = with_changes(whole, ran(suite), baseline, confidence=level, pairs=pairs)
         suites.append(whole)
     return replace(merged, suites=tuple(suites))
+
+
+def _references(suite: SuiteResult, baseline: Baseline | None) -> dict[str, ScoreTable]:
+    """Return what gates need beside a suite, by name."""
+    found = {} if baseline is None else {"baseline": baseline.table}
+    for section in suite.sections.values():
+        found.update(section.references(suite))
+    return found
 
 
 def _baselines(merged: EvalResult, path: Path | None) -> Mapping[str, tuple[int, Baseline | None]]:

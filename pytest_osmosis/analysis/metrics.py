@@ -98,13 +98,15 @@ class Definition:
     """Whether it needs a pass threshold."""
     is_share: bool = True
     """Whether a percentage says anything about it."""
+    is_of_judge: bool = False
+    """Whether it is of an eval function and of people: `agreement(judge)`, from -1 to 1."""
 
     @property
     def range(self) -> tuple[float, float]:
         """Between what every value lies, whatever the scores: a share of runs between 0 and 1."""
         if self.unit_scores:
             return -math.inf, math.inf
-        return 0.0, 1.0 if self.is_share else math.inf
+        return -1.0 if self.is_of_judge else 0.0, 1.0 if self.is_share else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +302,10 @@ METRICS = {
         Definition(
             name=EACH_ROW, field="each_row", over_rows=_lowest, counts_passes=True,
             of_rows=lambda scores, k: scores.passes / scores.runs,
+        ),
+        Definition(
+            name="agreement", field="agreement", is_of_judge=True, counts_passes=True,
+            of_table=lambda table, eval_fn: Bounds(None, -1.0, 1.0, 0),  # as far as tables know
         ),
         Definition(name="errors", field="errors", of_table=_errors, eval_fn="either",
                    is_share=False),

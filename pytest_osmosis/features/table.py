@@ -31,6 +31,7 @@ from .early_stopping import EARLY_STOPPING
 from .env_file import ENV_FILE
 from .html import HTML
 from .hub import HUB
+from .labels import LABELS
 from .markdown import MARKDOWN
 from .marked_functions import MARKED_FUNCTIONS
 from .quarantine import QUARANTINE
@@ -63,6 +64,7 @@ FEATURES = (
     EARLY_STOPPING,
     BISECT,
     QUARANTINE,
+    LABELS,
     MARKDOWN,
     HTML,
     TABLES,

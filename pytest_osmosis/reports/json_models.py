@@ -159,6 +159,10 @@ class CoreRun(ReportModel):
         default_factory=dict,
         description="kind of error, by eval function whose judge gave no score",
     )
+    rubrics: dict[str, str] = Field(
+        default_factory=dict,
+        description="digest of the rubric that a judge judged by, by eval function",
+    )
     duration_ms: Milliseconds
     tokens: Whole | None
     passed: bool = False

@@ -265,6 +265,7 @@ def _run(info: SuiteInfo, row: Row, run: Run, thresholds: Mapping[str, float]) -
         reasons=run.reasons,
         eval_errors=run.eval_errors,
         judge_errors=run.judge_errors,
+        rubrics=run.rubrics,
         model=getattr(run, "model", None) or info.model,
         started_at=run.started_at or 0.0,
         **saved,

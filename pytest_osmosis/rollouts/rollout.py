@@ -276,6 +276,7 @@ class Rollout:
             "scores": scoring.scores,
             "thresholds": own or _NONE,
             "reasons": reasons or _NONE,
+            "rubrics": scoring.rubrics or _NONE,
             "clamped": scoring.clamped,
             "answer": answer,
             **(_NO_ERROR if is_scored else self._error()),

@@ -50,6 +50,8 @@ class Scoring:
         """Message per eval function that gave no score."""
         self.reasons: dict[str, list[str]] = {}
         """What eval functions and judges said of the scores, by eval function."""
+        self.rubrics: dict[str, str] = {}
+        """The digest of the text that judges judged by, by eval function."""
         self.clamped = 0
         """Scores of judges that lay outside of their bounds."""
         self.shown: list[str] = []
@@ -136,6 +138,8 @@ class Scoring:
                     self.judge_errors[name] = kind
                 self._no_score(name, f"`{name}` {ended}", shown=user_traceback(cause))
         self.clamped += reasons.clamped
+        if digest := reasons.rubric_digest:
+            self.rubrics[name] = digest
         if reasons:
             self.reasons[name] = [*dict.fromkeys(reasons)]
 

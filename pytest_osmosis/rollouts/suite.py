@@ -17,6 +17,8 @@ from osmosis_ai.secret import redact
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo, row_label
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..dataset.dataset import Dataset
     from ..dataset.rows import Row
     from ..spec import EvalSpec, SessionSpec
@@ -68,6 +70,8 @@ class Suite:
         limit = agent.max_concurrent
         self.slots = None if limit is None else asyncio.Semaphore(limit)
         """Where the agent limits how many of its rollouts are in flight."""
+        self.recorded_in: Path | None = None
+        """The folder of the evaluation that its runs are of, where they are not its own."""
 
     def observes(self, row_index: int) -> bool:
         """Return whether a run of this row decides nothing by itself."""

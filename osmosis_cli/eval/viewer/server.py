@@ -13,7 +13,7 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +27,7 @@ from pytest_osmosis.features.html.page_data import describe_run
 from pytest_osmosis.features.labels import run_labels
 from pytest_osmosis.reports.json_reader import UnreadableReport
 from pytest_osmosis.reports.saved_conversations import beside as conversations_beside
-from pytest_osmosis.run_result import RunId
+from pytest_osmosis.run_result import RunId, RunResult
 from pytest_osmosis.storage import run_directory
 from pytest_osmosis.storage.replay import JournalError
 
@@ -165,7 +165,7 @@ class Viewer:
         """Keep what is said of an evaluation or a run, or delete an evaluation."""
         entry, body = self.library.whole(self._entry(key)), sent.decode("utf-8", "replace")
         if kind == "labels":
-            _keep_label(entry, body)
+            _keep_label(entry, body, self.library.view(entry).result.runs)
             return _json({})
         if kind == "notes":
             _keep_note(entry, body)
@@ -232,7 +232,8 @@ def _plain(status: int, sentence: str) -> Response:
     return _response(status, f"{sentence}\n", "text/plain")
 
 
-def _keep_label(entry: ViewEntry, body: str) -> None:
+def _keep_label(entry: ViewEntry, body: str, runs: Iterable[RunResult]) -> None:
+    """Keep what is said of a run, with the rubrics by which judges have judged it."""
     try:
         sent = json.loads(body)
         run = RunId(str(sent["suite"]), int(sent["row_index"]), int(sent["run_index"]))
@@ -240,7 +241,8 @@ def _keep_label(entry: ViewEntry, body: str) -> None:
         if is_right not in (True, False, None) or not isinstance(began, float | int | None):
             raise ValueError("is_right is true, false or null, started_at a number")
         note = str(sent.get("note", ""))[: run_labels.TEXT_LIMIT]
-        label = run_labels.RunLabel(is_right, note, began)
+        rubrics = next((each.rubrics for each in runs if each.run_id == run), {})
+        label = run_labels.RunLabel(is_right, note, began, rubrics)
     except (ValueError, LookupError, TypeError) as error:
         raise PageRefused(400, f"no label of a run: {error}") from None
     run_labels.change_labels(entry.path, lambda now: now.with_run(run, label))

@@ -21,7 +21,7 @@ from ...verdicts import POINT_ESTIMATES, GateOutcome, GateResult, Interval
 from ..aggregate import interval_of
 from ..metrics import CASES, EACH_ROW, Bounds, Metric, bounds, values_of, with_value
 from ..statistics.estimators import FEWEST_CLUSTERS
-from .names import DIFFERENCES, Gate
+from .names import DIFFERENCES, OWN_VERDICTS, Gate
 from .parser import resolved
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ def evaluate(
         return unmeasured(gate, problem)
     if gate.minus is not None:
         return DIFFERENCES[gate.minus](gate, table, references[gate.minus], confidence)
+    if (own := OWN_VERDICTS.get(gate.metric.kind)) is not None:
+        return own(gate, table, references, confidence)
     metric, found = gate.metric, bounds(gate.metric, table)
     if found is None:
         return unmeasured(gate, "there are no runs to measure")

@@ -6,7 +6,7 @@ a name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,13 @@ CONDITIONS: dict[str, Callable[[SuiteInfo], Collection[str]]] = {}
 
 DIFFERENCES: dict[str, Callable[[Gate, ScoreTable, ScoreTable, float | None], GateResult]] = {}
 """What a gate may subtract, `METRIC - NAME`: the verdict by both tables and a confidence."""
+
+OWN_VERDICTS: dict[
+    str, Callable[[Gate, ScoreTable, Mapping[str, ScoreTable], float | None], GateResult]
+] = {}
+"""Metrics whose gates a feature decides: by the table, what features bring to it by name, and a
+confidence.
+"""
 
 CHECKS: list[Callable[[Gate, Collection[SuiteInfo], Collection[SuiteInfo]], None]] = []
 """Raise GateError for a gate, by the suites that have gates and those that it is about."""

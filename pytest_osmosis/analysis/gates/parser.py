@@ -81,7 +81,12 @@ class _Parser:
             if category(char) in ("Cc", "Cs"):
                 raise self._error(f"it holds {char!r}, which cannot be shown")
         kind, k = self._metric()
+        argument = GATED[kind].is_of_judge and self._take(r"\(\s*(.+?)\s*\)(?=\s*[\[<>=!-])")
         eval_fn, only = self._bracket()
+        if argument:
+            if eval_fn is not None:
+                raise self._error(f"it names {argument[1]!r} and {eval_fn!r}: name one of them")
+            eval_fn = argument[1]
         metric = Metric(kind, k, eval_fn)
         minus = next((name for name in DIFFERENCES if self._take(rf"-\s*{name}\b")), None)
         operator = self._operator()
@@ -96,6 +101,8 @@ class _Parser:
             raise self._error(
                 f"each row takes >= or >, not {operator}: it is the lowest row's share"
             )
+        if metric.definition.is_of_judge and operator not in (">=", ">"):
+            raise self._error(f"{kind} takes >= or >, not {operator}: its lower limit decides")
         return gate
 
     def _take(self, pattern: str) -> re.Match[str] | None:

@@ -106,10 +106,16 @@ def cluster_interval(
     low, high = finite(centre - t * error), finite(centre + t * error)
     if k is None:
         return Interval(low, high, "t (clusters)", confidence) if error else None
+    least, most = agresti_coull(centre, worth_of(values, groups, k=k), t)
+    low, high = max(0.0, min(low, least)), min(1.0, max(high, most))
+    return Interval(low, high, "agresti-coull (clusters)", confidence)
+
+
+def worth_of(values: Floats, groups: Groups, *, k: int) -> float:
+    """Return how many independent rows of 0 and 1 the values are worth, each in 0..1."""
+    centre, error = mean(values), groups.error(values)
     means = np.bincount(groups.places, values, len(groups)) / groups.sizes
     away = len(groups) - max(int((means == 0.0).sum()), int((means == 1.0).sum()))
     worth = centre * (1.0 - centre) / error**2 if error else 0.0
     surplus = max(0.0, worth - groups.equal) * away / (away + HALF_SURPLUS_ROWS * k)
-    least, most = agresti_coull(centre, groups.equal + surplus, t)
-    low, high = max(0.0, min(low, least)), min(1.0, max(high, most))
-    return Interval(low, high, "agresti-coull (clusters)", confidence)
+    return float(groups.equal + surplus)

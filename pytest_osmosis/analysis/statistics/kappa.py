@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, replace
 
 from ...verdicts import Interval
 from . import student_t
+
+_ADDED = 0.5
+"""How much of a subject is added to each of the four cells for an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +57,50 @@ def cohens_kappa(table: Sequence[Sequence[int]], *, confidence: float = 0.95) ->
     reach = student_t.two_sided(confidence, math.inf) * error
     interval = Interval(max(-1.0, kappa - reach), min(1.0, kappa + reach), "kappa", confidence)
     return Agreement(observed, kappa, interval)
+
+
+def kappa_in_units(
+    pairs: Collection[tuple[bool, bool, Hashable]], *, confidence: float = 0.95
+) -> Agreement | None:
+    """Return the agreement of two raters over subjects in units, such as runs in rows.
+
+    Each pair is what either rater says, and the unit. The interval is `m -+ t e` with the
+    influence of each unit on kappa as its error (what cohens_kappa's is without units), t on their
+    number minus one, and half a subject in each cell, so that a few that agree do not make it
+    certain. None without subjects; no interval of a single unit.
+    """
+    counts = Counter((one, other) for one, other, _ in pairs)
+    found = cohens_kappa(_square(counts))
+    units = len({unit for _, _, unit in pairs})
+    if found is None or found.kappa is None or units < 2:
+        return found and replace(found, interval=None)
+    cells = {cell: counts[cell] + _ADDED for cell in _CELLS}
+    total = sum(cells.values())
+    of_one = {side: sum(cells[side, other] for other in _SIDES) / total for side in _SIDES}
+    of_other = {side: sum(cells[one, side] for one in _SIDES) / total for side in _SIDES}
+    observed = sum(cells[side, side] for side in _SIDES) / total
+    expected = sum(of_one[side] * of_other[side] for side in _SIDES)
+    rest = 1.0 - expected
+
+    def influence(one: bool, other: bool) -> float:
+        moved = of_other[one] + of_one[other] - 2.0 * expected
+        return (((one == other) - observed) * rest - (1.0 - observed) * moved) / rest**2
+
+    sums: defaultdict[Hashable, float] = defaultdict(float)
+    for one, other, unit in pairs:
+        sums[unit] += influence(one, other)
+    squares = math.fsum(each**2 for each in sums.values()) * units / (units - 1)
+    squares += _ADDED * sum(influence(*cell) ** 2 for cell in _CELLS)
+    reach = student_t.two_sided(confidence, units - 1) * math.sqrt(squares) / total
+    kappa = (observed - expected) / rest
+    low, high = max(-1.0, kappa - reach), min(1.0, kappa + reach)
+    limits = min(low, found.kappa), max(high, found.kappa)
+    return replace(found, interval=Interval(*limits, "kappa", confidence))
+
+
+_SIDES = (True, False)
+_CELLS = tuple((one, other) for one in _SIDES for other in _SIDES)
+
+
+def _square(counts: Counter[tuple[bool, bool]]) -> list[list[int]]:
+    return [[counts[one, other] for other in _SIDES] for one in _SIDES]

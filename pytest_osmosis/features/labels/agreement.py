@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
-from ...analysis.statistics.kappa import Agreement, cohens_kappa
+from ...analysis.statistics.kappa import Agreement, kappa_in_units
 from ...reports.highlights import run_name
 from ...run_result import RunResult, passes
 from ...suite_results import SuiteResult
@@ -54,13 +54,20 @@ def agreements(
         threshold = suite.threshold_of(function)
         if threshold is None:
             continue
-        pairs = Counter(
-            (passes(run.scores[function.name], threshold), labels.runs[run.run_id].is_right)
-            for run in suite.runs
-            if run.run_id in labels.runs and function.name in run.scores
-        )
-        table = [[pairs[passed, right] for right in (True, False)] for passed in (True, False)]
-        agreement = cohens_kappa(table, confidence=confidence)
+        cluster_of = suite.info.cluster_of
+        said = [
+            (
+                passes(run.scores[function.name], threshold),
+                bool(labels.runs[run.run_id].is_right),
+                cluster_of.get(run.row_index, run.row_index),
+            )
+            for run in suite.deciding_runs
+            if run.run_id in labels.runs
+            and function.name in run.scores
+            and labels.runs[run.run_id].is_about(run, function.name)
+        ]
+        pairs = Counter((passed, is_right) for passed, is_right, _ in said)
+        agreement = kappa_in_units(said, confidence=confidence)
         if agreement is not None:
             yield FunctionAgreement(
                 *(suite.info.name, function.name, threshold, pairs.total(), agreement),

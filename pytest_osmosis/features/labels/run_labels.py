@@ -33,6 +33,12 @@ class RunLabel:
     note: str = ""
     started_at: float | None = None
     """When the run began that it is of: a run that took its place has no label."""
+    rubrics: Mapping[str, str] = field(default_factory=dict)
+    """The digest of the rubric by which its judges had judged, by eval function."""
+
+    def is_about(self, run: RunResult, eval_fn: str) -> bool:
+        """Whether an eval function judges the run now by the text that it had then."""
+        return self.rubrics.get(eval_fn) == run.rubrics.get(eval_fn)
 
     def is_of(self, run: RunResult) -> bool:
         """Whether it is of this very run."""
@@ -97,7 +103,10 @@ def _read(file: Path) -> Labels:
         data = json.loads(file.read_bytes())
         runs = {
             RunId(str(each["suite"]), int(each["row_index"]), int(each["run_index"])): RunLabel(
-                each["is_right"], str(each["note"]), each["started_at"]
+                each["is_right"],
+                str(each["note"]),
+                each["started_at"],
+                dict(each.get("rubrics", {})),
             )
             for each in data["runs"]
         }

@@ -132,6 +132,7 @@ class RescoreFeature(Feature):
             grading=grading,
         )
         suite.recorded = kept
+        suite.recorded_in = self._folder
         return suite
 
 

@@ -259,7 +259,7 @@ def test_what_people_say_is_kept_beside_it(visitor: Visitor, run: Path, tmp_path
     sent = json.dumps(LABEL).encode()
     assert visitor.open(f"{base}/labels/{key}", method="POST", body=sent).status == 200
     [label] = json.loads(visitor.get(f"labels/{key}"))
-    assert label == {**LABEL, "started_at": None}
+    assert label == {**LABEL, "started_at": None, "rubrics": {}}
     assert (run / "labels.json").stat().st_mode & 0o777 == 0o600
     form = urlencode({"note": "before the\nprompt changed", "tags": "slow, old"}).encode()
     done = visitor.open(f"{base}/notes/{key}", method="POST", body=form)

@@ -71,7 +71,7 @@ def test_tables_have_a_line_a_record(project: Project):
     assert runs[0]["user_prompt"] == "a" and runs[0]["reason[rewards:exact]"] == "it said a"
     for records in (read.rows, read.scores, read.calls):
         assert records.to_arrow().to_pylist() == [each.model_dump() for each in records]
-    hidden = {"scores", "reasons", "eval_errors", "judge_errors"}
+    hidden = {"scores", "reasons", "eval_errors", "judge_errors", "rubrics"}
     dumped = [each.model_dump(exclude=hidden) for each in read.runs]
     assert read.runs.to_arrow().to_pylist() == dumped
     for table in (read, read.scores):
