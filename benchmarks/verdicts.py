@@ -17,6 +17,8 @@ chance and a wrong one with another, some rows are marked. `covers`: the share o
 that hold the truth; `alone`: of those of the marks alone; `width`, `widest`: how wide the corrected
 one is beside it, on average and at most.
 
+Last, the limits of percentiles: see `benchmarks/percentiles.py`.
+
 With 10,000 pairs the standard error of a share near 2.5 % is 0.16 points, near 80 % 0.4.
 """
 
@@ -31,6 +33,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks import percentiles
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.planned_rows import PlannedRows
@@ -308,6 +311,8 @@ def main(pairs: int, processes: int) -> None:
     print("\n   judge  rate marks  covers   alone  width  widest")
     for people in people_cells(pairs, processes):
         print(people, flush=True)
+    print()
+    percentiles.main(pairs)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from .statistics.estimators import mean, pass_at_k, pass_hat_k, population_std, 
 
 if TYPE_CHECKING:
     from ..run_result import RunResult
+    from ..verdicts import Interval
     from .score_table import Case, RowScores, ScoreTable
     from .statistics.estimators import Floats
 
@@ -53,6 +54,8 @@ class Bounds:
     """Runs whose value the metric lacks."""
 
 
+Limits = Callable[["ScoreTable", "str | None", "Case", float], "Interval | None"]
+"""The interval in a case, of an eval function, with a confidence; a side may be infinite."""
 RowValues = Callable[["RowScores", int], "Floats"]
 """A value a row from their scores, for a K (1 where the metric takes none)."""
 TableBounds = Callable[["ScoreTable", str | None], Bounds]
@@ -92,6 +95,10 @@ class Definition:
 
     None: it estimates nothing beyond these rows, and nothing is subtracted from it.
     """
+    limits: Limits | None = None
+    """Its interval where it is that of no mean of rows; nothing is subtracted from it."""
+    quantile: float | None = None
+    """Of a percentile, which."""
     unit_scores: bool = False
     """Whether its bounds depend on between what unknown scores lie."""
     counts_passes: bool = False
@@ -141,7 +148,9 @@ class Metric:
 
     def scale(self, table: ScoreTable) -> tuple[float, float]:
         """Between what a row's value lies."""
-        if self.definition.interval == "mean":
+        if self.definition.eval_fn == "none":
+            return 0.0, math.inf
+        if self.definition.interval == "mean" or self.definition.quantile is not None:
             return table.score_range(self.function(table))
         return 0.0, 1.0
 
@@ -209,6 +218,10 @@ def is_repeated(label: str) -> bool:
 
 def _lowest(values: Floats) -> float:
     return float(values.min())
+
+
+def _highest(values: Floats) -> float:
+    return float(values.max())
 
 
 def _over_runs(take: Callable[[Floats], float]) -> TableBounds:
@@ -296,8 +309,8 @@ METRICS = {
             unit_scores=True, in_summary=True,
         ),
         Definition(
-            name="max", field="max", of_table=_over_runs(lambda scores: float(scores.max())),
-            in_summary=True, in_gates=False,
+            name="max", field="max", of_rows=lambda scores, k: scores.highest, over_rows=_highest,
+            unit_scores=True, in_summary=True,
         ),
         Definition(
             name=EACH_ROW, field="each_row", over_rows=_lowest, counts_passes=True,

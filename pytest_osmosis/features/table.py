@@ -34,6 +34,7 @@ from .hub import HUB
 from .labels import LABELS
 from .markdown import MARKDOWN
 from .marked_functions import MARKED_FUNCTIONS
+from .numbers import NUMBERS
 from .quarantine import QUARANTINE
 from .rescore import RESCORE
 from .shards import SHARDS
@@ -60,6 +61,7 @@ FEATURES = (
     SHARDS,
     COMPARISON,
     CLUSTERS,
+    NUMBERS,
     BUDGETS,
     EARLY_STOPPING,
     BISECT,

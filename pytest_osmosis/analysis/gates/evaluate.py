@@ -90,20 +90,36 @@ def evaluate(
     if found is None:
         return unmeasured(gate, "there are no runs to measure")
     intervals, clusters = Intervals(), None
-    if confidence and metric.definition.interval is not None:
+    if confidence and (metric.definition.interval or metric.definition.limits):
         figure, worst, best = (_interval(metric, table, case, confidence) for case in CASES)
         low, high = metric.scale(table)
         intervals = Intervals(figure, lower_bound(worst, low), upper_bound(best, high), confidence)
+        if figure is not None and math.isinf(figure.high - figure.low):
+            intervals = replace(intervals, figure=None)
         clusters = number_of(table.clusters)
     verdict = decide(gate, found, intervals, rows=len(table.rows))
-    detail = too_few(clusters) or _rows_below(gate, table)
+    detail = too_few(clusters) or _rows_below(gate, table) or _too_few_rows(verdict, gate)
     return replace(verdict, detail=detail, clusters=clusters)
 
 
 def _interval(metric: Metric, table: ScoreTable, case: Case, confidence: float) -> Interval | None:
+    if metric.definition.limits is not None:
+        return metric.definition.limits(table, metric.eval_fn, case, confidence)
     scores = with_value(metric, table.row_scores(metric.function(table), case))
     values = values_of(metric, scores)
     return interval_of(metric, values, table, confidence, clusters=scores.clusters)
+
+
+def _too_few_rows(verdict: GateResult, gate: Gate) -> str:
+    """Say from how many rows on a percentile has limits, where one that is lacking decides."""
+    p, confidence = gate.metric.definition.quantile, verdict.confidence
+    if p is None or not confidence or verdict.outcome != "inconclusive" or verdict.interval:
+        return ""
+    from ..statistics.order import fewest_rows
+
+    enough, units = fewest_rows(p, confidence), verdict.clusters or verdict.rows
+    what = "clusters" if verdict.clusters else "rows"
+    return f"{enough} {what} have limits of {gate.label}" if units < enough else ""
 
 
 def number_of(clusters: Places | None) -> int | None:
@@ -211,9 +227,11 @@ def decide(gate: Gate, found: Bounds, intervals: Intervals, *, rows: int) -> Gat
     if outcome == "inconclusive" and intervals.figure is not None and found.value is not None:
         more = _more_rows(gate, found.value, intervals.figure, rows)
     k = gate.metric.k or 1
-    is_short = found.value is None and k > 1
+    lacking = f"no row has {k} runs with a score" if k > 1 else None
+    if gate.metric.kind.endswith(")"):
+        lacking = "no run has this number"
     return replace(
-        unmeasured(gate, f"no row has {k} runs with a score" if is_short else None),
+        unmeasured(gate, lacking if found.value is None else None),
         outcome=outcome,
         figure=found.value,
         low=low,

@@ -6,14 +6,14 @@ a name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ...run_result import SuiteInfo
     from ...verdicts import GateResult
-    from ..metrics import Metric
+    from ..metrics import Definition, Metric
     from ..score_table import ScoreTable
 
 
@@ -48,6 +48,9 @@ class Gate:
         """Return the gate about another eval function."""
         return replace(self, metric=replace(self.metric, eval_fn=eval_fn))
 
+
+FAMILIES: list[Callable[[], Iterable[Definition]]] = []
+"""Metrics that features bring, `SUMMARY(NUMBER)` among them: made when the first gate is read."""
 
 CONDITIONS: dict[str, Callable[[SuiteInfo], Collection[str]]] = {}
 """What a gate may say of the suites that it is about, `[NAME=VALUE]`: the values of a suite."""

@@ -15,16 +15,24 @@ from unicodedata import category
 
 from ...run_result import short_names
 from ..metrics import EACH_ROW, METRICS, Metric
-from .names import CONDITIONS, DIFFERENCES, Gate
+from .names import CONDITIONS, DIFFERENCES, FAMILIES, Gate
+
+METRICS.update({each.name: each for made in FAMILIES for each in made()})
 
 GATED = {name: metric for name, metric in METRICS.items() if metric.in_gates}
 """The metrics that a gate may be about."""
 
 _WRITTEN = {name: f"{name}K" if metric.takes_k else name for name, metric in GATED.items()}
+_SHOWN = [name for text, name in _WRITTEN.items() if not text.endswith(")")]
 _COMPARABLE = sorted(
     (name for name, metric in GATED.items() if metric.interval),
     key=lambda name: not GATED[name].takes_k,
 )
+
+_INSIDE = [name.rstrip(")").partition("(") for name in GATED if name.endswith(")")]
+SUMMARIES = tuple(dict.fromkeys(summary for summary, _, _ in _INSIDE))
+NUMBERS = tuple(dict.fromkeys(number for _, _, number in _INSIDE))
+"""What `SUMMARY(NUMBER)` may say; a summary may also be of a score, by its name."""
 
 OPERATORS = (">=", ">", "<=", "<", "==")
 
@@ -80,14 +88,13 @@ class _Parser:
         for char in self._text:
             if category(char) in ("Cc", "Cs"):
                 raise self._error(f"it holds {char!r}, which cannot be shown")
-        kind, k = self._metric()
-        argument = GATED[kind].is_of_judge and self._take(r"\(\s*(.+?)\s*\)(?=\s*[\[<>=!-])")
+        kind, k, score = self._metric()
+        if GATED[kind].is_of_judge and (found := self._take(r"\(\s*(.+?)\s*\)(?=\s*[\[<>=!-])")):
+            score = found[1]
         eval_fn, only = self._bracket()
-        if argument:
-            if eval_fn is not None:
-                raise self._error(f"it names {argument[1]!r} and {eval_fn!r}: name one of them")
-            eval_fn = argument[1]
-        metric = Metric(kind, k, eval_fn)
+        if score and eval_fn:
+            raise self._error(f"it names {score!r} and {eval_fn!r}: name one of them")
+        metric = Metric(kind, k, score or eval_fn)
         minus = next((name for name in DIFFERENCES if self._take(rf"-\s*{name}\b")), None)
         operator = self._operator()
         threshold, number = self._number(kind)
@@ -111,14 +118,30 @@ class _Parser:
             self._rest = self._rest[found.end() :].lstrip()
         return found
 
-    def _metric(self) -> tuple[str, int | None]:
+    def _metric(self) -> tuple[str, int | None, str | None]:
+        """Return the kind of metric, its K, and the score in its parentheses."""
+        of_judges = "|".join(name for name, metric in GATED.items() if metric.is_of_judge)
+        if found := self._take(rf"(?!(?:{of_judges})\b)([a-z]\w*)\s?\(\s*([^()]*?)\s*\)"):
+            return self._summary(found[1], found[2])
         for name, metric in GATED.items():
             written = r"\s?".join(map(re.escape, re.findall(r"\w+|\W", name)))
             k = r"\s?([1-9]\d{0,9})" if metric.takes_k else "()"
             if found := self._take(rf"{written}{k}(?![\w.@^])"):
-                return name, int(found[1]) if metric.takes_k else None
+                return name, int(found[1]) if metric.takes_k else None, None
         found = self._take(r"[a-z]\w*(?![\w@^])") or self._take(r"[^\s\[<>=]*")
         raise self._error(self._unknown_metric(found[0] if found else ""))
+
+    def _summary(self, summary: str, of: str) -> tuple[str, int | None, str | None]:
+        numbers = ", ".join(NUMBERS)
+        if summary not in SUMMARIES:
+            raise self._error(f"{summary!r} is no summary, only {', '.join(SUMMARIES)}")
+        if (whole := f"{summary}({of})") in GATED:
+            return whole, None, None
+        if of == "first_token_s":
+            raise self._error(f"when the first token came is not recorded; numbers are {numbers}")
+        if not of:
+            raise self._error(f"the parentheses hold neither a number ({numbers}) nor a score")
+        return summary, None, of
 
     def _unknown_metric(self, word: str) -> str:
         if re.match(r"pass\W", word + " "):
@@ -127,7 +150,11 @@ class _Parser:
             return f"{word!r} is not a metric; did you mean 'pass@{found[1]}'?"
         known = [f"{name}1" if metric.takes_k else name for name, metric in GATED.items()]
         close = get_close_matches(word.lower(), known, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(_WRITTEN.values())}"
+        hint = (
+            f"did you mean {close[0]!r}?"
+            if close
+            else f"known: {', '.join(_SHOWN)} and SUMMARY(NUMBER)"
+        )
         said = f"{word!r} is not a metric" if word else "it does not start with a metric"
         return f"{said}; {hint}"
 
@@ -178,7 +205,7 @@ class _Parser:
         if metric.eval_fn and metric.definition.eval_fn == "none":
             problem = f"{metric.kind} is that of the whole run: it takes no [eval function]"
             raise self._error(problem)
-        if minus and not metric.definition.interval:
+        if minus and (metric.definition.limits or not metric.definition.interval):
             *most, last = (_WRITTEN[name] for name in _COMPARABLE)
             raise self._error(
                 f"only {', '.join(most)} and {last} compare with a {minus}, not {metric.kind}"
@@ -213,6 +240,10 @@ def _check_reach(gate: Gate, number: str) -> None:
 
 def _with_function(gate: Gate, eval_fns: Sequence[str]) -> Gate:
     given = gate.metric.eval_fn
+    _, _, number = gate.metric.kind.rstrip(")").partition("(")
+    if number and any(number in (name, *short_names(name)) for name in eval_fns):
+        problem = f"{number} is a number of a run and an eval function here: rename the function"
+        raise GateError(gate.text, problem)
     if given is None:
         needs_one = gate.metric.definition.eval_fn == "one"
         if needs_one and len(eval_fns) != 1:
@@ -224,7 +255,9 @@ def _with_function(gate: Gate, eval_fns: Sequence[str]) -> Gate:
     short = [name for name in eval_fns if given in short_names(name)]
     if len(short) == 1:
         return gate.with_function(short[0])
-    problem = f"{given!r} is not an eval function here, only {_listed(eval_fns)}"
+    close = get_close_matches(given, NUMBERS, n=1)
+    meant = f"; did you mean the number {close[0]!r}?" if close else ""
+    problem = f"{given!r} is not an eval function here, only {_listed(eval_fns)}{meant}"
     raise GateError(gate.text, problem)
 
 

@@ -46,7 +46,7 @@ def tail(t: float, df: float) -> float:
     """
     if math.isinf(df):
         return NormalDist().cdf(-t)
-    half = 0.5 * _incomplete_beta(df / (df + t * t), t * t / (df + t * t), df / 2.0, 0.5)
+    half = 0.5 * incomplete_beta(df / (df + t * t), t * t / (df + t * t), df / 2.0, 0.5)
     return half if t >= 0 else 1.0 - half
 
 
@@ -66,7 +66,7 @@ def _upper(chance: float, df: float) -> float:
     return 0.5 * (low + high)
 
 
-def _incomplete_beta(x: float, rest: float, a: float, b: float) -> float:
+def incomplete_beta(x: float, rest: float, a: float, b: float) -> float:
     """I_x(a, b); `rest` is 1 - x, given apart so that it keeps its digits where x is near 1."""
     if x <= 0.0 or rest <= 0.0:
         return 0.0 if x <= 0.0 else 1.0
