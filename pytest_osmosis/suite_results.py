@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .run_result import DECIDED
+from .run_result import DECIDED, is_counted
 from .verdicts import EvalVerdict, overall
 
 if TYPE_CHECKING:
@@ -135,6 +135,12 @@ class RowResult:
     """Of the row's content; "" where it is not known."""
     data: RowData | None = None
     """There for reports that show it, as far as the dataset is at hand."""
+
+    @property
+    def is_mixed(self) -> bool:
+        """Some of its runs pass and others fail; those that do not count do neither."""
+        counted = (run for run in self.runs if is_counted(run.error_type, run.error_kind))
+        return len({run.passed for run in counted}) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +282,11 @@ class SuiteResult:
     def answer_kinds(self) -> Mapping[str, int]:
         """Runs by the kind of their last answer, without those that have a usual one."""
         return dict(Counter(run.answer_kind for run in self.runs if run.answer_kind))
+
+    @property
+    def mixed_rows(self) -> int:
+        """Rows of which some runs pass and others fail."""
+        return sum(row.is_mixed for row in self.rows)
 
     @property
     def notes(self) -> Mapping[str, int]:

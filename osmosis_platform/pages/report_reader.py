@@ -40,6 +40,10 @@ class RowView:
         scores = sum(sum(run.scores.values()) for run in runs) / max(1, len(runs))
         return self.outcomes.count("passed") / max(1, len(runs)), scores, self.row.row_index
 
+    def fits(self, wanted: str) -> bool:
+        """Return whether one of its runs came to an outcome, or it is mixed; "" is anything."""
+        return self.row.is_mixed if wanted == "mixed" else not wanted or wanted in self.outcomes
+
     def has(self, text: str) -> bool:
         """Return whether a text is in its name, its question, its truth or an answer."""
         asked = self.asked or RowData("", "", {})

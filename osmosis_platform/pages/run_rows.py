@@ -65,12 +65,14 @@ def list_rows(context: PageContext, run: Run) -> dict[str, Any]:
     rows = recent.get(run, lambda: _rows(context, run))
     outcomes = [outcome for row in rows for outcome in {*row.outcomes}]
     counts = {name: outcomes.count(name) for name in sorted({*outcomes})}
+    if mixed := sum(row.row.is_mixed for row in rows):
+        counts["mixed"] = mixed
     wanted, text, offset = (
         context.query("rows"),
         context.query("find").lower(),
         context.whole("from"),
     )
-    found = [row for row in rows if (not wanted or wanted in row.outcomes) and row.has(text)]
+    found = [row for row in rows if row.fits(wanted) and row.has(text)]
     shown = found[offset : offset + PAGE]
     return {"rows": shown, "total": len(found), "counts": counts, "page_size": PAGE}
 

@@ -77,13 +77,20 @@ def unusual_answers(suite: SuiteResult) -> Iterator[str]:
 
 
 def outcomes(suite: SuiteResult) -> Iterator[str]:
-    """Yield how many runs came to which outcome, unless all passed."""
+    """Yield how many runs came to which outcome, unless all passed, and how many rows to both."""
     counts = outcome_counts(suite)
     if [outcome for outcome, _ in counts] != ["passed"] and suite.finished:
-        yield "runs: " + ", ".join(
+        runs = ", ".join(
             counted(runs, outcome) if outcome == "error" else f"{runs} {outcome}"
             for outcome, runs in counts
         )
+        mixed = f"; {mixed_rows(suite)} (some runs pass, others fail)" if suite.mixed_rows else ""
+        yield f"runs: {runs}{mixed}"
+
+
+def mixed_rows(suite: SuiteResult) -> str:
+    """Return how many rows are mixed."""
+    return f"{suite.mixed_rows} of {counted(len(suite.rows), 'row')} mixed"
 
 
 def errors(suite: SuiteResult) -> Iterator[tuple[str, list[str]]]:

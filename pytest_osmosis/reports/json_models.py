@@ -122,6 +122,9 @@ class Summary(ReportModel):
     total: Whole = 0
     complete: bool = False
     incomplete_rows: Whole = 0
+    mixed_rows: Whole | None = Field(
+        None, description="of which some runs pass and others fail; null: of an earlier version"
+    )
     clusters: Whole | None = Field(None, description="of rows; null: rows are independent")
     errors: dict[str, Whole] = Field(default_factory=dict)
     finish_reasons: dict[str, Whole] = Field(default_factory=dict)

@@ -158,6 +158,7 @@ def _summary(suite: SuiteResult, result: EvalResult) -> Fields:
         "total": suite.info.total_runs,
         "complete": suite.complete,
         "incomplete_rows": suite.short_rows,
+        "mixed_rows": suite.mixed_rows,
         "clusters": len(suite.info.clusters) or None,
         "errors": dict(suite.errors),
         "finish_reasons": dict(suite.finish_reasons),
@@ -232,7 +233,7 @@ def _merged_config(suites: list[Fields]) -> Fields:
 _COUNTS = (
     "total_rows", "total_runs", "total_tokens", "selected", "total", "incomplete_rows",
     "unknown_tokens", "retries", "clamped", "cost_usd", "unknown_cost", "cached",
-    "cached_tokens", "reasoning_tokens", "clusters",
+    "cached_tokens", "reasoning_tokens", "clusters", "mixed_rows",
 )  # fmt: skip
 """Fields of a summary that are added up."""
 _COUNTED = ("finish_reasons", "answer_kinds", "notes")

@@ -100,6 +100,11 @@ def test_the_examples_page_can_be_sorted_filtered_and_read(example, open_page):
     assert (len(names(page)), names(page)[-1]) == (20, "row-17")
     assert page.evaluate("document.querySelector('#runs').offsetTop") < 250
 
+    page.click("text=6 of 20 rows mixed")
+    page.wait_for_function("document.querySelector('#outcome').value === 'mixed'")
+    assert count(page) == "30 of 100 runs, 6 of 20 rows"
+    page.select_option("#outcome", "")
+
     head = page.locator("[data-sort='score:rewards:compute_reward']")
     head.click()
     assert names(page)[0] == "row-19"

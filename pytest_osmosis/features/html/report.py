@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...escaping import dollars, escape_control_chars
 from ...outcomes import OUTCOMES, Outcome
+from ...reports.facts import mixed_rows
 from ...reports.formats import Conversations, Sections, no_sections
 from ...reports.highlights import figure_text, outcome_counts
 from ...reports.tables import ColumnTable, span, written
@@ -52,6 +53,8 @@ class SuitePart:
     headlines: Sequence[Headline]
     outcomes: Sequence[tuple[str, int, float, float]]
     """Outcome, runs, and from where to how far it goes, in a bar of 100."""
+    mixed: str
+    """How many rows are mixed; "" where none is."""
     charts: Sequence[Charts]
     by: Sequence[tuple[ColumnTable, Sequence[str | None]]]
     """Figures by a column, and by what text the page chooses the rows of each value, if it can."""
@@ -180,6 +183,7 @@ def _part(view: SuiteView, suite: SuiteResult) -> SuitePart:
         view=view,
         headlines=list(_headlines(suite)),
         outcomes=list(_outcomes(suite)),
+        mixed=mixed_rows(suite) if suite.mixed_rows else "",
         charts=charts_of(suite),
         by=[(each, _choices(each, suite)) for each in view.by],
     )

@@ -230,6 +230,7 @@ def test_the_rows_of_a_run_are_in_its_page_the_worst_first(
     assert rows_of("?from=50") == [*range(50, 63)]
     assert rows_of("?rows=error") == rows_of("?find=OVERLOADED") == [2]
     assert rows_of("?rows=below") == rows_of("?find=7UP") == [1]
+    assert rows_of("?rows=mixed") == [1]
     assert rows_of("?find=nothing+like+it") == []
     page = browser.get("runs/rows-run").text
     assert "1 of 2 runs passed" in page

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from pytest_osmosis.analysis.aggregate import aggregate
+from pytest_osmosis.features.html import report as html
 from pytest_osmosis.features.markdown.report import render
 from pytest_osmosis.reports.highlights import (
     error_kind,
@@ -13,9 +18,10 @@ from pytest_osmosis.reports.highlights import (
     some_error_kinds,
     unscored_rows,
 )
+from pytest_osmosis.reports.json_writer import write
 from pytest_osmosis.reports.summary import summary
 from pytest_osmosis.run_result import RunResult
-from tests.support.made_results import EXACT, result_of, suite_of
+from tests.support.made_results import EXACT, RunSpec, result_of, suite_of
 
 
 def test_the_lowest_rows_are_those_with_the_fewest_passes_then_the_lowest_scores():
@@ -33,6 +39,36 @@ def test_a_run_without_a_score_says_nothing_about_its_row():
     markdown = render(result_of(suite))
     assert "<code>row-0</code> 1 of 2 runs has no score" in markdown
     assert "<code>row-2</code> 2 of 2 runs have no score" in markdown
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]], "1 of 3 rows mixed (some runs pass, others fail)"),
+        ([[1.0, "overloaded"], [0.0, "overloaded"], [1.0, None]], ""),
+        ([[1.0], [0.0]], ""),
+    ],
+)
+def test_a_row_is_mixed_where_runs_that_count_pass_and_fail(
+    rows: list[list[RunSpec]], said: str, tmp_path: Path
+):
+    result = result_of(suite_of(rows))
+    line = next(line for line in summary(result) if line.startswith("runs: "))
+    assert line.partition("; ")[2] == said
+    for report in render(result), html.render(result):
+        assert ("1 of 3 rows mixed" in report) == bool(said)
+    write(result, tmp_path / "report.json")
+    assert json.loads((tmp_path / "report.json").read_text())["summary"]["mixed_rows"] == bool(said)
+
+
+def test_what_the_agent_raised_is_a_run_that_fails():
+    suite = suite_of([[1.0, "boom"], [1.0, "boom"]])
+    causes = ["agent", "eval_fn"]
+    rows = [
+        replace(row, runs=(row.runs[0], replace(row.runs[1], error_type=cause, error_kind=None)))
+        for row, cause in zip(suite.rows, causes, strict=True)
+    ]
+    assert replace(suite, rows=tuple(rows)).mixed_rows == len(causes)
 
 
 def test_a_row_and_its_count_stay_on_one_line():

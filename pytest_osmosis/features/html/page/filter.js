@@ -57,12 +57,24 @@ export function selected(suite, wish) {
 
 function rowFits(suite, row, wish) {
   if (["regressed", "improved", "changed"].includes(wish.outcome) && !suite[wish.outcome].has(row.index)) return false;
+  if (wish.outcome === "mixed" && !isMixed(suite, row, wish.function)) return false;
   const [kind, name, low, high] = barOf(wish.bar);
   if (kind === "passes") {
     const passes = row.runs.filter((run) => outcomeOf(run, suite, name) === "passed").length;
     if (passes < low || passes > high) return false;
   }
   return wish.column < 0 || wish.value === null || (row.values?.[wish.column] ?? "") === wish.value;
+}
+
+/** Whether some runs of a row pass and others fail; those that do not count do neither. */
+function isMixed(suite, row, name) {
+  const outcomes = row.runs.map((run) => {
+    const outcome = outcomeOf(run, suite, name);
+    const counts = name ? run.zero?.includes(name) : run.zero;
+    return outcome === "error" && counts ? "below" : outcome;
+  });
+  const fails = (outcome) => ["below", "raised", "timeout"].includes(outcome);
+  return outcomes.includes("passed") && outcomes.some(fails);
 }
 
 function runFits(suite, run, words, wish) {

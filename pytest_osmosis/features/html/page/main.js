@@ -83,6 +83,7 @@ function offer() {
       ...Object.entries(OUTCOMES)
         .map(([word, [, meaning]]) => [word, meaning])
         .filter(([, meaning]) => meaning),
+      ...(suite.n > 1 ? [["mixed", "mixed rows: some runs pass"]] : []),
       ...changes,
       ...(page.labels ? JUDGED : []),
     ],
