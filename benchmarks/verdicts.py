@@ -12,6 +12,9 @@ Then rows in clusters, with one chance a cluster (so that icc is the correlation
 anew in each session: `figure` is the share of sessions whose interval of pass@1 holds the truth,
 `rows` the same where rows are taken as independent, and `red` how often those fail.
 
+Then designs as `osmosis eval plan` has them, by rate and spread alone: pairs of sessions whose later
+agent is worse by the fall that the plan names; how often is that shown (nominal 80 %)?
+
 Then judges against people, of 600 rows with one run: a judge calls a right answer right with one
 chance and a wrong one with another, some rows are marked. `covers`: the share of intervals
 that hold the truth; `alone`: of those of the marks alone; `width`, `widest`: how wide the corrected
@@ -38,6 +41,7 @@ from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.planned_rows import PlannedRows
 from pytest_osmosis.analysis.score_table import ScoreTable
+from pytest_osmosis.analysis.statistics.designs import Rates
 from pytest_osmosis.analysis.statistics.intervals import unit_interval
 from pytest_osmosis.analysis.statistics.prediction_powered import corrected_mean
 from pytest_osmosis.features.comparison.changed_rows import changed_rows
@@ -182,6 +186,85 @@ def _holds(table: ScoreTable, truth: float) -> bool:
 _PLAIN = parse_gate("pass@1 >= 0")
 
 
+PLANS = (
+    (Rates(rate=0.8, spread=0.0), 100, 1),
+    (Rates(rate=0.8, spread=0.2), 50, 3),
+    (Rates(rate=0.8, spread=0.2), 200, 1),
+    (Rates(rate=0.93, spread=0.07), 200, 2),
+    (Rates(rate=0.6, spread=0.3), 100, 5),
+    (Rates(rate=0.5, spread=0.4), 400, 1),
+    (Rates(rate=0.7, spread=0.3, size=5.0, between=0.2), 100, 3),
+    (Rates(rate=0.7, spread=0.2, size=5.0, between=0.2), 200, 1),
+    (Rates(rate=0.9, spread=0.15, size=20.0, between=0.1), 400, 2),
+)
+"""Rates, and rows and runs of a row of a design."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCell:
+    """How often the fall that a plan names was shown by sessions of its design."""
+
+    rates: Rates
+    rows: int
+    n: int
+    fall: float
+    pairs: int
+    shown: int
+
+    def __str__(self) -> str:
+        """One line of the table."""
+        rates = self.rates
+        parts = f"{rates.rate:4} {rates.spread:6} {rates.size:6g} {rates.between:7}"
+        return f"{parts} {self.rows:5} {self.n:2}  {self.fall:.3f}  {self.shown / self.pairs:6.1%}"
+
+
+def simulate_plan(rates: Rates, rows: int, n: int, *, pairs: int, seed: int = 0) -> PlanCell:
+    """Simulate pairs of sessions of a design, the later one with the fall that its plan names."""
+    draw = np.random.default_rng([seed, rows, n, round(100 * rates.rate)])
+    fall = rates.design(rows, n).fall(0.0, 0.95)
+    assert fall is not None
+    planned, size = planned_rows(rows), round(rates.size)
+    clusters = np.arange(rows) // size if size > 1 else None
+    shown = 0
+    for _ in range(pairs):
+        chances = _chances(draw, rates, rows, clusters)
+        before, after = (
+            replace(session_of(draw, planned, each, n), clusters=clusters)
+            for each in (chances, chances * (1.0 - fall / rates.rate))
+        )
+        shown += evaluate(GATE, after, baseline=before).outcome == "failed"
+    return PlanCell(rates, rows, n, fall, pairs, shown)
+
+
+def _chances(
+    draw: np.random.Generator, rates: Rates, rows: int, clusters: Floats | None
+) -> Floats:
+    """Return the chances of rows; those of a cluster vary around one of its own, by beta laws."""
+    if clusters is None:
+        return _beta(draw, np.full(rows, rates.rate), rates.spread)
+    of_clusters = _beta(draw, np.full(clusters.max() + 1, rates.rate), rates.between)
+    # What is left for the rows, as a part of what the chances of their clusters leave room for.
+    room = rates.rate * (1.0 - rates.rate) - rates.between**2
+    share = math.sqrt((rates.spread**2 - rates.between**2) / room)
+    own = of_clusters[clusters]
+    return _beta(draw, own, share * np.sqrt(own * (1.0 - own)))
+
+
+def _beta(draw: np.random.Generator, means: Floats, spread: Floats | float) -> Floats:
+    """Return draws with these means and deviations; the means themselves without deviation."""
+    if not np.any(spread):
+        return means
+    scale = means * (1.0 - means) / np.square(spread) - 1.0
+    return draw.beta(means * scale, (1.0 - means) * scale)
+
+
+def plan_cells(pairs: int, processes: int) -> Iterator[PlanCell]:
+    """Yield every design of a plan."""
+    with ProcessPoolExecutor(processes) as pool:
+        parts = [pool.submit(simulate_plan, *plan, pairs=pairs) for plan in PLANS]
+        yield from (part.result() for part in parts)
+
+
 MARKS = (20, 50, 200)
 JUDGES = {"honest": (0.97, 0.05), "lenient": (0.97, 0.5), "harsh": (0.6, 0.1), "blind": (0.5, 0.5)}
 """With what chance a judge calls a right answer right, and a wrong one."""
@@ -308,6 +391,9 @@ def main(pairs: int, processes: int) -> None:
     )
     for found in cluster_cells(pairs, processes):
         print(found, flush=True)
+    print("\nrate spread   size between  rows  n   fall   shown")
+    for plan in plan_cells(pairs, processes):
+        print(plan, flush=True)
     print("\n   judge  rate marks  covers   alone  width  widest")
     for people in people_cells(pairs, processes):
         print(people, flush=True)

@@ -248,6 +248,21 @@ def _table(designs: list[dict[str, Any]], rates: Rates) -> list[list[str]]:
     return [[line[at] for at in kept] for line in [header, *lines]]
 
 
+def _unnamed(designs: Sequence[Mapping[str, Any]], rates: Rates) -> Iterator[str]:
+    """Yield why designs name no fall."""
+    from pytest_osmosis.analysis.statistics.designs import LEAST_AWAY
+
+    for each in designs:
+        if each["fall"] is None:
+            design = rates.design(each["rows"], each["n"])
+            if design.units < LEAST_AWAY <= design.rows:
+                yield f"fewer than {LEAST_AWAY} clusters"
+            elif design.away < LEAST_AWAY:
+                yield f"fewer than {LEAST_AWAY} rows would differ"
+            else:
+                yield "even a fall to 0 would not be shown"
+
+
 def _lines(
     known: Known, designs: Sequence[Mapping[str, Any]], found: Choice | None, fall: float
 ) -> Iterator[str]:
@@ -262,6 +277,8 @@ def _lines(
             if abs(rows - runs) > 0.0005
             else "twice the rows show the same falls as twice the runs"
         )
+    if reasons := dict.fromkeys(_unnamed(designs, rates)):
+        yield f"-: no fall is named: {', or '.join(reasons)}"
     if found is None:
         yield f"no design shows a fall of {fall:g}"
     else:

@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from benchmarks.verdicts import Cell, planned_rows, session_of, simulate
+from benchmarks.verdicts import PLANS, Cell, planned_rows, session_of, simulate, simulate_plan
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.verdicts import POINT_ESTIMATES
@@ -47,6 +47,13 @@ def test_one_agent_twice_seldom_fails_and_a_worse_one_is_found(law, rows, n):
     assert rows < 20 or found.covered / PAIRS >= 0.93 - spread(0.95)
     if found.promises >= PAIRS / 3:
         assert 0.75 - spread(0.8) <= found.shown / found.promises <= 0.85 + spread(0.8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rates", "rows", "n"), PLANS)
+def test_the_fall_that_a_plan_names_is_found(rates, rows, n):
+    found = simulate_plan(rates, rows, n, pairs=PAIRS)
+    assert 0.75 - spread(0.8) <= found.shown / PAIRS <= 0.85 + spread(0.8)
 
 
 @pytest.mark.slow

@@ -124,6 +124,25 @@ def test_mistakes_are_one_sentence(
     assert mistake in err
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("a.json", "--rows", "25"), "fewer than 10 clusters"),
+        (("--rate", "0.93", "--spread", "0.07", "--rows", "20"), "fewer than 10 rows would differ"),
+        (("--rate", "0.01", "--rows", "700"), "even a fall to 0 would not be shown"),
+        (("--rate", "0.8", "--rows", "200"), None),
+    ],
+)
+def test_a_design_that_names_no_fall_says_why(
+    osmosis: Osmosis, tmp_path: Path, words: tuple[str, ...], reason: str | None
+):
+    report = write(tmp_path / "a.json", column="document")
+    words = tuple(report if word == "a.json" else word for word in words)
+    text = osmosis("eval", "plan", *words)[1]
+    said = [line for line in text.splitlines() if line.startswith("-: ")]
+    assert said == ([f"-: no fall is named: {reason}"] if reason else [])
+
+
 def test_without_a_spread_the_plan_says_what_it_takes_rows_for(osmosis: Osmosis):
     text = osmosis("eval", "plan", "--rate", "0.8", "--rows", "50")[1]
     assert "as if all rows had one chance" in text
