@@ -197,15 +197,17 @@ def hooks_without(
     return SimpleNamespace(**{name: manager.subset_hook_caller(name, left_out) for name in names})
 
 
-def failure_section(compose: Callable[[], str], *, path: str, line: str) -> Any:
+def failure_section(compose: Callable[[], str], *, path: str, line: str, lineno: int = 0) -> Any:
     """Return the `longrepr` of a failed run; `line` is for the short summary.
+
+    `lineno`: where in the file, from 1; 0 where it is not known.
 
     Its text is composed when it is first shown. Without pytest's classes it is the text alone, and
     the short summary names the item only.
     """
     if ReprExceptionInfo is None:
         return compose()
-    return _FailureSection(compose, ReprFileLocation(path=path, lineno=0, message=line))
+    return _FailureSection(compose, ReprFileLocation(path=path, lineno=lineno, message=line))
 
 
 def is_failure_section(longrepr: object) -> bool:

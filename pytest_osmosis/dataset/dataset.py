@@ -144,6 +144,12 @@ class Dataset:
         row_id = None if self._ids is None else self.row_id(row_index)
         return f"row-{row_index}" if row_id is None else safe_name(row_id)
 
+    def line(self, row_index: int) -> int | None:
+        """The line of the file, from 1, where a row begins; None in a format without lines."""
+        if self._unit != "line":
+            return None
+        return self._store.place(self._place(row_index))
+
     def row(self, row_index: int) -> Row:
         """Return one of the rows.
 
@@ -357,8 +363,8 @@ def _read(
     `header_of`: the file, where one header names the columns of all rows.
     """
     if problems is None:
-        for _, offset, raw in scan:
-            reading.note(offset, raw)
+        for place, offset, raw in scan:
+            reading.note(place, offset, raw)
         return
     for place, offset, raw in scan:
         try:

@@ -11,6 +11,7 @@ import os
 import weakref
 import zlib
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from .columns import Columns
@@ -55,9 +56,9 @@ class Reading:
             self.lost.setdefault(row.lost, Lacking()).add(place)
         if self._places is not None:
             self._named(place, row.row_id)
-        self._take(offset, raw)
+        self._take(place, offset, raw)
 
-    def note(self, offset: int, raw: bytes) -> None:
+    def note(self, place: int, offset: int, raw: bytes) -> None:
         """Take a row that another process has checked; parsed only while ids are to be found."""
         if self._places is not None:
             try:
@@ -67,7 +68,7 @@ class Reading:
             self._named(len(self.store), row_id)
             if self._double:
                 self._places = None
-        self._take(offset, raw)
+        self._take(place, offset, raw)
 
     def ids(self) -> list[str] | None:
         """The id of every row, if every row has one."""
@@ -109,9 +110,9 @@ class Reading:
         if first != place and not self._double:
             self._double.append((place, row_id, first))
 
-    def _take(self, offset: int, raw: bytes) -> None:
+    def _take(self, place: int, offset: int, raw: bytes) -> None:
         self._hash.update(raw + b"\n")
-        self.store.add(offset, raw)
+        self.store.add(place, offset, raw)
 
 
 class Lacking:
@@ -154,6 +155,8 @@ class RowStore:
         self._descriptor = descriptor
         self._block = (0, b"")
         """Bytes of the file that were read, and where they start."""
+        self._jumps, self._shifts = array("I"), array("I")
+        """Positions from which on places are further from positions than before, and how far."""
         self._offsets = array("q")
         self._lengths = array("I")
         self._checksums = array("I")
@@ -164,12 +167,20 @@ class RowStore:
     def __len__(self) -> int:
         return len(self._offsets)
 
-    def add(self, offset: int, raw: bytes) -> None:
-        """Remember that the next row is `raw` and starts at `offset`."""
+    def add(self, place: int, offset: int, raw: bytes) -> None:
+        """Remember that the next row is `raw`, stands at `place` and starts at `offset`."""
+        shift = place - len(self._offsets)
+        if not self._shifts or self._shifts[-1] != shift:
+            self._jumps.append(len(self._offsets))
+            self._shifts.append(shift)
         self._offsets.append(offset)
         self._lengths.append(len(raw))
         self._checksums.append(zlib.crc32(raw))
         self._digests += hashlib.sha256(raw).digest()[: DIGEST_LENGTH // 2]
+
+    def place(self, position: int) -> int:
+        """The place of a row: its line from 1, or its number from 0 (`RowSource.unit`)."""
+        return position + self._shifts[bisect_right(self._jumps, position) - 1]
 
     def digest(self, position: int) -> str:
         """The beginning of the sha256 of a row."""

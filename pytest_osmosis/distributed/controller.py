@@ -163,14 +163,16 @@ class ControllerEvaluation(ReportingEvaluation):
         silent_s = self._watch.ended.get(self._pids.get(node, -1))
         how = "died" if silent_s is None else f"was frozen for {silent_s:.0f} s and was ended"
         error = f"the worker process {node.gateway.id} {how} during this run"
+        line = None
         if (suite := self.suites.get(found.suite)) is not None:
+            line = suite.dataset.line(found.row_index)
             result = suite.lost(found, error=error, error_type="worker_lost")
         else:  # a test's, which only workers have
             run = found.suite, found.row_index, found.run_index
             result = RunResult(*run, error=error, error_type="worker_lost")
         path, _, name = report.nodeid.partition("::")
         report.when = "setup"  # an error, not a failure
-        report.location = (path, None, name)
+        report.location = (path, None if line is None else line - 1, name)
         report.longrepr = f"worker lost: {result.error}"
         report.user_properties = properties(result)
         if self.gates.is_gated(found.suite):

@@ -63,11 +63,11 @@ class EvalFile(pytest.File):
                 yield from self._runs(suite, row_index)
 
     def _runs(self, suite: Suite, row_index: int) -> Iterator[pytest.Item]:
-        row = suite.dataset.row_name(row_index)
+        row, line = suite.dataset.row_name(row_index), suite.dataset.line(row_index)
         for run_index in suite.runs_of(row_index):
             run_id = RunId(suite.spec.name, row_index, run_index)
             name = nodeids.item_name(row, run_index, suite.spec.label)
-            yield RunItem.from_parent(self, name=name, suite=suite, run_id=run_id)
+            yield RunItem.from_parent(self, name=name, suite=suite, run_id=run_id, line=line)
 
 
 class EmptyFile(pytest.File):
@@ -94,12 +94,16 @@ class RunItem(pytest.Item):
     module = sys.modules[__name__]
     cls = instance = None
 
-    def __init__(self, *, name: str, parent: EvalFile, suite: Suite, run_id: RunId) -> None:
+    def __init__(
+        self, *, name: str, parent: EvalFile, suite: Suite, run_id: RunId, line: int | None
+    ) -> None:
         # Named whole: pytest 9.2 tells an id with parameters from a name with brackets.
         super().__init__(name, parent, nodeid=f"{parent.nodeid}::{name}")
         self.suite = suite
         """The evaluation that the run belongs to."""
         self.run_id = run_id
+        self._line = None if line is None else line - 1
+        """The line of the data file where its row begins, from 0."""
         self.finished: RolloutRecord | None = None
         """The finished rollout, while its reports are made."""
 
@@ -115,12 +119,12 @@ class RunItem(pytest.Item):
 
     @property
     def location(self) -> tuple[str, int | None, str]:
-        """The data file as pytest shows it, no line, the item's name."""
-        return self.parent.nodeid, None, self.name
+        """The data file as pytest shows it, the line of the row from 0, the item's name."""
+        return self.parent.nodeid, self._line, self.name
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """The same, as a path; a line is needed where markers skip the item."""
-        return self.path, 0, self.name
+        return self.path, self._line or 0, self.name
 
     def setup(self) -> None:
         """Fail for an error of the infrastructure: pytest reports one in setup as an error."""

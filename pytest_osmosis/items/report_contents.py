@@ -35,11 +35,13 @@ class FailureSections:
         """Return the `longrepr` of a run's item, with one line for the short summary."""
         from ..rollouts.failure_text import headline
 
-        line = headline(result, self._suites[result.suite].spec.pass_threshold)
+        suite = self._suites[result.suite]
+        line = headline(result, suite.spec.pass_threshold)
         return compat.failure_section(
             lambda: self.text(result),
             path=nodeid.partition("::")[0],
             line=escape_control_chars(line),
+            lineno=suite.dataset.line(result.row_index) or 0,
         )
 
     def text(self, result: RunResult) -> str:

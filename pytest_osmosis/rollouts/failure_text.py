@@ -168,20 +168,25 @@ def _arguments(arguments: object) -> str:
 
 
 def explanation(
-    record: RolloutRecord, *, threshold: float, max_turns: int, whole: Path | None = None
+    record: RolloutRecord,
+    *,
+    threshold: float,
+    max_turns: int,
+    place: str | None = None,
+    whole: Path | None = None,
 ) -> str:
     """Return the section of a failed or errored item, without secrets.
 
-    `whole` is where all of the conversation is written.
+    `place` is where the row is, `whole` where all of the conversation is written.
     """
     result = record.result
     frames = [record.frames, *below_threshold(result, threshold)] if record.frames else []
     what = "\n".join(frames) or headline(result, threshold)
-    text = harmless([what + _out_of_turns(record, max_turns), *_rollout_text(record)], whole)
+    text = harmless([what + _out_of_turns(record, max_turns), *_rollout_text(record, place)], whole)
     return redact(text)
 
 
-def _rollout_text(record: RolloutRecord) -> list[str]:
+def _rollout_text(record: RolloutRecord, place: str | None) -> list[str]:
     """Return a rollout in paragraphs: the conversation, what was expected, what it took.
 
     Texts are masked before they are cut: a cut secret is not recognised.
@@ -194,7 +199,12 @@ def _rollout_text(record: RolloutRecord) -> list[str]:
     tokens = "" if result.tokens is None else f", {result.tokens} tokens"
     return [
         conversation(messages),
-        "\n".join(_held_against(result, messages, ground_truth, reasons)),
+        "\n".join(
+            [
+                *_held_against(result, messages, ground_truth, reasons),
+                *filter(None, [at_row(place)]),
+            ]
+        ),
         f"  {turns}{tokens}, {result.duration_ms / 1000:.2f} s",
     ]
 
@@ -207,9 +217,14 @@ def harmless(parts: Iterable[str], whole: Path | None = None) -> str:
     return escape_workflow_commands(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text
 
 
-def rollout_section(record: RolloutRecord, max_turns: int) -> str:
+def at_row(place: str | None) -> str:
+    """A line that says where a row is; "" where that is not known."""
+    return f"  row           {place}" if place else ""
+
+
+def rollout_section(record: RolloutRecord, max_turns: int, place: str | None = None) -> str:
     """Return the rollout as it stands below a test function's own failure."""
-    return harmless([_out_of_turns(record, max_turns).strip(), *_rollout_text(record)])
+    return harmless([_out_of_turns(record, max_turns).strip(), *_rollout_text(record, place)])
 
 
 def _out_of_turns(record: RolloutRecord, max_turns: int) -> str:

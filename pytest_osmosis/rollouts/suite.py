@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from osmosis_ai.secret import redact
 
+from ..escaping import shown_path
 from ..run_result import RolloutRecord, RunId, RunResult, SuiteInfo, row_label
+from ..storage.run_directory import OSMOSIS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,20 +110,31 @@ class Suite:
         for name in ("agent", "eval_fns", "grading"):
             vars(self).pop(name, None)
 
+    def place(self, row_index: int) -> str | None:
+        """Where people find a row: `data.jsonl:3`; None in a format without lines.
+
+        None too of rows that a test wrote itself, in a file of ours.
+        """
+        line = self.dataset.line(row_index)
+        path = self.dataset.path
+        return None if line is None or OSMOSIS in path.parts else f"{shown_path(path)}:{line}"
+
     def explain(self, record: RolloutRecord) -> str:
         """Return what the item of a run prints that did not pass; redacted.
 
-        Nothing but its error is known of a run that something else ended.
+        Nothing but its error and its row is known of a run that something else ended.
         """
-        from .failure_text import explanation, harmless
+        from .failure_text import at_row, explanation, harmless
 
         result = record.result
         if not result.duration_ms:
-            return redact(harmless([record.frames or result.error or ""]))
+            row = at_row(self.place(result.row_index))
+            return redact(harmless([record.frames or result.error or "", row]))
         return explanation(
             record,
             threshold=self.spec.pass_threshold,
             max_turns=self.spec.max_turns,
+            place=self.place(result.row_index),
             whole=self.trajectories,
         )
 

@@ -18,7 +18,7 @@ from .screen import Screen
 
 SECTIONS_SHOWN = 10
 """Sections of a session; with `-vv` all are shown."""
-_KEPT_SHORT = re.compile(r"  (?:user|ground truth|answer|reason)  ")
+_KEPT_SHORT = re.compile(r"  (?:user|ground truth|answer|reason|row)  ")
 _BLOCK = re.compile(r"  (?:[a-z]+ [a-z]+|[a-z]+)  |  \(|  \d")
 
 
@@ -71,7 +71,8 @@ class FailedSections:
         screen.title(title)
         if self._config.option.tbstyle == "line":
             screen.lines(
-                f"{group.report.nodeid}: {_message(group.report)}{group.others}" for group in groups
+                f"{_place(group.report)}: {_message(group.report)}{group.others}"
+                for group in groups
             )
             return
         of_runs = [group for group in groups if group.runs]
@@ -136,6 +137,14 @@ def _without_steps(lines: Iterable[str]) -> list[str]:
 
 def _name(report: pytest.TestReport) -> str:
     return report.head_line or str(report.nodeid)
+
+
+def _place(report: Any) -> str:
+    """The node id of an item; of a row, `data.jsonl:3: row-1[run-0]`, which editors know."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if compat.is_failure_section(report.longrepr) and crash is not None and crash.lineno:
+        return f"{crash.path}:{crash.lineno}: {report.location[2]}"
+    return str(report.nodeid)
 
 
 def _message(report: Any) -> str:

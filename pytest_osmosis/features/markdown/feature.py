@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,17 @@ from ...reports.formats import Sections, no_sections
 from ...reports.highlights import lowest_rows, row_name, unscored_rows, unscored_share
 from ...reports.view import section_of
 from ...session.seams import Feature
-from ...suite_results import EvalResult, SuiteResult
+from ...suite_results import EvalResult, RowResult, SuiteResult
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     import pytest
+
+    from ...rollouts.suite import Suite
+
+    _LineOf: TypeAlias = Callable[[SuiteResult, RowResult], int | None]
 
 ANNOTATIONS = 10
 """As many as GitHub shows of one step."""
@@ -30,6 +37,11 @@ class GitHubFeature(Feature):
         self._summary = Path(path) if path else None
         self.shows_environment = self._summary is not None
         self._problem: str | None = None
+        self._suites: Mapping[str, Suite] = {}
+
+    def check_rows(self, suites: Mapping[str, Suite]) -> None:
+        """Keep the suites: they know the lines of their rows."""
+        self._suites = suites
 
     def write(self, result: EvalResult, sections: Sections) -> Iterable[str]:
         """Append the report to the step summary; that this fails is no problem of the session."""
@@ -45,14 +57,18 @@ class GitHubFeature(Feature):
 
     def lines(self, result: EvalResult) -> Iterator[str]:
         """Yield the annotations, and why the step summary could not be written."""
-        yield from annotated(result)
+        yield from annotated(result, self._line)
         if self._problem is not None:
             yield f"warning: cannot write the step's summary: {self._problem}"
 
+    def _line(self, suite: SuiteResult, row: RowResult) -> int | None:
+        found = self._suites.get(suite.info.name)
+        return None if found is None else found.dataset.line(row.row_index)
 
-def annotated(result: EvalResult) -> list[str]:
+
+def annotated(result: EvalResult, line_of: _LineOf) -> list[str]:
     """Workflow commands: gates that were not passed, then the rows that passed least."""
-    found = [*_of_gates(result), *_of_rows(result)]
+    found = [*_of_gates(result), *_of_rows(result, line_of)]
     return found[:ANNOTATIONS]
 
 
@@ -65,7 +81,7 @@ def _of_gates(result: EvalResult) -> Iterator[str]:
                 yield _command(level, title, verdict.sentence(), suite)
 
 
-def _of_rows(result: EvalResult) -> Iterator[str]:
+def _of_rows(result: EvalResult, line_of: _LineOf) -> Iterator[str]:
     for suite in result.suites:
         level = "warning" if suite.verdicts else "error"
         rows = [(low.row, str(low)) for low in lowest_rows(suite)]
@@ -73,14 +89,17 @@ def _of_rows(result: EvalResult) -> Iterator[str]:
         for row, found in rows[:ANNOTATIONS]:
             title = f"{row_name(row)}: {found}"
             first = next(run for run in row.runs if not run.passed)
-            yield _command(level, title, section_of(first, suite, no_sections), suite)
+            said = section_of(first, suite, no_sections)
+            yield _command(level, title, said, suite, line_of(suite, row))
 
 
-def _command(level: str, title: str, message: str, suite: SuiteResult) -> str:
+def _command(
+    level: str, title: str, message: str, suite: SuiteResult, line: int | None = None
+) -> str:
     text = escape_control_chars(message)[:MESSAGE_LIMIT] or title
     words = f"title={_escaped(escape_control_chars(title), ':,')}"
     if file := _in_workspace(suite.info.data):
-        words += f",file={_escaped(file, ':,')}"
+        words += f",file={_escaped(file, ':,')}" + (f",line={line}" if line else "")
     return f"::{level} {words}::{_escaped(text)}"
 
 

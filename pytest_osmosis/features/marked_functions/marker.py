@@ -304,7 +304,8 @@ class MarkerPlugin:
             setattr(report, REPORT_FIELD, result)
             suite = self._evaluation.suites[result.suite]
             if report.failed and result.success:
-                said = rollout_section(made.record, suite.spec.max_turns)
+                place = suite.place(result.row_index)
+                said = rollout_section(made.record, suite.spec.max_turns, place)
                 report.sections.insert(0, (ROLLOUT, said))
             if report.failed and suite.observes(result.row_index):
                 reason = call.excinfo.exconly() if call.excinfo and result.success else None

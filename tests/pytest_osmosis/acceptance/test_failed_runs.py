@@ -54,7 +54,7 @@ def test_options_say_how_much_is_shown(wrong: Project, option: str):
     shown = session.section("FAILURES")
     if option == "--tb=line":
         below = "rewards:exact scored 0, below the threshold 1"
-        assert shown == [f"data.jsonl::row-{row}[run-0]: {below}" for row in range(1, 12)]
+        assert shown == [f"data.jsonl:{row + 1}: row-{row}[run-0]: {below}" for row in range(1, 12)]
     elif option == "--tb=short":
         assert shown[1:5] == [
             "rewards:exact scored 0, below the threshold 1", "",

@@ -49,7 +49,8 @@ def test_plugins_of_the_controller_hear_of_each_item_from_its_start_to_its_finis
     assert [words[0] for words in events] == ["start", "report", "finish"] * 7
     for start, report, finish in zip(events[::3], events[1::3], events[2::3], strict=True):
         nodeid = start[1]
-        assert start[1:] == finish[1:] == [nodeid, "data.jsonl", "None", nodeid[12:]]
+        line = nodeid[len("data.jsonl::row-")]  # from 0, as pytest counts
+        assert start[1:] == finish[1:] == [nodeid, "data.jsonl", line, nodeid[12:]]
         _, of, when, outcome, gateway, worker, uid, index = report
         assert (of, when, outcome) == (nodeid, "call", "passed")
         assert gateway == worker in ("gw0", "gw1")

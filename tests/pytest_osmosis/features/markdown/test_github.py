@@ -15,11 +15,12 @@ from pytest_osmosis.features.markdown.feature import annotated
 from tests.support.made_results import NASTY, result_of, suite_of
 from tests.support.project import Project
 
+no_line = lambda suite, row: None  # noqa: E731
 COMMAND = re.compile(r"::(error|warning) title=[^,:]+(,file=[^,:]+)?::.+")
 
 
 def test_rows_that_failed_become_at_most_ten_errors_the_worst_first():
-    lines = annotated(result_of(suite_of([[0.0, 1.0]] * 8 + [[0.0, 0.0]] * 8)))
+    lines = annotated(result_of(suite_of([[0.0, 1.0]] * 8 + [[0.0, 0.0]] * 8)), no_line)
     assert len(lines) == 10
     assert lines[0].startswith("::error title=row-8%3A 0 of 2 runs passed::")
     assert all(COMMAND.fullmatch(line) for line in lines)
@@ -29,7 +30,7 @@ def test_with_gates_they_come_first_and_rows_only_warn():
     suite = suite_of([[0.0], ["503"]])
     gates = [parse_gate(text) for text in ("mean >= 0.9", "pass@1 >= 0.1", "errors <= 5")]
     suite = replace(suite, verdicts=tuple(evaluate(gate, score_table_of(suite)) for gate in gates))
-    lines = annotated(result_of(suite))
+    lines = annotated(result_of(suite), no_line)
     assert [line.partition(" ")[0] for line in lines] == ["::error"] + ["::warning"] * 3
     assert "gate failed%3A mean >= 0.9" in lines[0]
     assert "gate inconclusive%3A pass@1 >= 0.1" in lines[1]
@@ -39,7 +40,7 @@ def test_with_gates_they_come_first_and_rows_only_warn():
 def test_text_of_models_is_one_command_at_most(monkeypatch, tmp_path):
     monkeypatch.setenv("GITHUB_WORKSPACE", "/project")
     suite = suite_of([[0.0]], answer=NASTY + "%0A\r\n::set-output name=x::y")
-    [line] = annotated(result_of(suite))
+    [line] = annotated(result_of(suite), no_line)
     assert "\n" not in line
     assert "\r" not in line
     assert "%250A" in line
@@ -72,7 +73,9 @@ def test_a_session_appends_its_report_to_the_steps_summary(actions: Project):
     assert "ground truth  other" in summary
     commands = [line for line in session.lines if line.lstrip().startswith("::")]
     assert len(commands) == 1
-    assert commands[0].startswith("::error title=row-1%3A 0 of 1 run passed,file=data.jsonl::")
+    assert commands[0].startswith(
+        "::error title=row-1%3A 0 of 1 run passed,file=data.jsonl,line=3::"
+    )
 
 
 def test_a_summary_that_cannot_be_written_fails_nothing(
