@@ -157,8 +157,10 @@ class OtherSide:
     """The indices of the rows that have a verdict, by its word."""
     means: Mapping[int, Mapping[str, float]]
     """Of the counterparts, by row index and eval function."""
-    runs: Mapping[int, Mapping[str, Any]]
-    """Of the counterparts, one by row index: its `answer` and `outcome`."""
+    runs: Mapping[int, Sequence[RunResult]]
+    """Of the counterparts that differ, by row index."""
+    tools: Mapping[tuple[int, int], Sequence[str]]
+    """What these called, by row index and run."""
 
 
 class Section:
@@ -166,6 +168,11 @@ class Section:
 
     template = ""
     """The template in `features/` with macros for its parts of the page; "": it has none."""
+
+    @property
+    def holds_answers(self) -> bool:
+        """Whether it holds what runs answered: a file of it is for its owner alone."""
+        return False
 
     def document(self) -> Any:
         """Return its value in the JSON report."""
@@ -360,7 +367,9 @@ class EvalResult:
     def private_mode(self) -> int | None:
         """The mode of a report's file: 0600 where there are answers, else as the umask has it."""
         runs = (run for suite in self.with_companions for run in suite.runs)
-        return 0o600 if any(run.answer is not None for run in runs) else None
+        sections = (each for suite in self.suites for each in suite.sections.values())
+        is_private = any(run.answer is not None for run in runs)
+        return 0o600 if is_private or any(each.holds_answers for each in sections) else None
 
     @property
     def with_companions(self) -> list[SuiteResult]:

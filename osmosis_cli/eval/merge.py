@@ -394,11 +394,13 @@ def _references(suite: SuiteResult, baseline: Baseline | None) -> dict[str, Scor
 def _baselines(merged: EvalResult, path: Path | None) -> Mapping[str, tuple[int, Baseline | None]]:
     """By suite: in how many pairs, and with what: the report that was given, or a candidate."""
     from pytest_osmosis.features.comparison.baseline import NoCounterpart, baselines_of, pair_of
+    from pytest_osmosis.reports.saved_conversations import beside
 
     if path is None:
         return {suite.info.name: pair_of(suite, merged.suites) for suite in merged.suites}
     infos = [suite.info for suite in merged.suites]
     report = read(path, "--baseline ")
     with command_errors(NoCounterpart, code="nothing_in_common", where=f"--baseline {path}: "):
-        baselines = baselines_of(report, infos, source=str(path))
+        said = beside(path).absolute()
+        baselines = baselines_of(report, infos, source=str(path), conversations=said)
     return {name: (1, baseline) for name, baseline in baselines.items()}

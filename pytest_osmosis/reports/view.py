@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..escaping import counted
 from ..rollouts.failure_text import below_threshold
-from ..run_result import EMBEDDED_ENDPOINT, RunResult
+from ..run_result import EMBEDDED_ENDPOINT, OWN_MODEL, RunResult
 from ..suite_results import EvalResult, RowResult, Section, SuiteResult
 from ..verdicts import EvalVerdict, GateOutcome, overall
 from .facts import facts, not_needed
@@ -166,8 +166,9 @@ def _not_passed(runs: Sequence[RunResult]) -> list[RunResult]:
 def _subject(suite: SuiteResult) -> str:
     info = suite.info
     where = f" at {info.endpoint}" if info.endpoint not in ("", EMBEDDED_ENDPOINT) else ""
-    on = f": {info.agent} on {info.name}" if info.agent else f": {info.name}"
-    return f"{info.model}{where}{on}, {counted(info.rows, 'row')} x {counted(info.n, 'run')}"
+    on = f"{info.agent} on {info.name}" if info.agent else info.name
+    by = f"{info.model}{where}: " if info.model != OWN_MODEL else ""
+    return f"{by}{on}, {counted(info.rows, 'row')} x {counted(info.n, 'run')}"
 
 
 def section_of(run: RunResult, suite: SuiteResult, sections: Sections) -> str:

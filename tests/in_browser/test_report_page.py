@@ -20,6 +20,7 @@ from osmosis_cli.eval.viewer.pages import beside
 from osmosis_cli.eval.viewer.server import Viewer
 from pytest_osmosis.analysis.aggregate import aggregate
 from pytest_osmosis.features.breakdown.results import broken_down
+from pytest_osmosis.features.comparison.baseline import compare_suites
 from pytest_osmosis.features.html import report as html
 from pytest_osmosis.run_result import RolloutRecord, RunId, RunResult
 from pytest_osmosis.suite_results import EvalResult, RowData, SuiteResult
@@ -130,7 +131,8 @@ def test_the_examples_page_can_be_sorted_filtered_and_read(example, open_page):
     assert page.url.endswith(f"#row-3/run-1{query}")
     page.click("#detail a:text-is('run-0')")
     page.wait_for_selector("#detail-title:has-text('row-3[run-0]')")
-    assert page.inner_text("#detail mark") == "12"  # the ground truth, found in the answer
+    held = "[...CSS.highlights.get('held')].map(String)"
+    assert page.evaluate(held) == ["12"]  # the ground truth, found in the answer
 
 
 def test_a_link_opens_its_run_and_the_keyboard_goes_on_from_there(example, open_page):
@@ -290,6 +292,39 @@ def test_a_comparison_shows_what_regressed_with_both_answers(tmp_path, open_page
     page.select_option("#detail .with select", label="run-3: below")
     assert "run-3 below 0" in page.inner_text("#detail")
     assert violations(page) == []
+
+
+def test_both_answers_are_rendered_with_what_they_called_and_their_difference(
+    tmp_path, open_page, violations
+):
+    def answered(euros: int, says: str):
+        return lambda row, run: (
+            f'{{"total": {euros}, "note": "{says}"}}' if row else f"# Total\n\n- **{euros}** euros"
+        )
+
+    rows = [[1.0] * 5] * 2
+    before = with_rows(suite_of(rows), answered(17, "long " * 20))
+    after = with_rows(suite_of([[0.0] * 5] * 2), answered(27, "long " * 20))
+    called = {(row, run): (f"look_up({run})",) for row in (0, 1) for run in range(5)}
+    report = compare_suites(after, before, "before.json", tools_of=lambda rows: called)
+    html.write(
+        result_of(replace(after, sections={"baseline": report})), path := tmp_path / "a.html"
+    )
+    page = ready(open_page(f"{path.as_uri()}#row-0/run-2", viewport=DESK))
+    assert page.locator("#detail .part:has(h4:text-is('Question')) .text").inner_text()
+    assert page.locator(".pair .rendered strong").all_inner_texts() == ["17", "27"]
+    assert page.inner_text(".pair .calls") == "→ look_up(2)"
+    differs = "[...CSS.highlights.get('differs')].map(String)"
+    assert set(page.evaluate(differs)) == {"17", "27"}
+    assert violations(page) == []
+    page.click("button:text-is('Raw')")
+    assert page.locator("#detail .pair .answer").last.inner_text() == "# Total\n\n- **27** euros"
+    assert page.locator("#detail .pair ins").all_inner_texts() == ["27"]
+    page.click("button:text-is('Raw')")
+    page.evaluate("location.hash = '#row-1/run-0'")
+    page.wait_for_selector(".pair .tree")
+    assert page.locator(".pair .digits").all_inner_texts() == ["17", "27"]
+    assert set(page.evaluate(differs)) == {"17", "27"}
 
 
 def test_candidates_are_cells_a_row_that_can_be_sorted(tmp_path, open_page, violations):
@@ -576,7 +611,8 @@ def test_conversations_are_rendered_or_raw_as_the_address_says(tmp_path, open_pa
     ]
     page = ready(open_page(chat(tmp_path, said), viewport=DESK))
     page.wait_for_selector(".messages")
-    shown = page.locator(".rendered").last
+    assert page.locator(".message").last.inner_text().endswith("the answer above")
+    shown = page.locator(".compared .rendered")
     for tag, text in (("strong", "open"), ("em", "lost"), ("s", "gone"), ("td.num", "7.50"),
                       ("ol > li > ul > li", "inner"), ("blockquote", "quoted"),
                       (".comment", "# all of them"), (".string", '"x"'),
@@ -606,11 +642,11 @@ def test_conversations_are_rendered_or_raw_as_the_address_says(tmp_path, open_pa
     assert page.inner_text(".reading output") == "1 of 5 messages"
     page.fill(".within", "")
     page.click("button:has-text('Raw')")
-    assert "Two are **open**" in page.inner_text(".messages")
+    assert "Two are **open**" in page.inner_text(".compared .own")
     assert page.url.endswith("#row-0/run-0?raw=yes")
     page.reload()
     ready(page).wait_for_selector(".messages")
-    assert "Two are **open**" in page.inner_text(".messages")
+    assert "Two are **open**" in page.inner_text(".compared .own")
 
 
 @pytest.fixture

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_osmosis.analysis.planned_rows import ran
 from pytest_osmosis.features.comparison.baseline import compare_suites
+from pytest_osmosis.features.comparison.earlier_runs import Tools, calls
 from pytest_osmosis.features.comparison.row_matching import match_rows
 from pytest_osmosis.features.html import report as html
 from pytest_osmosis.features.html.page_assets import style
 from pytest_osmosis.features.labels.run_labels import Labels, UnreadableLabels, read_labels
+from pytest_osmosis.reports.formats import Conversations
 from pytest_osmosis.reports.highlights import figure_text
 from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
@@ -121,29 +123,38 @@ def entry_page(entry: ViewEntry, viewed: Viewed, base: str) -> str:
 
 def comparison_page(library: Library, before: ViewEntry, after: ViewEntry, base: str) -> str:
     """Return the page of one evaluation with another as its baseline."""
-    there, here = library.view(before).result, library.view(after).result
+    earlier, here = library.view(before), library.view(after).result
     served = html.Served(
         conversations=f"{base}/conversations/{after.key}",
         labels=f"{base}/labels/{after.key}",
         home=f"{base}/",
         sides=(before.run.name, after.run.name),
     )
-    return html.render(beside(there, here, before.run.name), served=served)
+    return html.render(
+        beside(earlier.result, here, before.run.name, earlier.conversations), served=served
+    )
 
 
-def beside(there: EvalResult, here: EvalResult, source: str) -> EvalResult:
-    """Return a result with another one as its baseline."""
+def beside(
+    there: EvalResult, here: EvalResult, source: str, said: Conversations = lambda run: None
+) -> EvalResult:
+    """Return a result with another one as its baseline, of whose runs `said` has what was said."""
     pairs, _ = same_suites(there, here)
     if not pairs:
         raise NothingInCommon
-    return replace(here, suites=tuple(_against(now, then, source) for then, now in pairs))
+    return replace(here, suites=tuple(_against(now, then, source, said) for then, now in pairs))
 
 
-def _against(now: SuiteResult, then: SuiteResult, source: str) -> SuiteResult:
+def _against(now: SuiteResult, then: SuiteResult, source: str, said: Conversations) -> SuiteResult:
+    def tools_of(rows: Collection[int]) -> Tools:
+        runs = (run for run in then.runs if run.row_index in rows)
+        records = {(run.row_index, run.run_index): said(run.run_id) for run in runs}
+        return {at: calls(record.messages) for at, record in records.items() if record}
+
     paired = tuple(
         replace(then.rows[there], row_index=now.rows[here].row_index)
         for here, there in match_rows(ran(now), ran(then)).pairs
     )
-    report = compare_suites(now, then, source)
+    report = compare_suites(now, then, source, tools_of=tools_of)
     sections = {**now.sections, "baseline": report}
     return replace(now, sections=sections, companion=replace(then, rows=paired))

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...analysis.planned_rows import PlannedRows, ran
 from ...run_result import RunResult, SuiteInfo, passes
 from ...suite_results import EvalResult, RowResult, SuiteResult
+from .earlier_runs import ToolsOf, earlier_runs, tools_called
 from .results import Change, Difference
 from .section import BaselineReport
 
@@ -31,6 +32,8 @@ class Baseline:
     """Where it is from, as people see it."""
     suite: SuiteResult
     rows: PlannedRows
+    tools_of: ToolsOf | None = None
+    """Reads what its runs called; None where that is in the session itself, or nowhere."""
 
     @cached_property
     def table(self) -> ScoreTable:
@@ -44,13 +47,31 @@ class NoCounterpart(ValueError):
     """A report has nothing to compare a suite with; `str()` says so."""
 
 
-def baseline_of(suite: SuiteResult, source: str, rows: PlannedRows | None = None) -> Baseline:
+def baseline_of(
+    suite: SuiteResult,
+    source: str,
+    rows: PlannedRows | None = None,
+    *,
+    tools_of: ToolsOf | None = None,
+) -> Baseline:
     """A suite as a baseline; `rows` where those that never ran are known too."""
-    return Baseline(source, suite, ran(suite) if rows is None else rows)
+    return Baseline(source, suite, ran(suite) if rows is None else rows, tools_of)
+
+
+def without_answers(baseline: Baseline) -> Baseline:
+    """Return a baseline of which nothing is shown that a run answered."""
+    suite = baseline.suite.with_rows(
+        lambda row: replace(row, runs=tuple(replace(run, answer=None) for run in row.runs))
+    )
+    return replace(baseline, suite=suite)
 
 
 def baselines_of(
-    report: EvalResult, infos: Sequence[SuiteInfo], *, source: str
+    report: EvalResult,
+    infos: Sequence[SuiteInfo],
+    *,
+    source: str,
+    conversations: Path | None = None,
 ) -> dict[str, Baseline]:
     """Return, by suite, its part of a report, whose path people see as `source`.
 
@@ -62,7 +83,10 @@ def baselines_of(
         if suite is None:
             there = ", ".join(_described(each.info) for each in report.suites)
             raise NoCounterpart(f"it has no evaluation of {_described(info)}, only {there}")
-        found[info.name] = baseline_of(suite, source)
+        tools = None
+        if conversations is not None:
+            tools = partial(tools_called, conversations, suite.info.name)
+        found[info.name] = baseline_of(suite, source, tools_of=tools)
     return found
 
 
@@ -164,13 +188,18 @@ def with_changes(
 
 
 def compare_suites(
-    suite: SuiteResult, before: SuiteResult, source: str, *, confidence: float | None = None
+    suite: SuiteResult,
+    before: SuiteResult,
+    source: str,
+    *,
+    confidence: float | None = None,
+    tools_of: ToolsOf | None = None,
 ) -> BaselineReport:
     """Return the comparison of two suites that reports have; people see the earlier as `source`."""
     from ...analysis.aggregate import CONFIDENCE
     from ...analysis.score_table import score_table_of
 
-    table, baseline = score_table_of(suite), baseline_of(before, source)
+    table, baseline = score_table_of(suite), baseline_of(before, source, tools_of=tools_of)
     return compared(suite, table, baseline=baseline, confidence=confidence or CONFIDENCE)
 
 
@@ -203,9 +232,16 @@ def compared(
         *_other_clusters(suite.info, baseline.suite.info),
     )
     notes = (*_whole_data(suite.info, baseline, table), *others, *report.notes)
+    try:
+        earlier = earlier_runs(comparisons, baseline.suite, suite.info, baseline.tools_of)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        earlier = earlier_runs(comparisons, baseline.suite, suite.info, None)
+        notes += (f"the tools that the baseline called are not known: {error}",)
     if pairs > 1:
         notes += (f"intervals and p hold for all {pairs} pairs together (Bonferroni)",)
-    return replace(report, comparisons=comparisons, notes=notes, source=baseline.source)
+    return replace(
+        report, comparisons=comparisons, notes=notes, source=baseline.source, earlier=earlier
+    )
 
 
 def _adjusted(found: Difference, pairs: int) -> Difference:

@@ -7,7 +7,7 @@ same session, or the first of several candidates.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +41,7 @@ class ComparisonFeature(Feature):
         self._config = config
         self._asked = asked
         self._confidence: float | None = None
+        self._answers = True
         self._rows_of: Callable[[SuiteInfo], PlannedRows]
         self._known: dict[str, Baseline] = {}
         """By suite: what it is compared with, as far as that is known before anything runs."""
@@ -52,6 +53,7 @@ class ComparisonFeature(Feature):
         from .candidates import planned
 
         self._confidence = spec.deciding.confidence
+        self._answers = spec.answers
         return planned(spec, OptionReader(self._config), self._asked.model)
 
     def known(
@@ -69,11 +71,14 @@ class ComparisonFeature(Feature):
 
     def _read(self, path: Path, infos: Sequence[SuiteInfo]) -> None:
         from ...reports.json_reader import UnreadableReport, read_result
+        from ...reports.saved_conversations import beside
         from .baseline import NoCounterpart, baselines_of
 
         source = shown_path(path)
         try:
-            self._known |= baselines_of(read_result(path, figures=False), infos, source=source)
+            report = read_result(path, figures=False)
+            said = beside(path).absolute() if self._answers else None
+            self._known |= baselines_of(report, infos, source=source, conversations=said)
         except UnreadableReport as error:
             raise ConfigurationError(f"--osmosis-baseline {error}") from None
         except NoCounterpart as error:
@@ -127,9 +132,10 @@ class ComparisonFeature(Feature):
         pairs, baseline = self._pair(suite, every)
         if baseline is None:
             return suite
-        from .baseline import with_changes
+        from .baseline import with_changes, without_answers
 
         rows = self._rows_of(suite.info)
+        baseline = baseline if self._answers else without_answers(baseline)
         return with_changes(suite, rows, baseline, confidence=self._confidence, pairs=pairs)
 
     def _pair(
@@ -177,11 +183,19 @@ def _newest_first(folder: Path) -> Iterator[Path]:
 
 
 def _baseline(kept: Replay) -> Baseline:
+    from ...storage.run_lines import read_record
     from .baseline import baseline_of
+    from .earlier_runs import Tools, calls
+
+    def tools_of(rows: Collection[int]) -> Tools:
+        places = {key: run.place for key, run in kept.runs.items() if key[0] in rows}
+        records = {key: read_record(place) for key, place in places.items()}
+        return {key: calls(record.messages) for key, record in records.items() if record}
 
     plan, suite = RunPlan.from_json(kept.plan), kept_suite(kept, figures=False)
     begun = time.strftime("%Y-%m-%d %H:%M", time.gmtime(kept.header["created_at"]))
-    return baseline_of(suite, f"{suite.info.model} of {begun} UTC", _rows(plan, suite))
+    source = f"{suite.info.model} of {begun} UTC"
+    return baseline_of(suite, source, _rows(plan, suite), tools_of=tools_of)
 
 
 def _rows(plan: RunPlan, suite: SuiteResult) -> PlannedRows:

@@ -9,8 +9,10 @@ from pydantic import Field
 
 from ...reports.highlights import row_name
 from ...reports.json_figures import Figure, ReportModel, Whole, interval_of
+from ...run_result import ErrorType, RunResult
 from ...suite_results import SuiteResult
 from ...verdicts import Paired
+from .earlier_runs import SAVED, EarlierRun
 from .results import Change, Comparison, Count, Difference
 from .section import BaselineReport
 
@@ -65,22 +67,59 @@ class SavedFunction(ReportModel):
     rule: str = Field(default="", description="by what a row is called regressed or improved")
 
 
+class SavedRun(ReportModel):
+    """A run of the baseline, of a row that differs."""
+
+    run_index: Whole
+    success: bool
+    passed: bool = Field(description="by the thresholds of this session")
+    scores: dict[str, float]
+    reasons: dict[str, str]
+    error: str | None
+    error_type: ErrorType | None
+    error_kind: str | None
+    answer: str | None
+    tools: list[str] = Field(
+        description="the tools that it called, as far as its conversation is there"
+    )
+
+
+class SavedRuns(ReportModel):
+    """The runs of the baseline of one row."""
+
+    row_index: Whole = Field(description="in the data of this session")
+    runs: list[SavedRun]
+
+
 class Model(ReportModel):
     """What the session was compared with, and what changed."""
 
     source: str
     notes: list[str] = Field(description="what else differs, and what was not compared")
     eval_fns: dict[str, SavedFunction]
+    runs: list[SavedRuns] = Field(
+        default_factory=list, description="the baseline's, of the rows that differ"
+    )
 
 
 def read(saved: Model, suite: SuiteResult) -> BaselineReport:
     """Return the comparison that a report holds."""
     index_of = {row_name(row): row.row_index for row in suite.rows}
-    return BaselineReport(
-        tuple(_comparison(name, each, index_of) for name, each in saved.eval_fns.items()),
-        tuple(saved.notes),
-        saved.source,
-    )
+    comparisons = tuple(_comparison(name, each, index_of) for name, each in saved.eval_fns.items())
+    ids = {row.row_index: row.row_id for row in suite.rows}
+
+    def earlier(row_index: int, run: SavedRun) -> EarlierRun:
+        own = {name: getattr(run, name) for name in SAVED}
+        result = RunResult(
+            suite=suite.info.name, row_index=row_index, row_id=ids.get(row_index), **own
+        )
+        return EarlierRun(result, tuple(run.tools))
+
+    runs = {
+        each.row_index: tuple(earlier(each.row_index, run) for run in each.runs)
+        for each in saved.runs
+    }
+    return BaselineReport(comparisons, tuple(saved.notes), saved.source, runs)
 
 
 def _comparison(name: str, saved: SavedFunction, index_of: Mapping[str, int]) -> Comparison:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...escaping import counted, escape_control_chars, shortened
@@ -16,6 +16,7 @@ from ...verdicts import ROW_VERDICTS
 if TYPE_CHECKING:
     from ...reports.json_writer import Fields
     from ...verdicts import GateResult, Interval
+    from .earlier_runs import EarlierRun, EarlierRuns
     from .results import Change, Comparison, Difference
 
 CHANGED_SHOWN = 10
@@ -40,6 +41,8 @@ class BaselineReport(Section):
     """What differs between the sessions' settings and data, in sentences."""
     source: str = ""
     """Where the baseline is from, as people see it."""
+    earlier: EarlierRuns = field(default_factory=dict)
+    """The baseline's runs of the rows that differ."""
 
     @property
     def title(self) -> str:
@@ -52,7 +55,16 @@ class BaselineReport(Section):
             "source": self.source,
             "notes": list(self.notes),
             "eval_fns": {each.eval_fn: _document(each) for each in self.comparisons},
+            "runs": [
+                {"row_index": index, "runs": [_earlier(run) for run in runs]}
+                for index, runs in self.earlier.items()
+            ],
         }
+
+    @property
+    def holds_answers(self) -> bool:
+        """Whether it has what a run of the baseline answered."""
+        return any(run.result.answer for runs in self.earlier.values() for run in runs)
 
     def lines(self, suite: SuiteResult, *, is_titled: bool, width: int) -> Iterator[str]:
         """Yield its lines in the summary; a candidate's are in the tables ahead of all suites."""
@@ -86,19 +98,11 @@ class BaselineReport(Section):
         return (each.in_short for each in self.comparisons)
 
     def other_side(self, suite: SuiteResult) -> OtherSide:
-        """Return what the baseline says of the rows: its means, and an answer of each change.
-
-        The answer is from the first eval function by which the row has changed.
-        """
+        """Return what the baseline says of the rows that differ: its means, and its runs."""
         changes = [(each, change) for each in self.comparisons for change in each.changes]
         means: defaultdict[int, dict[str, float]] = defaultdict(dict)
-        runs: dict[int, dict[str, Any]] = {}
         for each, change in changes:
             means[change.row_index][each.eval_fn] = change.baseline_mean
-            outcome = "passed" if change.baseline.is_pass else "below"
-            runs.setdefault(
-                change.row_index, {"answer": change.baseline_answer, "outcome": outcome}
-            )
         return OtherSide(
             "baseline",
             self.source,
@@ -108,7 +112,12 @@ class BaselineReport(Section):
                 for word in ROW_VERDICTS
             },
             means,
-            {index: run for index, run in runs.items() if run["answer"] is not None},
+            {index: [run.result for run in runs] for index, runs in self.earlier.items()},
+            {
+                (index, run.result.run_index): run.tools
+                for index, runs in self.earlier.items()
+                for run in runs
+            },
         )
 
     def interval(self, gate: GateResult) -> Interval | None:
@@ -139,6 +148,12 @@ def _document(comparison: Comparison) -> Fields:
         "short": comparison.short,
         "rule": comparison.rule,
     }
+
+
+def _earlier(run: EarlierRun) -> Fields:
+    from .earlier_runs import SAVED
+
+    return {**{name: getattr(run.result, name) for name in SAVED}, "tools": list(run.tools)}
 
 
 def _difference(found: Difference) -> Fields:

@@ -16,9 +16,9 @@ from typing import Any
 
 from ...dataset.rows import truth_text
 from ...reports.formats import Conversations, Sections
-from ...run_result import RolloutRecord, RunId, RunResult
+from ...run_result import OWN_MODEL, RolloutRecord, RunId, RunResult
 from ...storage.excerpt import encode, excerpt
-from ...suite_results import EvalResult, RowResult, SuiteResult
+from ...suite_results import EvalResult, OtherSide, RowResult, SuiteResult
 from ...verdicts import ROW_VERDICTS
 
 TEXT_LIMIT = 2_000
@@ -80,6 +80,7 @@ def _suite(suite: SuiteResult) -> str:
         "agent": info.agent,
         "data": _from_here(info.data),
         "model": info.model,
+        "is_own": info.model == OWN_MODEL,
         "endpoint": info.endpoint if info.endpoint.startswith("http") else "",
         "scorers": list(info.eval_fns),
         "asked": {
@@ -95,7 +96,7 @@ def _suite(suite: SuiteResult) -> str:
             info.eval_fns,
             columns,
             others.get(row.row_index),
-            side.runs.get(row.row_index) if side else None,
+            side,
             side.means.get(row.row_index) if side else None,
         )
         for row in suite.rows
@@ -119,7 +120,7 @@ def _row(
     eval_fns: Sequence[str],
     columns: list[str],
     other: RowResult | None,
-    before: Mapping[str, Any] | None,
+    side: OtherSide | None,
     means: Mapping[str, float] | None,
 ) -> str:
     data = row.data
@@ -134,17 +135,24 @@ def _row(
         if columns:
             fields["values"] = [value_text(data.columns.get(name)) for name in columns]
     runs = ",".join(_run(run, eval_fns) for run in row.runs)
-    there = "" if before is None else encode(before)
-    if other is not None:
-        there = ",".join(_run(run, eval_fns) for run in other.runs)
-    side = f',"other":[{there}]' if there else ""
-    return f'{encode(fields)[:-1]},"runs":[{runs}]{side}}}'
+    earlier = side.runs.get(row.row_index, ()) if side else ()
+    tools = side.tools if side else {}
+    there = ",".join(
+        _run(run, eval_fns, tools.get((row.row_index, run.run_index), ()))
+        for run in (other.runs if other else earlier)
+    )
+    before = f',"other":[{there}]' if there else ""
+    return f'{encode(fields)[:-1]},"runs":[{runs}]{before}}}'
 
 
-def _run(run: RunResult, eval_fns: Sequence[str]) -> str:
-    """Return a run with its outcome, and the functions whose missing score counts as 0.0."""
+def _run(run: RunResult, eval_fns: Sequence[str], tools: Sequence[str] = ()) -> str:
+    """Return a run with its outcome, and the functions whose missing score counts as 0.0.
+
+    And with the tools that it called, where its conversation is not on the page.
+    """
     zero = [name for name in eval_fns if run.counted_score(name) == 0.0 and name not in run.scores]
     more = f',"zero":{encode(zero)}' if zero else ""
+    more += f',"tools":{encode(list(tools))}' if tools else ""
     return f'{run.to_json()[:-1]},"outcome":"{run.outcome}"{more}}}'
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -84,6 +85,35 @@ def test_rows_that_changed_are_named_with_both_answers(
     assert "against the baseline base.json" in text
     assert "rows: 1 regressed, 1 improved" in text
     assert "regressed  row-4  5/5 → 0/5, p 0.008" in text
+
+
+def test_every_row_that_differs_has_the_baselines_runs(compared: Project, model: Model):
+    model.wrong["m"] = {NAMES[1]}
+    compared.run("--osmosis-no-journal", output="base.json")
+    said = compared.path / "base.trajectories.jsonl"
+    call = {"function": {"name": "look_up", "arguments": '{"of": "it"}'}}
+    lines = [json.loads(line) for line in said.read_text().splitlines()]
+    for line in lines:
+        line["messages"][-1]["tool_calls"] = [call]
+    said.write_text("".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines))
+    model.wrong["m"] = {NAMES[4]}
+
+    def earlier(*options: str) -> list[tuple[object, ...]]:
+        report = compared.run(COMPARE, *options, "--osmosis-no-journal").report
+        runs = [
+            (row["row_index"], run) for row in report["baseline"]["runs"] for run in row["runs"]
+        ]
+        return sorted((row, run["answer"], run["passed"], tuple(run["tools"])) for row, run in runs)
+
+    tools = ('look_up({"of": "it"})',)
+    assert earlier() == [(1, "no", False, tools), (4, NAMES[4], True, tools)]
+    assert earlier("--osmosis-no-answers") == [(1, None, False, ()), (4, None, True, ())]
+    said.write_text("{\n")
+    session = compared.run(COMPARE, "--osmosis-no-journal")
+    [note] = session.report["baseline"]["notes"]
+    assert note.endswith("base.trajectories.jsonl:1: not the line of a conversation")
+    said.unlink()
+    assert earlier() == [(1, "no", False, ()), (4, NAMES[4], True, ())]
 
 
 def test_a_fall_fails_a_gate_and_the_bound_is_that_of_the_difference(compared: Project):

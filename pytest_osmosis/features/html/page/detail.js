@@ -1,8 +1,10 @@
 // One run: its scores, the answer against the ground truth, the conversation, what it took.
 import { conversationOf, linkOf, outcomeOf } from "./data.js";
-import { compared, held } from "./diff.js";
+import { compared, held, markDifferences, markHeld } from "./diff.js";
 import { traceback } from "./editor.js";
+import { jsonTree, parsed } from "./json.js";
 import { judgementOf } from "./judge.js";
+import { markdown } from "./markdown.js";
 import { foldAll, messagesOf, plainText, searchIn } from "./messages.js";
 import {
   block,
@@ -17,6 +19,8 @@ import {
   visible,
 } from "./text.js";
 
+const LONG_ANSWER = 20_000;
+const SHORT_TRUTH = 80;
 let shown = null;
 const panel = () => document.getElementById("detail");
 
@@ -26,19 +30,26 @@ export async function showRun({ suite, row, run }, go) {
   shown = run;
   at.hidden = false;
   document.getElementById("work").classList.add("split");
+  const result = el("div", "");
   const said = el("div", "said", el("p", "soft", "reading …"));
+  let found = null;
+  let isRead = false;
+  const draw = () => {
+    result.replaceChildren(...resultOf(suite, row, run, found, go.isRaw()));
+    if (isRead) said.replaceChildren(...saidOf(found, run, row, go));
+  };
   at.replaceChildren(
     ...[
-      headOf(run, go),
+      headOf(run, go, draw),
       runsOf(suite, row, run),
       judgementOf(run, go.changed),
-      ...resultOf(suite, row, run),
+      result,
       said,
       factsOf(suite, row, run),
     ].filter(Boolean),
   );
+  draw();
   at.scrollTop = 0;
-  let found = null;
   try {
     found = await conversationOf(run);
   } catch {
@@ -46,10 +57,8 @@ export async function showRun({ suite, row, run }, go) {
     return;
   }
   if (shown !== run) return;
-  said.replaceChildren(...saidOf(found, go));
-  if (!isSaid(row.question, found)) said.before(section("Question", block(row.question), row.question) ?? "");
-  at.querySelector(".compared")?.replaceWith(comparedOf(run, found?.ground_truth ?? row.truth));
-  if (found?.reasons) at.querySelector(".scores")?.replaceWith(scoresOf(suite, run, found.reasons));
+  isRead = true;
+  draw();
 }
 
 export function hideRun() {
@@ -57,12 +66,18 @@ export function hideRun() {
   document.getElementById("work").classList.remove("split");
 }
 
-function headOf(run, go) {
+function headOf(run, go, draw) {
   const title = el("h3", "", el("span", `badge ${run.outcome}`, run.outcome), " ", run.name);
   title.id = "detail-title";
   const link = button("Link", "Copy the link of this run", async () => {
     link.textContent = (await copied(go.link())) ? "Copied" : "No clipboard";
   });
+  const raw = button("Raw", "Text as it came, without Markdown and trees", () => {
+    go.setRaw(!go.isRaw());
+    raw.setAttribute("aria-pressed", go.isRaw());
+    draw();
+  });
+  raw.setAttribute("aria-pressed", go.isRaw());
   const close = button("✕", "Close", go.close);
   close.classList.add("close");
   return el(
@@ -74,6 +89,7 @@ function headOf(run, go) {
       "buttons",
       button("↑", "Previous run (k)", () => go.step(-1)),
       button("↓", "Next run (j)", () => go.step(1)),
+      raw,
       link,
       close,
     ),
@@ -94,8 +110,9 @@ function runsOf(suite, row, run) {
   return found;
 }
 
-function resultOf(suite, row, run) {
+function resultOf(suite, row, run, said, isRaw) {
   return [
+    row.other?.length ? section("Question", block(row.question), row.question) : null,
     run.error
       ? el(
           "div",
@@ -104,9 +121,9 @@ function resultOf(suite, row, run) {
           block(run.error),
         )
       : null,
-    scoresOf(suite, run, null),
-    comparedOf(run, row.truth),
-    besideOf(row, run),
+    scoresOf(suite, run, said?.reasons),
+    comparedOf(run, said?.ground_truth ?? row.truth, isRaw),
+    besideOf(row, run, said, isRaw),
   ].filter(Boolean);
 }
 
@@ -141,44 +158,43 @@ function least(suite, name) {
   return name in suite.own ? ` (≥ ${exact(suite.own[name])})` : "";
 }
 
-function comparedOf(run, truth) {
+/** The answer, and what was expected: beside it, or above it where that is short. */
+function comparedOf(run, truth, isRaw) {
   const answer = run.answer ?? "";
   const found = el("div", "part compared");
   if (!truth && !answer) return found;
-  if (!truth) {
-    found.append(el("h4", "", "Answer"), answerBlock([answer], answer));
-    return found;
-  }
-  const [left, right] = held(truth, answer);
+  const [left, right] = truth ? held(truth, answer) : [[], [answer]];
+  const own = answer ? answerBlock(right, answer, isRaw) : el("p", "soft", "no answer");
   found.append(
     el(
       "div",
-      "pair",
-      el("div", "", el("h4", "", "Ground truth"), answerBlock(left, truth)),
-      el(
-        "div",
-        "",
-        el("h4", "", "Answer"),
-        answerBlock(answer ? right : [el("span", "soft", "no answer")], answer),
-      ),
+      truth?.length > SHORT_TRUTH ? "pair" : "",
+      truth ? el("div", "", el("h4", "", "Ground truth"), answerBlock(left, truth, isRaw)) : null,
+      el("div", "own", el("h4", "", "Answer"), own),
     ),
   );
+  if (truth && answer) markHeld(truth, own);
   return found;
 }
 
-function answerBlock(nodes, text) {
-  if (text.length > 20_000) return block(text, "answer");
-  const found = el("div", "answer", ...nodes);
+/** A text as it is read best: a tree, Markdown, or, where it is neither or raw, these nodes. */
+function answerBlock(nodes, text, isRaw) {
+  if (text.length > LONG_ANSWER) return block(text, "answer");
+  const value = !isRaw && /^\s*[[{]/.test(text) ? parsed(text) : undefined;
+  const parts = isRaw || value !== undefined ? [] : markdown(text);
+  const isPlain = parts.map((each) => each.textContent).join("\n\n") === text.trim();
+  const shown = value !== undefined ? [jsonTree(value)] : parts.length && !isPlain ? parts : nodes;
+  const found = el("div", shown === parts ? "answer rendered" : "answer", ...shown);
   if (text.length > 200) found.tabIndex = 0; // it may scroll
   found.dir = "auto";
   return found;
 }
 
 /** The run beside another one of its row: of the other side at first, or of this evaluation. */
-function besideOf(row, run) {
+function besideOf(row, run, said, isRaw) {
   const { word, title } = row.against;
-  const before = (row.other ?? []).map((each, place) => [
-    `${word}, run-${each.run_index ?? place}`,
+  const before = (row.other ?? []).map((each) => [
+    `${word}, run-${each.run_index}`,
     each,
     [title, "Current"],
   ]);
@@ -192,17 +208,32 @@ function besideOf(row, run) {
     select.append(option);
   });
   const at = el("div");
-  const show = () => at.replaceChildren(...(select.value in others ? [pairOf(run, ...others[select.value])] : []));
+  const show = () => {
+    beside = { run, value: select.value };
+    const other = others[select.value];
+    at.replaceChildren(...(other ? [pairOf(run, said, isRaw, ...other)] : []));
+    if (other) markDifferences(at.querySelectorAll(".pair .answer"));
+  };
   select.addEventListener("change", show);
-  const first = before.findIndex(([, each]) => each.run_index === run.run_index);
-  if (before.length) select.value = Math.max(0, first);
+  if (before.length) select.value = firstBeside(before, run);
+  if (beside?.run === run) select.value = beside.value;
   show();
   return el("div", "part", el("label", "with", "compare with ", select), at);
 }
 
-function pairOf(run, name, other, titles = [name, `run-${run.run_index}`]) {
+let beside = null;
+
+/** The run of the other side to begin with: one that shows the change, else that of its number. */
+function firstBeside(before, run) {
+  const same = before.findIndex(([, each]) => each.run_index === run.run_index);
+  if (same >= 0 && before[same][1].passed !== run.passed) return same;
+  const other = before.findIndex(([, each]) => each.passed !== run.passed);
+  return Math.max(0, other >= 0 ? other : same);
+}
+
+function pairOf(run, said, isRaw, name, other, titles = [name, `run-${run.run_index}`]) {
   const [left, right] = compared(other.answer ?? "", run.answer ?? "");
-  const side = (title, each, nodes) =>
+  const side = (title, each, nodes, calls) =>
     el(
       "div",
       "",
@@ -213,10 +244,26 @@ function pairOf(run, name, other, titles = [name, `run-${run.run_index}`]) {
         el("span", `state ${each.outcome}`, each.outcome),
         ` ${Object.values(each.scores).map(exact).join(", ")}`,
       ),
-      answerBlock(each.error ? [el("span", "error", each.error)] : nodes, each.answer ?? ""),
+      each.error
+        ? el("div", "answer", el("span", "error", each.error))
+        : answerBlock(each.answer ? nodes : [el("span", "soft", "no answer")], each.answer ?? "", isRaw),
+      toolsOf(calls),
     );
   const [title, own] = titles;
-  return el("div", "pair", side(title, other, left), side(own, run, right));
+  const calls = other.row.runs.includes(other) ? [] : (other.tools ?? []);
+  return el("div", "pair", side(title, other, left, calls), side(own, run, right, calls.length ? callsOf(said) : []));
+}
+
+/** The tools that a conversation called, with their arguments. */
+function callsOf(said) {
+  return (said?.messages ?? [])
+    .flatMap((message) => message.tool_calls ?? [])
+    .map(({ function: asked }) => `${asked?.name ?? "?"}(${asked?.arguments ?? ""})`);
+}
+
+function toolsOf(calls) {
+  if (!calls.length) return null;
+  return el("ol", "calls", ...calls.map((each) => el("li", "", el("code", "", `→ ${line(each, 200)}`))));
 }
 
 /** Whether the conversation has the question already, as it does unless an agent changes it. */
@@ -227,8 +274,10 @@ function isSaid(question, said) {
   );
 }
 
-function saidOf(said, go) {
+function saidOf(said, run, row, go) {
   const found = [];
+  const isAsked = row.other?.length || isSaid(row.question, said);
+  if (!isAsked && row.question) found.push(section("Question", block(row.question)));
   if (said?.frames) found.push(section("Traceback", traceback(said.frames)));
   if (!said?.messages) {
     const why = said
@@ -237,17 +286,7 @@ function saidOf(said, go) {
     found.push(el("p", "soft", why));
     return found;
   }
-  let list = messagesOf(said, go.isRaw());
-  const raw = button("Raw", "Text as it came, without Markdown and trees", () => {
-    go.setRaw(!go.isRaw());
-    const other = messagesOf(said, go.isRaw());
-    list.replaceWith(other);
-    list = other;
-    raw.setAttribute("aria-pressed", go.isRaw());
-    unfold.setAttribute("aria-pressed", false);
-    look();
-  });
-  raw.setAttribute("aria-pressed", go.isRaw());
+  const list = messagesOf(said, go.isRaw(), run.answer);
   const unfold = button("Expand all", "Open all that is folded", () => {
     const isOpen = unfold.getAttribute("aria-pressed") !== "true";
     foldAll(list, isOpen);
@@ -259,16 +298,12 @@ function saidOf(said, go) {
   words.placeholder = "search in it";
   words.setAttribute("aria-label", "Search in the conversation");
   const count = el("output", "soft");
-  const look = () => {
+  words.addEventListener("input", () => {
     const number = searchIn(list, words.value);
     count.textContent = words.value.trim() ? `${number} of ${list.children.length} messages` : "";
-  };
-  words.addEventListener("input", look);
+  });
   const copy = copyButton("Copy the whole conversation", () => plainText(said));
-  found.push(
-    el("div", "reading", el("h4", "", "Conversation"), raw, unfold, copy, words, count),
-    list,
-  );
+  found.push(el("div", "reading", el("h4", "", "Conversation"), unfold, copy, words, count), list);
   return found;
 }
 
@@ -327,7 +362,7 @@ function againOf(suite, row, run, item) {
   if (suite.is_test || !suite.agent) return [byName];
   const words = ["osmosis", "eval", "-m", suite.agent, "-d", suite.data];
   for (const name of suite.scorers) words.push("--eval-fn", name);
-  if (suite.model) words.push("--model", suite.model);
+  if (suite.model && !suite.is_own) words.push("--model", suite.model);
   if (suite.endpoint) words.push("--base-url", suite.endpoint);
   if (suite.threshold !== 1) words.push("--pass-threshold", String(suite.threshold));
   for (const [name, asked] of Object.entries(suite.asked)) {

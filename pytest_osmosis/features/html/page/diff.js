@@ -22,6 +22,55 @@ export function compared(before, after) {
   return [painted(left, leftOnly, "del"), painted(right, rightOnly, "ins")];
 }
 
+/** Mark in two elements what only one of their texts has, where that is not marked already. */
+export function markDifferences(pair) {
+  if (typeof Highlight === "undefined") return; // an older browser: both are read as they are
+  const sides = [...pair];
+  if (sides.some((side) => side.querySelector("del, ins"))) return;
+  const nodes = sides.map(textsOf);
+  const texts = compared(...nodes.map((each) => each.map((node) => node.data).join(" ")));
+  CSS.highlights.set("differs", new Highlight(...nodes.flatMap((each, at) => rangesOf(each, texts[at]))));
+}
+
+function textsOf(side) {
+  const walker = document.createTreeWalker(side, NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (walker.nextNode()) found.push(walker.currentNode);
+  return found;
+}
+
+/** Mark the ground truth where it stands in an answer that is rendered. */
+export function markHeld(expected, side) {
+  if (typeof Highlight === "undefined" || side.querySelector("mark, ins")) return;
+  const nodes = textsOf(side);
+  const found = contained(expected, nodes.map((node) => node.data).join(" "));
+  CSS.highlights.set("held", new Highlight(...rangesOf(nodes, found?.[1] ?? [])));
+}
+
+/** The places of what is marked in `parts`, a text that these nodes have, with a space between. */
+function rangesOf(nodes, parts) {
+  const wanted = [];
+  let end = 0;
+  for (const part of parts) {
+    const start = end;
+    end += (part.textContent ?? part).length;
+    if (part instanceof Node) wanted.push([start, end]);
+  }
+  const found = [];
+  let from = 0;
+  for (const node of nodes) {
+    for (const [start, stop] of wanted) {
+      if (start >= from + node.length || stop <= from) continue;
+      const range = new Range();
+      range.setStart(node, Math.max(0, start - from));
+      range.setEnd(node, Math.min(node.length, stop - from));
+      found.push(range);
+    }
+    from += node.length + 1;
+  }
+  return found;
+}
+
 /** Where the one text stands whole in the other, that place is marked. */
 function contained(before, after) {
   const wanted = before.trim();

@@ -9,14 +9,20 @@ const RENDERED = 100_000;
 const LINES = 3;
 const WIDE = 110;
 
-/** The messages of a conversation, with what each model call took; `isRaw`: no Markdown, no trees. */
-export function messagesOf(said, isRaw) {
+/**
+ * The messages of a conversation, with what each model call took; `isRaw`: no Markdown, no trees.
+ * The last one is not repeated where it is the answer that is shown already.
+ */
+export function messagesOf(said, isRaw, answer) {
   const calls = [...(said.calls ?? [])];
   const list = el("ol", "messages");
   let turn = 0;
   for (const message of said.messages ?? []) {
     const isTurn = message.role === "assistant";
-    list.append(messageOf(message, isTurn ? calls.shift() : null, isTurn ? ++turn : 0, isRaw));
+    const found = messageOf(message, isTurn ? calls.shift() : null, isTurn ? ++turn : 0, isRaw);
+    if (isTurn && answer && message === said.messages.at(-1) && message.content === answer)
+      found.querySelector(":scope > .text, :scope > .rendered").replaceWith(el("p", "soft", "the answer above"));
+    list.append(found);
   }
   if (said.left_out)
     list.prepend(el("li", "soft", `${said.left_out} messages of its middle are left out`));

@@ -133,6 +133,7 @@ export class Table {
     const cells = this.columns.map((column) => {
       const name = column.name === "row" ? "th" : "td";
       const cell = el(name, column.classes, ...column.show(item, this.suite));
+      if (/\blong\b/.test(column.classes)) cell.dir = "auto"; // from its beginning
       if (column.name === "row") cell.scope = "row";
       return cell;
     });
@@ -247,7 +248,7 @@ function against(suite, name) {
     name: `${kind}:${name}`,
     title: text,
     hint: `${title}: ${text}`,
-    classes: "num score",
+    classes: `num score ${kind === "change" ? "" : "side"}`,
     show,
   });
   return [
