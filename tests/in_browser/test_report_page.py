@@ -328,15 +328,21 @@ def test_both_answers_are_rendered_with_what_they_called_and_their_difference(
 
 
 def test_candidates_are_cells_a_row_that_can_be_sorted(tmp_path, open_page, violations):
-    one = suite_of([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
-    other = suite_of([[0.0, 1.0], [0.0, 0.0], [1.0, 1.0]], name="data.jsonl (b)")
+    alike = [[1.0, 1.0]] * 9
+    one = with_rows(suite_of([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0], *alike]))
+    other = with_rows(suite_of([[0.0, 1.0], [0.0, 0.0], [1.0, 1.0], *alike], name="data.jsonl (b)"))
     other = replace(other, info=replace(other.info, leader=one.info.name, label="b"))
     html.write(result_of(one, other), path := tmp_path / "page.html")
     page = ready(open_page(path.as_uri(), viewport=DESK))
     lines = page.locator("#cells tbody tr")
-    assert lines.all_inner_texts()[0].split() == ["row-2", "0/2", "2/2", "1.00"]
+    asked = "What is 17 * {}?"
+    cells = lines.first.locator("th, td")
+    assert cells.all_inner_texts() == ["row-2", asked.format(2), "0/2", "2/2", "1.00"]
+    assert lines.count() == 10
+    page.click("text=2 more rows")
+    assert lines.count() == 12
     page.click("#cells th button:has-text('row')")
-    assert lines.all_inner_texts()[0].split() == ["row-0", "2/2", "1/2", "0.50"]
+    assert cells.all_inner_texts() == ["row-0", asked.format(0), "2/2", "1/2", "0.50"]
     page.click("#cells a >> nth=1")
     page.wait_for_selector("#detail-title")
     assert "#2/row-0" in page.url and violations(page) == []
@@ -680,7 +686,7 @@ def test_a_comparison_and_the_list_are_read_by_all(tmp_path, viewer, open_page, 
     assert flaws(page, violations) == [0, 0]
     page.click("text=Compare")
     ready(page).wait_for_selector("#body td.verdict, #body td.score", state="attached")
-    heading = "d-m against d-m@20200101-000000"
+    heading = "d-m: 2023-11-14 22:13 against 2017-07-14 02:40"
     assert heading in page.inner_text("h1") and page.title().startswith(heading)
     page.click("#body a")
     page.wait_for_selector(".judgement")
@@ -701,9 +707,13 @@ def test_people_mark_runs_and_evaluations(tmp_path, viewer, open_page, violation
     assert violations(page) == []
     page.click("text=Save")
     page.wait_for_selector(".tag:text-is('slow')")
-    page.fill("[name=q]", "first one")
-    page.click("text=Search")
-    page.wait_for_url("**?q=first+one")
+    page.fill("[name=q]", "another")
+    page.wait_for_selector("#count:text-is('0 of 1')")
+    assert not page.locator("tr[data-words]").is_visible()
+    page.fill("[name=q]", "First one")
+    page.wait_for_selector("#count:text-is('1 of 1')")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**?q=First+one")
     page.click("main a:text-is('d-m')")
     ready(page).click("#body a")
     page.wait_for_selector(".judgement")

@@ -66,6 +66,16 @@ class ViewEntry:
         return [self.run.name, *(self.report.names if self.report else [])]
 
     @property
+    def title(self) -> str:
+        """Its name, without the time at which an evaluation was put aside."""
+        return self.run.name.partition("@")[0] if self.kind == "run" else self.run.name
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every run that was wanted is there."""
+        return self.run.state == "complete"
+
+    @property
     def pass_at_1(self) -> float | None:
         """Of the first eval function; the mean where rows have one run."""
         return self.run.mean if self.run.pass_at_1 is None else self.run.pass_at_1

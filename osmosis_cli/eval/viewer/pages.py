@@ -11,16 +11,18 @@ from pytest_osmosis.features.comparison.baseline import compare_suites
 from pytest_osmosis.features.comparison.earlier_runs import Tools, calls
 from pytest_osmosis.features.comparison.row_matching import match_rows
 from pytest_osmosis.features.html import report as html
-from pytest_osmosis.features.html.page_assets import style
+from pytest_osmosis.features.html.page_assets import Asset, style
 from pytest_osmosis.features.labels.run_labels import Labels, UnreadableLabels, read_labels
 from pytest_osmosis.reports.formats import Conversations
 from pytest_osmosis.reports.highlights import figure_text
+from pytest_osmosis.run_result import OWN_MODEL
 from pytest_osmosis.suite_results import EvalResult, SuiteResult
 
 from ..lines import when_text
 from ..report import same_suites
 from .library import Library, Viewed, ViewEntry
 
+_SEARCH = Asset((Path(__file__).parent / "search.js").read_text("utf-8"))
 WIDTH, HEIGHT = 120, 28
 """Of a trend, in units of its drawing."""
 
@@ -82,18 +84,34 @@ def index_page(library: Library, place: Path, base: str, words: str = "") -> str
     labels = {each.key: _labels(each) for each in every}
     entries = [each for each in every if _has(each, labels[each.key], words.lower().split())]
     found = families(entries)
-    newest = next((each.entries for each in found if len(each.entries) > 1), entries)
     return environment.get_template("index.html").render(
         families=found,
         labels=labels,
         words=words,
         there=len(every),
-        chosen=[each.key for each in newest[1::-1]],
+        own_model=OWN_MODEL,
+        chosen=[each.key for each in _chosen(entries)],
         place=str(place),
         base=base,
         style=Markup(style().text),
         style_source=Markup(style().source),
+        script=Markup(_SEARCH.text),
+        script_source=Markup(_SEARCH.source),
+        words_of=lambda entry: _words(entry, labels[entry.key]),
     )
+
+
+def _chosen(entries: Sequence[ViewEntry]) -> list[ViewEntry]:
+    """Return what is compared at first: the newest finished entry, and that before it of its kind.
+
+    `entries`: the newest first. Where there are no two that are finished, these are any two.
+    """
+    for known in ([each for each in entries if each.is_finished], entries):
+        for place, current in enumerate(known):
+            for earlier in known[place + 1 :]:
+                if earlier.family == current.family:
+                    return [earlier, current]
+    return list(entries[1::-1])
 
 
 def _labels(entry: ViewEntry) -> Labels:
@@ -104,10 +122,14 @@ def _labels(entry: ViewEntry) -> Labels:
 
 
 def _has(entry: ViewEntry, labels: Labels, words: Sequence[str]) -> bool:
+    return all(word in _words(entry, labels) for word in words)
+
+
+def _words(entry: ViewEntry, labels: Labels) -> str:
+    """Return what the list is searched by."""
     run = entry.run
     shown = [*entry.names, run.model, run.data, run.verdict, run.state, run.agent, entry.family]
-    text = " ".join([*shown, entry.source, labels.note, *labels.tags]).lower()
-    return all(word in text for word in words)
+    return " ".join([*shown, entry.source, labels.note, *labels.tags]).lower()
 
 
 def entry_page(entry: ViewEntry, viewed: Viewed, base: str) -> str:
@@ -128,11 +150,18 @@ def comparison_page(library: Library, before: ViewEntry, after: ViewEntry, base:
         conversations=f"{base}/conversations/{after.key}",
         labels=f"{base}/labels/{after.key}",
         home=f"{base}/",
-        sides=(before.run.name, after.run.name),
+        sides=_sides(before, after),
     )
     return html.render(
         beside(earlier.result, here, before.run.name, earlier.conversations), served=served
     )
+
+
+def _sides(before: ViewEntry, after: ViewEntry) -> tuple[str, str]:
+    """Return what people call both: by when they began, where they are of one evaluation."""
+    if before.title != after.title:
+        return before.title, after.title
+    return when_text(before.run.started_at), f"{after.title}: {when_text(after.run.started_at)}"
 
 
 def beside(

@@ -8,7 +8,7 @@ escaped, and its policy lets nothing run but its own script.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -58,6 +58,8 @@ class SuitePart:
     charts: Sequence[Charts]
     by: Sequence[tuple[ColumnTable, Sequence[str | None]]]
     """Figures by a column, and by what text the page chooses the rows of each value, if it can."""
+    questions: Mapping[int, str]
+    """By row index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,7 @@ def _part(view: SuiteView, suite: SuiteResult) -> SuitePart:
         mixed=mixed_rows(suite) if suite.mixed_rows else "",
         charts=charts_of(suite),
         by=[(each, _choices(each, suite)) for each in view.by],
+        questions={row.row_index: row.data.user_prompt for row in suite.rows if row.data},
     )
 
 

@@ -1,8 +1,9 @@
-// The cells of suites that run the same rows: a line a row, a column a suite, those that disagree
-// most on top.
+// The cells of candidates, which run the same rows: a line a row with its question, a column a
+// candidate; the rows that they disagree on most are on top, and the others folded.
 import { linkOf, page } from "./data.js";
-import { button, el, visible } from "./text.js";
+import { button, el, line, visible } from "./text.js";
 
+const CELLS_AT_FIRST = 10;
 const CELLS_SHOWN = 200;
 
 /** Fill the place for cells, where several suites have run the same rows. */
@@ -15,30 +16,23 @@ export function showCells() {
     groups.get(suite.group).push(suite);
   }
   place.replaceChildren(
-    ...[...groups].filter(([, suites]) => suites.length > 1 || suites[0].rows.some((row) => row.other))
-      .map(([name, suites]) => groupTable(name, suites)),
+    ...[...groups].filter(([, suites]) => suites.length > 1).map(([name, suites]) => groupTable(name, suites)),
   );
 }
 
 function groupTable(name, suites) {
   const names = suites.map((suite) => suite.label || suite.model);
   const lines = new Map();
-  const put = (row, at, cell) => {
-    if (!lines.has(row.index)) lines.set(row.index, { row, cells: [] });
-    if (cell.of) lines.get(row.index).cells[at] = cell;
-  };
-  const other = suites.length === 1 ? 1 : 0;
-  if (other) names.unshift(suites[0].against?.source ?? "other");
   suites.forEach((suite, at) => {
     for (const row of suite.rows) {
-      put(row, at + other, passedOf(row.runs, linkOf(suite, row)));
-      if (other) put(row, 0, passedOf(row.other ?? [], linkOf(suite, row)));
+      if (!lines.has(row.index)) lines.set(row.index, { row, cells: [] });
+      if (row.runs.length) lines.get(row.index).cells[at] = passedOf(row.runs, linkOf(suite, row));
     }
   });
   const items = [...lines.values()];
   for (const item of items) {
-    const shares = item.cells.filter(Boolean).map((each) => each.passed / each.of);
-    item.apart = Math.max(...shares) - Math.min(...shares);
+    const shares = item.cells.filter(Boolean).map(cellShare);
+    item.apart = shares.length ? Math.max(...shares) - Math.min(...shares) : 0;
   }
   return cellTable(`Rows of ${name}, runs that passed`, names, items);
 }
@@ -49,27 +43,42 @@ function passedOf(runs, link) {
 
 function cellTable(title, names, items) {
   const body = el("tbody", "");
-  const note = el("p", "soft");
   const heads = [];
   const columns = [
     ["row", (item) => item.row.index],
+    ["question", (item) => item.row.question.toLowerCase()],
     ...names.map((name, at) => [name, (item) => cellShare(item.cells[at])]),
     ["disagreement", (item) => -item.apart],
   ];
+  let order = [];
+  let shown = CELLS_AT_FIRST;
+  const more = button("", "Show more rows", () => {
+    shown = CELLS_SHOWN;
+    draw();
+  });
+  more.removeAttribute("aria-label"); // its text says how many
+  const draw = () => {
+    body.replaceChildren(...order.slice(0, shown).map((item) => cellLine(item, names)));
+    const left = order.length - shown;
+    more.hidden = left <= 0 || shown === CELLS_SHOWN;
+    more.textContent = `${left.toLocaleString("en")} more rows`;
+    note.textContent = more.hidden && left > 0 ? `and ${left.toLocaleString("en")} more rows: sort by another column` : "";
+  };
+  const note = el("p", "soft");
   const sort = (at, down) => {
     const key = columns[at][1];
-    const order = [...items].sort(
-      (one, two) => (down ? -1 : 1) * (key(one) - key(two)) || one.row.index - two.row.index,
-    );
-    body.replaceChildren(...order.slice(0, CELLS_SHOWN).map((item) => cellLine(item, names)));
-    const left = items.length - CELLS_SHOWN;
-    note.textContent = left > 0 ? `and ${left.toLocaleString("en")} more rows: sort by another column` : "";
+    const sign = down ? -1 : 1;
+    order = [...items].sort((one, two) => {
+      const [left, right] = [key(one), key(two)];
+      return left === right ? one.row.index - two.row.index : left < right ? -sign : sign;
+    });
+    draw();
     heads.forEach((head, place) => {
       head.setAttribute("aria-sort", place === at ? (down ? "descending" : "ascending") : "none");
     });
   };
   columns.forEach(([name], at) => {
-    const head = el("th", at ? "num" : "");
+    const head = el("th", at > 1 ? "num" : "");
     head.scope = "col";
     head.append(
       button(name, `Sort by ${name}`, () => sort(at, head.getAttribute("aria-sort") === "ascending")),
@@ -82,7 +91,7 @@ function cellTable(title, names, items) {
   wide.tabIndex = 0;
   wide.setAttribute("role", "region");
   wide.setAttribute("aria-label", visible(title));
-  return el("div", "", el("h3", "", title), wide, note);
+  return el("div", "", el("h3", "", title), wide, more, note);
 }
 
 function cellShare(found) {
@@ -94,11 +103,13 @@ function cellLine(item, names) {
     const found = item.cells[at];
     if (!found) return el("td", "num", "-");
     const share = cellShare(found);
-    const link = el("a", share === 1 ? "passed" : share ? "" : "failed", `${found.passed}/${found.of}`);
+    const link = el("a", share === 1 ? "passed" : share ? "partly" : "failed", `${found.passed}/${found.of}`);
     link.href = found.link;
     return el("td", "num", link);
   });
   const head = el("th", "", el("code", "", item.row.name));
   head.scope = "row";
-  return el("tr", "", head, ...cells, el("td", "num", Number.isFinite(item.apart) ? item.apart.toFixed(2) : "-"));
+  const question = el("td", "question", line(item.row.question));
+  question.dir = "auto";
+  return el("tr", "", head, question, ...cells, el("td", "num", item.apart.toFixed(2)));
 }
