@@ -243,7 +243,7 @@ class _Execution:
             raise RunFailed("the evaluation has left no report", "report")
         if taken:
             raise RunFailed(taken, "run")
-        self._record.end("finished", "the report is there", step="report")
+        self._record.end("finished", "the report is kept", step="report")
 
     def _evaluated(self, environment: PythonEnvironment) -> tuple[int, str | None]:
         """Evaluate to the end; return pytest's status, and what `_take_report` does."""

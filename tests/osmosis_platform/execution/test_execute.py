@@ -379,7 +379,7 @@ def padded(**more: Any) -> str:
 @pytest.mark.parametrize(
     ("text", "status", "message"),
     [  # texts of megabytes are made where they are used, not while tests are collected
-        (lambda: padded(padding=[[]] * 300_000), "finished", "the report is there"),
+        (lambda: padded(padding=[[]] * 300_000), "finished", "the report is kept"),
         pytest.param(
             lambda: padded(padding=[[]] * 20_000_000),
             *("finished", "the report is"),
