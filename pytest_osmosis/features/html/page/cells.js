@@ -1,5 +1,5 @@
-// The cells of candidates, which run the same rows: a line a row with its question, a column a
-// candidate; the rows that they disagree on most are on top, and the others folded.
+// The cells of suites that run the same rows: a line a row with its question, a column a suite;
+// the rows that they disagree on most are on top, and the others folded.
 import { linkOf, page } from "./data.js";
 import { button, el, line, visible } from "./text.js";
 
