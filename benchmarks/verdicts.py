@@ -12,8 +12,8 @@ Then rows in clusters, with one chance a cluster (so that icc is the correlation
 anew in each session: `figure` is the share of sessions whose interval of pass@1 holds the truth,
 `rows` the same where rows are taken as independent, and `red` how often those fail.
 
-Then designs as `osmosis eval plan` has them, by rate and spread alone: pairs of sessions whose later
-agent is worse by the fall that the plan names; how often is that shown (nominal 80 %)?
+Then designs as `osmosis eval plan` has them, by rate and spread alone: pairs of sessions whose
+later agent is worse by the fall that the plan names; how often is that shown (nominal 80 %)?
 
 Then judges against people, of 600 rows with one run: a judge calls a right answer right with one
 chance and a wrong one with another, some rows are marked. `covers`: the share of intervals
@@ -236,9 +236,7 @@ def simulate_plan(rates: Rates, rows: int, n: int, *, pairs: int, seed: int = 0)
     return PlanCell(rates, rows, n, fall, pairs, shown)
 
 
-def _chances(
-    draw: np.random.Generator, rates: Rates, rows: int, clusters: Floats | None
-) -> Floats:
+def _chances(draw: np.random.Generator, rates: Rates, rows: int, clusters: Floats | None) -> Floats:
     """Return the chances of rows; those of a cluster vary around one of its own, by beta laws."""
     if clusters is None:
         return _beta(draw, np.full(rows, rates.rate), rates.spread)

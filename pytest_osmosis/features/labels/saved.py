@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import Field, RootModel
 
 from ...analysis.statistics.kappa import Agreement
-from ...analysis.statistics.prediction_powered import CorrectedMean
 from ...reports.json_figures import ReportModel, Whole
 from ...suite_results import SuiteResult
 from ...verdicts import Interval
-from .people import Judged, People
+
+if TYPE_CHECKING:
+    from .people import Judged, People
 
 
 class SavedLimits(ReportModel):
@@ -64,10 +67,15 @@ Model = SavedPeople
 
 def read(saved: SavedPeople, suite: SuiteResult) -> People:
     """Return what a report holds."""
+    from .people import People  # brings numpy
+
     return People(tuple(_judged(name, each) for name, each in saved.root.items()))
 
 
 def _judged(name: str, saved: JudgedFunction) -> Judged:
+    from ...analysis.statistics.prediction_powered import CorrectedMean
+    from .people import Judged
+
     mean, agreement = saved.corrected, saved.agreement
     return Judged(
         name,
