@@ -196,6 +196,8 @@ def pytest_sessionfinish(
     """Cancel what is in flight: no item waits for it. After an interrupt, workers do so first."""
     evaluation = evaluation_of(session.config)
     if evaluation is None:
+        if exitstatus == pytest.ExitCode.OK and _idle_gate(session.config):
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
         return (yield)
     try:
         evaluation.check_interrupted_again()
@@ -214,7 +216,10 @@ def pytest_sessionfinish(
 
 
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
-    """What an agent in the ini file lacks, where nothing was run."""
+    """A gate that decided on nothing; what an agent in the ini file lacks, where nothing ran."""
+    if gate := _idle_gate(config):
+        hint = "no evaluation ran: name data or a marked function, or leave the gate out"
+        terminalreporter.write_line(f"ERROR: --osmosis-gate {gate!r} decided on nothing: {hint}")
     if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and evaluation_of(config) is None:
         given = reader.OptionReader(config)
         if given.raw("agent") is not None and given.raw("data") is None:
@@ -243,9 +248,20 @@ def _set_up(config: pytest.Config) -> Evaluation:
     return evaluation
 
 
+def _idle_gate(config: pytest.Config) -> str | None:
+    """Return the first gate that was typed in a session that evaluates nothing, if any."""
+    is_asked = evaluation_of(config) is None and not hasattr(config, "workerinput")
+    typed = any(str(word).startswith("--osmosis-gate") for word in config.invocation_params.args)
+    if not (is_asked and typed) or config.option.collectonly:
+        return None
+    return str(reader.OptionReader(config).raw("gate")[0])
+
+
 def _begin(config: pytest.Config) -> None:
     """Begin an evaluation while tests are collected."""
-    _set_up(config).start()
+    evaluation = _set_up(config)
+    evaluation.choose_gated()
+    evaluation.start()
 
 
 def _plan(config: pytest.Config) -> SessionSpec:

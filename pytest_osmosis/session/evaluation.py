@@ -125,7 +125,12 @@ class Evaluation:
             config.args.extend(
                 text for file, text in files.items() if not is_below_any(file, config.args)
             )
-        if not any(is_below_any(file, config.args) for file in files):
+        self.choose_gated()
+
+    def choose_gated(self) -> None:
+        """Have gates decide on tests, unless pytest collects a data file."""
+        files = (str(each.data) for each in self.spec.evals)
+        if not any(is_below_any(file, self.config.args) for file in files):
             self.gates.decide_on_tests()
 
     def start(self) -> None:

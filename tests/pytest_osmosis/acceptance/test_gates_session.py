@@ -224,6 +224,38 @@ def test_a_marked_functions_asserts_become_observations(partly_known: Project, w
     assert "AssertionError: not that" in session.out
 
 
+OWN_MODEL = """
+import pytest
+
+def parrot(question):
+    return question
+
+@pytest.mark.osmosis(agent=parrot, data="data.jsonl", n=2)
+def test_own(rollout):
+    assert rollout.solution_str == rollout.ground_truth
+"""
+
+
+@pytest.mark.parametrize(("limit", "status"), [("0.5", 0), ("0.6", 1)])
+def test_gates_decide_where_a_marker_alone_begins_the_evaluation(
+    project: Project, limit: str, status: int
+):
+    project.rows("a", {"user_prompt": "b", "ground_truth": "c"})
+    project.write("test_own.py", OWN_MODEL)
+    session = project.plain("test_own.py", "-n0", f"--osmosis-gate=mean >= {limit}")
+    assert session.ret == status, session.out
+    assert ("gate passed" in session.out) == (status == 0)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_gate_that_decides_on_nothing_is_no_success(project: Project, workers: int):
+    project.write("test_it.py", "def test_it():\n    pass\n")
+    session = project.plain(f"-n{workers}", "--osmosis-gate=mean >= 0.5")
+    assert session.ret == 4
+    assert "--osmosis-gate 'mean >= 0.5' decided on nothing" in session.out
+    assert project.plain(f"-n{workers}").ret == 0
+
+
 @each_mode
 def test_gates_decide_on_data_files_and_functions_beside_them_for_themselves(
     partly_known: Project, workers: int
