@@ -32,6 +32,8 @@ from pytest_osmosis.reports.json_reader import UnreadableReport, load_report
 
 from .errors import CommandError
 
+README = "README.md"
+"""Written where the folder has none."""
 SETTINGS = "pyproject.toml"
 NO_GATES = "# osmosis_gates: `osmosis init --gate REPORT` writes them here"
 """The line of the settings that the gates take the place of."""
@@ -77,7 +79,7 @@ def files_for(asked: Asked, folder: Path) -> dict[str, str | Path]:
     files: dict[str, str | Path] = {
         "agent.py": _filled("agent.py.txt", known),
         SETTINGS: _settings(name, asked, options),
-        "README.md": _filled("README.md", known),
+        README: _filled("README.md", known),
         _WORKFLOW: _filled("evaluate.yml", known),
     }
     if not (folder / _REQUIREMENTS).exists():

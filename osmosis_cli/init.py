@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
-from .dataset_project import SETTINGS, Asked, files_for, gates_of, write, write_gates
+from .dataset_project import README, SETTINGS, Asked, files_for, gates_of, write, write_gates
 from .errors import CommandError
 from .shared_options import may_ask, print_json
 
 TEMPLATES = {
+    README: "README.md",
     "agent.py": "agent.py.txt",
     "scoring.py": "scoring.py.txt",
     "questions.jsonl": "questions.jsonl",
@@ -75,7 +76,7 @@ def init_command(
     """Write a first evaluation into FOLDER: an agent, scoring, questions, settings, a workflow.
 
     `pytest` in that folder then passes, without a key. With --data it is the evaluation of that
-    file. No file is overwritten.
+    file. README.md says what each file is. No file is overwritten.
     """
     if data is None and any(given.values()):
         name = next(name for name, value in given.items() if value)
@@ -86,6 +87,8 @@ def init_command(
         _write_gates(folder, gate, as_json=as_json)
         return
     files = _example() if data is None else _of_dataset(data, folder, given)
+    if (folder / README).exists():
+        del files[README]
     if taken := [name for name in files if (folder / name).exists()]:
         raise CommandError(
             f"{', '.join(taken)}: there already; name an empty folder: osmosis init FOLDER",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -40,6 +41,8 @@ def test_what_it_writes_runs_and_is_held_at_what_it_reached(
     assert (pytester.path / "sums.jsonl").read_bytes() == sums.read_bytes()
     readme = (pytester.path / "README.md").read_text()
     assert "`number` (the truths end in #### and a number)" in readme
+    written = set(out.partition("\n\n")[0].splitlines()) - {"README.md", "sums.jsonl"}
+    assert written == set(re.findall(r"(?m)^\| `(.+?)`", readme))
 
     first = pytester.runpytest_subprocess("-n0", "--osmosis-output=first.json")
     first.assert_outcomes(passed=11, failed=1)
