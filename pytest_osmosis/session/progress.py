@@ -11,16 +11,18 @@ import os
 import sys
 import threading
 import time
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import pytest
 
 from .. import compat
-from ..escaping import counted, dollars
+from ..escaping import counted, dollars, escape_control_chars
 from ..run_result import RunResult
 
 REDRAW_S = 0.2
@@ -33,6 +35,8 @@ RATE_S = 30.0
 """The time over which rates are taken."""
 TOGETHER_S = 0.1
 """Runs that end within this time are counted as one moment's."""
+REASON = 40
+"""Characters of the reason for which other parts make way, where it has as many."""
 _ERASE_BELOW = b"\x1b[J"
 
 
@@ -72,6 +76,8 @@ class ProgressCounter:
         self._passed = 0
         self._scored = 0
         self._cost_usd: float | None = None
+        self._error = ""
+        """Of the endpoint, which the last run ended in."""
 
     def ended(self, run: RunResult) -> None:
         """Count a run; one of an earlier session takes no part in the rates."""
@@ -83,6 +89,8 @@ class ProgressCounter:
                 self._cost_usd = (self._cost_usd or 0.0) + run.cost_usd
             if run.cached:
                 return
+            is_endpoints = run.error_type == "provider" or run.error_kind == "bad_request"
+            self._error = (run.error or "") if is_endpoints else ""
             now = self._clock()
             if not self._recent or self._recent[-1].at < now - TOGETHER_S:
                 self._recent.append(_Moment(now))
@@ -92,15 +100,22 @@ class ProgressCounter:
     def line(self, width: int | None = None) -> str:
         """Return how far the session is, in one line; empty before runs are selected.
 
-        What is worth least goes first where the line is longer than `width`.
+        What is worth least goes first where the line is longer than `width`. While the endpoint
+        fails, the line ends with the reason.
         """
         with self._lock:
             parts = self._parts() if self._total() else {}
+            reason = (self._refusals() or self._error) if parts else ""
+        reason = escape_control_chars(reason.partition("\n")[0])
+        room = min(len(reason), REASON) + 2 if reason else 0
         for name in ("tokens", "cost", "flight", "errors", "pass", "eta"):
-            if width is None or len("  ".join(parts.values())) <= width:
+            if width is None or len("  ".join(parts.values())) + room <= width:
                 break
             parts.pop(name, None)
-        return "  ".join(parts.values())
+        line = "  ".join(parts.values())
+        if not reason:
+            return line
+        return f"{line}  {reason if width is None else fitting(reason, width - len(line) - 2)}"
 
     def _parts(self) -> dict[str, str]:
         total = max(self._total(), self.done)
@@ -109,8 +124,6 @@ class ProgressCounter:
             parts["pass"] = f"pass {100 * self._passed // self._scored}%"
         if errors := self.done - self._scored:
             parts["errors"] = counted(errors, "error")
-        if refused := self._refusals():
-            parts["refused"] = refused
         parts["flight"] = f"{self._in_flight(total - self.done)} in flight"
         rate, tokens = self._rates()
         if tokens:
@@ -131,6 +144,16 @@ class ProgressCounter:
             return 0.0, 0.0
         runs = sum(moment.runs for moment in self._recent)
         return runs / span, sum(moment.tokens for moment in self._recent) / span
+
+
+def fitting(text: str, columns: int) -> str:
+    """Return a text in so many columns of a terminal; what is left out is "…"."""
+    from unicodedata import east_asian_width
+
+    ends = list(accumulate(1 + (east_asian_width(char) in "WF") for char in text))
+    if not ends or ends[-1] <= columns:
+        return text
+    return f"{text[: bisect_left(ends, columns)]}…"
 
 
 def short(number: float) -> str:

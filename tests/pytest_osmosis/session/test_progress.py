@@ -58,6 +58,28 @@ def test_errors_are_counted_where_there_are_any():
     assert tally.line().startswith("2/3  pass 100%  1 error  1 in flight")
 
 
+def test_the_reason_stands_at_the_end_while_the_endpoint_fails():
+    said: list[str] = []
+    tally = ProgressCounter(
+        lambda: 9, lambda left: 2, refusals=lambda: "".join(said), clock=Clock()
+    )
+    failed = replace(RUN, passed=False, tokens=None, cost_usd=None)
+    unreachable = 'cannot reach http://localhost:8000 (connection refused, 3 tries). Is it "on"?'
+    tally.ended(replace(failed, error_type="provider", error=unreachable))
+    assert tally.line() == f"1/9  1 error  2 in flight  {unreachable}"
+    assert tally.line(60) == "1/9  1 error  cannot reach http://localhost:8000 (connectio…"
+    assert tally.line(20) == "1/9  cannot reach h…"
+    tally.ended(replace(failed, cached=True))
+    assert unreachable in tally.line()
+    refused = replace(failed, error_type="agent", error_kind="bad_request")
+    tally.ended(replace(refused, error="400\x1b[2J\nfurther words"))
+    assert tally.line().endswith("  400\\x1b[2J")
+    tally.ended(failed)
+    assert tally.line(60) == "4/9  pass 0%  1 error  2 in flight"
+    said.append("429 x 2: 当前分组上游负载已饱和")
+    assert tally.line(20) == "4/9  429 x 2: 当前…"  # 19 columns
+
+
 def test_runs_of_an_earlier_session_count_but_set_no_pace():
     clock = Clock()
     tally = ProgressCounter(lambda: 100, lambda left: 1, clock=clock)
