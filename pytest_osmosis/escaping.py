@@ -78,6 +78,11 @@ def p_value(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def score_text(score: float) -> str:
+    """Return a score with a decimal: 1.0, 0.35."""
+    return str(float(f"{score:g}"))
+
+
 def without_rounding_error(number: float) -> float:
     """Return 0.0 for what a difference of equal figures may come to."""
     return 0.0 if abs(number) < ROUNDING_ERROR else number

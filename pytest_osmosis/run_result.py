@@ -24,7 +24,7 @@ from osmosis_ai.models.base import INVALID_TEXT
 from osmosis_ai.models.errors import FATAL_KINDS, FINAL_KINDS
 from osmosis_ai.secret import redact
 
-from .escaping import encodable
+from .escaping import encodable, score_text
 from .outcomes import SKIPPED, Outcome, outcome_of
 
 ErrorType = Literal["agent", "timeout", "provider", "eval_fn", "worker_lost", "internal"]
@@ -394,8 +394,9 @@ class SuiteInfo:
     @property
     def passing(self) -> str:
         """From which score on its runs pass."""
-        own = [f"{name} {at:g}" for name, at in self.thresholds.items()]
-        return f"pass >= {self.pass_threshold:g}" + (f" ({', '.join(own)})" if own else "")
+        own = [f"{name} from {score_text(at)}" for name, at in self.thresholds.items()]
+        every = f"a run passes from {score_text(self.pass_threshold)}"
+        return every + (f" ({', '.join(own)})" if own else "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""

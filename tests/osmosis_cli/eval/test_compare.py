@@ -43,8 +43,8 @@ def test_it_tells_the_difference_and_which_rows_regressed_or_improved(written: W
     lines = done.output.splitlines()
     assert lines[0].startswith("no significant difference: mean 0.667 → 0.667, +0.000 (95% -1.000")
     assert lines[2:4] == [
-        "baseline  before.json  (calc-7b, 15 runs, pass >= 1)",
-        "current   after.json  (calc-7b, 15 runs, pass >= 1)",
+        "baseline  before.json  (calc-7b, 15 runs, a run passes from 1.0)",
+        "current   after.json  (calc-7b, 15 runs, a run passes from 1.0)",
     ]
     assert "rewards:exact, 3 rows compared" in lines
     assert any(line.split()[:4] == ["mean", "0.667", "0.667", "+0.000"] for line in lines)

@@ -16,7 +16,7 @@ def test_an_eval_function_is_held_to_its_own_threshold(project: Project, workers
     project.rows("abcde", "abcd")
     session = project.run(*HELD, "--junitxml=out.xml", workers=workers, n="2")
     assert session.outcomes == {"passed": 2, "failed": 2}, session.out
-    assert "pass >= 0.9 (rewards:length 0.5)" in session.out
+    assert "a run passes from 0.9 (rewards:length from 0.5)" in session.out
     assert "rewards:length scored 0.4, below the threshold 0.5" in session.out
     report = session.report
     assert report["config"]["pass_threshold"] == 0.9
