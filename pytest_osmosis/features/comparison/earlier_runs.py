@@ -32,7 +32,7 @@ class EarlierRun:
     """A run of the baseline."""
 
     result: RunResult
-    """With the row's index in this session's data."""
+    """As far as reports have it, with the row's index in this session's data."""
     tools: tuple[str, ...] = ()
     """The tools that it called, with their arguments, as far as its conversation is there."""
 
@@ -76,14 +76,22 @@ def earlier_runs(
     called = tools_of(set(index_there.values())) if tools_of and index_there else {}
     return {
         here: tuple(
-            EarlierRun(
-                replace(_held(run, there.info, info), suite=info.name, row_index=here),
+            earlier_run(
+                _held(run, there.info, info),
                 called.get((index, run.run_index), ()),
+                suite=info.name,
+                row_index=here,
             )
             for run in rows.get(index, ())
         )
         for here, index in index_there.items()
     }
+
+
+def earlier_run(run: object, tools: Iterable[str], *, suite: str, row_index: int) -> EarlierRun:
+    """Return a run of the baseline with the row it stands beside; it has what reports have."""
+    own = {name: getattr(run, name) for name in SAVED}
+    return EarlierRun(RunResult(suite=suite, row_index=row_index, **own), tuple(tools))
 
 
 def _held(run: RunResult, there: SuiteInfo, info: SuiteInfo) -> RunResult:

@@ -9,10 +9,10 @@ from pydantic import Field
 
 from ...reports.highlights import row_name
 from ...reports.json_figures import Figure, ReportModel, Whole, interval_of
-from ...run_result import ErrorType, RunResult
+from ...run_result import ErrorType
 from ...suite_results import SuiteResult
 from ...verdicts import Paired
-from .earlier_runs import SAVED, EarlierRun
+from .earlier_runs import earlier_run
 from .results import Change, Comparison, Count, Difference
 from .section import BaselineReport
 
@@ -106,17 +106,11 @@ def read(saved: Model, suite: SuiteResult) -> BaselineReport:
     """Return the comparison that a report holds."""
     index_of = {row_name(row): row.row_index for row in suite.rows}
     comparisons = tuple(_comparison(name, each, index_of) for name, each in saved.eval_fns.items())
-    ids = {row.row_index: row.row_id for row in suite.rows}
-
-    def earlier(row_index: int, run: SavedRun) -> EarlierRun:
-        own = {name: getattr(run, name) for name in SAVED}
-        result = RunResult(
-            suite=suite.info.name, row_index=row_index, row_id=ids.get(row_index), **own
-        )
-        return EarlierRun(result, tuple(run.tools))
-
     runs = {
-        each.row_index: tuple(earlier(each.row_index, run) for run in each.runs)
+        each.row_index: tuple(
+            earlier_run(run, run.tools, suite=suite.info.name, row_index=each.row_index)
+            for run in each.runs
+        )
         for each in saved.runs
     }
     return BaselineReport(comparisons, tuple(saved.notes), saved.source, runs)
