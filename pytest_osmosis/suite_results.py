@@ -206,6 +206,10 @@ class Section:
         """Return what the rows of the suite stand beside, if they do."""
         return None
 
+    def rows_of(self, gate: GateResult) -> Collection[int] | None:
+        """Return the indices of the rows that a gate was held at; None: it is of all, or others."""
+        return None
+
     def references(self, suite: SuiteResult) -> Mapping[str, Any]:
         """Return the `ScoreTable`s that gates need of it, by name."""
         return {}

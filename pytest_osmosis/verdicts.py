@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
-from .escaping import counted, number_text
+from .escaping import counted, number_text, shortened
 
 RowVerdict = Literal["regressed", "improved", "changed"]
 
@@ -84,10 +84,15 @@ class GateResult:
     """The smallest true fall (or rise) that fails such a gate with a chance of 80 %, if defined."""
     clusters: int | None = None
     """How many clusters those rows are in; None where each row is independent."""
+    group: str | None = None
+    """The value of a column whose rows those are, the worst one, of a gate on each value."""
 
     @property
     def subject(self) -> str:
         """What the figure is of, in a sentence."""
+        if self.group is not None:
+            before, _, metric = self.metric.partition(": ")
+            return f"{metric} of {before.partition(' ')[2]}={shortened(self.group)}"
         return "the lowest row" if self.metric == "each row" else self.metric
 
     def sentence(self) -> str:
@@ -110,7 +115,7 @@ class GateResult:
         low, high = (number_text(bound, self.threshold) for bound in (self.low, self.high))
         has_none = math.isinf(self.low) and math.isinf(self.high)
         known = ["no known bounds" if has_none else f"{low} .. {high}"]
-        level = self.confidence or (self.interval and self.interval.confidence)
+        level = (self.interval and self.interval.confidence) or self.confidence
         if level:
             known.append(f"{100 * level:.4g}% confidence")
         if self.unknown:
@@ -128,6 +133,7 @@ class GateResult:
             steps.append(f"repeat {counted(self.unknown, 'run')}{enough}")
         if self.more_rows:
             of_new = ", in clusters of their own," if self.clusters else ""
+            of_new += f" of {shortened(self.group)}" if self.group is not None else ""
             steps.append(f"about {counted(self.more_rows, 'more row')}{of_new} would settle it")
         return steps
 

@@ -113,10 +113,11 @@ def _take(line: bytes, announced: Mapping[str, Any]) -> tuple[EvalResult, Report
         raise NotTaken("dataset_digest is not that of the report")
     if suite.info.total_runs > announced["most_runs"]:
         raise NotTaken(f"one evaluation has {announced['most_runs']:,} runs at most")
-    result = result.with_suites(_decided)
     named = getattr(sent.suites[0] if sent.suites else sent, _BY)
-    if named:
-        result = result.with_suites(lambda one: replace(one, sections={_BY: _by(named, one)}))
+    kept = result.with_suites(
+        lambda one: replace(one, sections={_BY: _by(named, one)} if named else {})
+    )
+    result = kept.with_suites(_decided)
     return result, Report.model_validate(document_of(result))
 
 
@@ -142,11 +143,11 @@ def _check(suite: SuiteResult) -> None:
 
 
 def _decided(suite: SuiteResult) -> SuiteResult:
-    """Return the suite with its gates evaluated again, and without what features have added."""
+    """Return the suite with its gates evaluated again."""
     if len(suite.verdicts) > _GATES:
         raise NotTaken(f"the report has more than {_GATES} gates")
     verdicts = [_verdict(suite, number, gate) for number, gate in enumerate(suite.verdicts)]
-    return replace(suite, verdicts=tuple(verdicts), verdict=None, sections={})
+    return replace(suite, verdicts=tuple(verdicts), verdict=None)
 
 
 def _verdict(suite: SuiteResult, number: int, sent: GateResult) -> GateResult:
@@ -155,9 +156,10 @@ def _verdict(suite: SuiteResult, number: int, sent: GateResult) -> GateResult:
         return replace(sent, detail=f"not checked by the platform; {sent.detail}".rstrip("; "))
     try:
         gate = parse_gate(sent.gate).with_function(sent.eval_fn)
+        own = {} if _BY not in suite.sections else suite.sections[_BY].references(suite)
         rows, level = ran(suite), sent.confidence
         found = evaluate_suite(
-            suite, [gate], rows, references={}, lacking="", confidence=level
+            suite, [gate], rows, references=own, lacking="", confidence=level
         ).verdicts[0]
     except GateError:
         raise NotTaken(f"gates[{number}] is none of this evaluation") from None

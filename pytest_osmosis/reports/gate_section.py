@@ -42,7 +42,8 @@ def _distance(verdict: GateResult, suite: SuiteResult) -> str:
     """The value with its interval, and how far it is from the threshold."""
     if verdict.figure is None or verdict.low is None:
         return verdict.sentence()
-    parts = [f"{verdict.subject} is {verdict.sentence()}"]
+    value, *others = verdict.sentence().split("; ", 1)
+    parts = [f"{verdict.subject} is {value}"]
     if (interval := verdict.interval or _interval(verdict, suite)) and verdict.low == verdict.high:
         parts[0] += f" ({interval.confidence * 100:g}% {span(interval)})"
     short = verdict.threshold - verdict.figure
@@ -50,7 +51,7 @@ def _distance(verdict: GateResult, suite: SuiteResult) -> str:
         parts.append(f"{number_text(short)} short")
     elif verdict.operator in ("<=", "<") and short < 0:
         parts.append(f"{number_text(-short)} too much")
-    return ", ".join(parts)
+    return "; ".join([", ".join(parts), *others])
 
 
 def _interval(verdict: GateResult, suite: SuiteResult) -> Interval | None:
@@ -65,7 +66,13 @@ def _interval(verdict: GateResult, suite: SuiteResult) -> Interval | None:
 
 
 def _lowest(verdict: GateResult, suite: SuiteResult) -> list[Low]:
-    return [low for low in lowest_rows(suite) if not _meets(low.row, verdict, suite)]
+    of_sections = (section.rows_of(verdict) for section in suite.sections.values())
+    own = next((rows for rows in of_sections if rows is not None), None)
+    return [
+        low
+        for low in lowest_rows(suite)
+        if not _meets(low.row, verdict, suite) and (own is None or low.row.row_index in own)
+    ]
 
 
 def _meets(row: RowResult, verdict: GateResult, suite: SuiteResult) -> bool:

@@ -65,6 +65,11 @@ class GateReport(ReportModel):
     clusters: Whole | None = Field(
         default=None, description="that its rows are in; null: rows are independent"
     )
+    group: str | None = Field(
+        default=None,
+        description="the value of a column that is the worst, of a gate on each value: figure, "
+        "bounds and rows are of its rows",
+    )
 
 
 class CoreConfig(ReportModel):

@@ -288,6 +288,7 @@ def _gate(verdict: GateResult, suite: SuiteResult) -> Fields:
 OF_A_VERDICT = (
     "gate", "outcome", "metric", "eval_fn", "operator", "threshold", "rows", "unknown",
     "more_rows", "confidence", "detail", "sensitivity", "is_measure", "reason", "clusters",
+    "group",
 )  # fmt: skip
 """Fields of a gate that are those of its verdict."""
 _NO_INTERVAL = dict.fromkeys(("low", "high", "method", "confidence"))

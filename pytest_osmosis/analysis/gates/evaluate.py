@@ -21,7 +21,7 @@ from ...verdicts import POINT_ESTIMATES, GateOutcome, GateResult, Interval
 from ..aggregate import interval_of
 from ..metrics import CASES, EACH_ROW, Bounds, Metric, bounds, values_of, with_value
 from ..statistics.estimators import FEWEST_CLUSTERS
-from .names import DIFFERENCES, OWN_VERDICTS, Gate
+from .names import DIFFERENCES, OWN_VERDICTS, PREFIXES, Gate
 from .parser import resolved
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ..score_table import Case, ScoreTable
     from ..statistics.estimators import Places
 
+CAN_SHOW_NONE = "can show none"
+"""What the detail of a difference over too few rows says."""
 ROWS_NAMED = 5
 """Rows that a gate on each row names."""
 
@@ -82,6 +84,8 @@ def evaluate(
     gate = resolved(gate, eval_fns=table.eval_fns, n=table.n, references=there)
     if (problem := _lacks_threshold(gate, table)) is not None:
         return unmeasured(gate, problem)
+    if gate.prefix:
+        return PREFIXES[gate.prefix.partition(" ")[0]](gate, table, references, confidence)
     if gate.minus is not None:
         return DIFFERENCES[gate.minus](gate, table, references[gate.minus], confidence)
     if (own := OWN_VERDICTS.get(gate.metric.kind)) is not None:
@@ -91,15 +95,17 @@ def evaluate(
         return unmeasured(gate, "there are no runs to measure")
     intervals, clusters = Intervals(), None
     if confidence and (metric.definition.interval or metric.definition.limits):
-        figure, worst, best = (_interval(metric, table, case, confidence) for case in CASES)
+        level = gate.level(confidence)
+        figure, worst, best = (_interval(metric, table, case, level) for case in CASES)
         low, high = metric.scale(table)
         intervals = Intervals(figure, lower_bound(worst, low), upper_bound(best, high), confidence)
         if figure is not None and math.isinf(figure.high - figure.low):
             intervals = replace(intervals, figure=None)
         clusters = number_of(table.clusters)
     verdict = decide(gate, found, intervals, rows=len(table.rows))
+    verdict = replace(verdict, clusters=clusters)
     detail = too_few(clusters) or _rows_below(gate, table) or _too_few_rows(verdict, gate)
-    return replace(verdict, detail=detail, clusters=clusters)
+    return replace(verdict, detail=detail)
 
 
 def _interval(metric: Metric, table: ScoreTable, case: Case, confidence: float) -> Interval | None:
@@ -112,7 +118,10 @@ def _interval(metric: Metric, table: ScoreTable, case: Case, confidence: float) 
 
 def _too_few_rows(verdict: GateResult, gate: Gate) -> str:
     """Say from how many rows on a percentile has limits, where one that is lacking decides."""
-    p, confidence = gate.metric.definition.quantile, verdict.confidence
+    p, confidence = (
+        gate.metric.definition.quantile,
+        verdict.confidence and gate.level(verdict.confidence),
+    )
     if p is None or not confidence or verdict.outcome != "inconclusive" or verdict.interval:
         return ""
     from ..statistics.order import fewest_rows

@@ -33,11 +33,20 @@ class Gate:
     """What the metric's difference from is meant: a name of `DIFFERENCES`."""
     only: tuple[tuple[str, str], ...] = ()
     """The suites that it is about, by names of `CONDITIONS`; none: every suite."""
+    prefix: str = ""
+    """What stands before it, a name of `PREFIXES` with a column: "each topic"."""
+    together: int = 1
+    """So many gates are judged together: the interval of each is wider for it (Bonferroni)."""
 
     @property
     def label(self) -> str:
-        """The metric as people write it: "pass@5", with what is subtracted from it."""
-        return " - ".join(filter(None, [self.metric.label, self.minus]))
+        """The metric as people write it: "pass@5", with its prefix and what is subtracted."""
+        label = " - ".join(filter(None, [self.metric.label, self.minus]))
+        return f"{self.prefix}: {label}" if self.prefix else label
+
+    def level(self, confidence: float) -> float:
+        """Return the confidence of its own interval."""
+        return 1.0 - (1.0 - confidence) / self.together
 
     @property
     def eval_fn(self) -> str | None:
@@ -58,12 +67,19 @@ CONDITIONS: dict[str, Callable[[SuiteInfo], Collection[str]]] = {}
 DIFFERENCES: dict[str, Callable[[Gate, ScoreTable, ScoreTable, float | None], GateResult]] = {}
 """What a gate may subtract, `METRIC - NAME`: the verdict by both tables and a confidence."""
 
-OWN_VERDICTS: dict[
-    str, Callable[[Gate, ScoreTable, Mapping[str, ScoreTable], float | None], GateResult]
-] = {}
-"""Metrics whose gates a feature decides: by the table, what features bring to it by name, and a
-confidence.
-"""
+EACH = "each"
+"""What stands before a column and a gate that holds for each of its values."""
+
+_Verdict = Callable[
+    ["Gate", "ScoreTable", "Mapping[str, ScoreTable]", "float | None"], "GateResult"
+]
+"""By the table, what features bring to it by name, and a confidence."""
+
+OWN_VERDICTS: dict[str, _Verdict] = {}
+"""Metrics whose gates a feature decides."""
+
+PREFIXES: dict[str, _Verdict] = {}
+"""What may stand before a gate, `NAME COLUMN: GATE`: what decides it then."""
 
 CHECKS: list[Callable[[Gate, Collection[SuiteInfo], Collection[SuiteInfo]], None]] = []
 """Raise GateError for a gate, by the suites that have gates and those that it is about."""

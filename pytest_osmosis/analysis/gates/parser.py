@@ -15,7 +15,7 @@ from unicodedata import category
 
 from ...run_result import short_names
 from ..metrics import EACH_ROW, METRICS, Metric
-from .names import CONDITIONS, DIFFERENCES, FAMILIES, Gate
+from .names import CONDITIONS, DIFFERENCES, FAMILIES, PREFIXES, Gate
 
 METRICS.update({each.name: each for made in FAMILIES for each in made()})
 
@@ -88,6 +88,7 @@ class _Parser:
         for char in self._text:
             if category(char) in ("Cc", "Cs"):
                 raise self._error(f"it holds {char!r}, which cannot be shown")
+        prefix = self._prefix()
         kind, k, score = self._metric()
         if GATED[kind].is_of_judge and (found := self._take(r"\(\s*(.+?)\s*\)(?=\s*[\[<>=!-])")):
             score = found[1]
@@ -102,7 +103,9 @@ class _Parser:
             hint = "for a gate on some rows, give them a data file of their own"
             raise self._error(f"it goes on behind its number with {self._rest!r}; {hint}")
         self._check_shape(metric, minus)
-        gate = Gate(self._text, metric, operator, threshold, minus, only)
+        if prefix and metric.definition.is_of_judge:
+            raise self._error(f"{kind} is that of all rows: nothing like {prefix!r} stands before")
+        gate = Gate(self._text, metric, operator, threshold, minus, only, prefix)
         _check_reach(gate, number)
         if kind == EACH_ROW and operator not in (">=", ">"):
             raise self._error(
@@ -117,6 +120,15 @@ class _Parser:
         if found:
             self._rest = self._rest[found.end() :].lstrip()
         return found
+
+    def _prefix(self) -> str:
+        """Return what stands before the colon that is in no brackets: a name and a column."""
+        for name in PREFIXES:
+            if found := self._take(rf"{name}\b\s*([^:\[\]<>=]*?)\s*:"):
+                if not found[1]:
+                    raise self._error(f"{name} names no column before its colon")
+                return f"{name} {found[1]}"
+        return ""
 
     def _metric(self) -> tuple[str, int | None, str | None]:
         """Return the kind of metric, its K, and the score in its parentheses."""
@@ -148,6 +160,8 @@ class _Parser:
             return f"{word!r} has no whole number K from 1 up, as in pass@5 or pass^5"
         if found := re.fullmatch(r"pass[\W_]*([1-9]\d*)", word, re.IGNORECASE):
             return f"{word!r} is not a metric; did you mean 'pass@{found[1]}'?"
+        if word in PREFIXES:
+            return f"{word} COLUMN: stands once, before a metric: '{word} topic: pass@1 >= 0.8'"
         known = [f"{name}1" if metric.takes_k else name for name, metric in GATED.items()]
         close = get_close_matches(word.lower(), known, n=1)
         hint = (
@@ -219,7 +233,9 @@ def _grammar() -> str:
     only = "".join(f", {name}=NAME" for name in [*CONDITIONS][:1])
     minus = "".join(f" [- {name}]" for name in DIFFERENCES)
     example = "".join(f' or "mean[rewards:exact] - {name} >= -2%"' for name in DIFFERENCES)
-    return f'a gate is METRIC[EVAL_FN{only}]{minus} OP NUMBER, such as "pass@5 >= 0.9"{example}'
+    before = "".join(f"[{name} COLUMN:] " for name in PREFIXES)
+    shape = f"{before}METRIC[EVAL_FN{only}]{minus} OP NUMBER"
+    return f'a gate is {shape}, such as "pass@5 >= 0.9"{example}'
 
 
 def _check_reach(gate: Gate, number: str) -> None:

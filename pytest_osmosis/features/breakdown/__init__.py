@@ -1,18 +1,42 @@
-"""Figures by the values of a column of the dataset: `--osmosis-by`."""
+"""Figures by the values of a column of the dataset: `--osmosis-by`, and gates on each value."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...analysis.gates.names import EACH, PREFIXES
 from ...options.table import FeatureEntry, Option, OptionSet
 from ...reports.formats import SectionFormat
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...analysis.gates.names import Gate
+    from ...analysis.score_table import ScoreTable
     from ...options.reader import OptionReader
+    from ...verdicts import GateResult
 
 
 def _read(given: OptionReader) -> tuple[str, ...] | None:
-    return tuple(given.distinct("by", str.casefold).values()) or None
+    """Return the columns for figures; none of them where only gates may be on values."""
+    names = tuple(given.distinct("by", str.casefold).values())
+    gates = any(text.split()[:1] == [EACH] for text in given("gate"))
+    return names if names or gates else None
+
+
+def _verdict(
+    gate: Gate,
+    table: ScoreTable,
+    references: Mapping[str, ScoreTable],
+    confidence: float | None,
+) -> GateResult:
+    from .gates import verdict
+
+    return verdict(gate, table, references, confidence)
+
+
+def _register() -> None:
+    PREFIXES[EACH] = _verdict
 
 
 BREAKDOWN = FeatureEntry(
@@ -34,4 +58,5 @@ BREAKDOWN = FeatureEntry(
     read=_read,
     feature="BreakdownFeature",
     section=SectionFormat("by", "features.breakdown.saved", is_list=True),
+    register=_register,
 )

@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ...analysis.aggregate import aggregate
+from ...analysis.gates.names import EACH
 from ...escaping import escape_control_chars, shortened
 from ...reports.json_writer import function_document
 from ...reports.tables import (
@@ -26,6 +27,10 @@ from ...reports.tables import (
     written,
 )
 from ...suite_results import FunctionResult, Section, SuiteResult
+
+if TYPE_CHECKING:
+    from ...analysis.score_table import ScoreTable
+    from ...verdicts import GateResult, Interval
 
 COLUMNS_SHOWN = 12
 """Columns that a mistake lists."""
@@ -57,10 +62,22 @@ def check_column(name: str, rows: Iterable[Collection[str]]) -> None:
 
 
 def broken_down(
-    suite: SuiteResult, columns: Iterable[str], *, confidence: float | None
+    suite: SuiteResult,
+    columns: Iterable[str],
+    *,
+    confidence: float | None,
+    known: Mapping[str, Mapping[str, Collection[int]]] = {},
 ) -> SuiteResult:
-    """Return the suite with its figures by each column; its rows are with their data."""
-    found = (_by_column(suite, name, confidence) for name in columns)
+    """Return the suite with its figures by each column; its rows are with their data.
+
+    `known`: columns of which the rows of each value are known already.
+    """
+    found = [
+        _by_column(suite, name, confidence)
+        if name not in known
+        else breakdown_of(suite, name, known[name], confidence=confidence)
+        for name in dict.fromkeys([*columns, *known])
+    ]
     section = Breakdowns(tuple(each for each in found if each is not None))
     return replace(suite, sections={**suite.sections, "by": section})
 
@@ -148,6 +165,42 @@ class Breakdowns(Section):
                 for name, found in rows_of.items()
             )
         )
+
+    def rows_of(self, gate: GateResult) -> Collection[int] | None:
+        """Return the rows of the value that a gate on each value names."""
+        found = self._value_of(gate)
+        return None if found is None else found.row_indices
+
+    def interval(self, gate: GateResult) -> Interval | None:
+        """Return the interval of the figure of that value."""
+        if (found := self._value_of(gate)) is None:
+            return None
+        metric = gate.metric.partition(": ")[2]
+        figures = (
+            each.figures.get(metric) for each in found.functions if each.name == gate.eval_fn
+        )
+        return next((figure.interval for figure in figures if figure is not None), None)
+
+    def _value_of(self, gate: GateResult) -> ValueResult | None:
+        if gate.group is None:
+            return None
+        column = gate.metric.partition(": ")[0]
+        values = (one.values for one in self.columns if f"{EACH} {one.column}" == column)
+        return next((each for each in chain(*values) if each.value == gate.group), None)
+
+    def references(self, suite: SuiteResult) -> Mapping[str, ScoreTable]:
+        """Return the values of each column as gates on them need these."""
+        from ...analysis.planned_rows import ran
+        from .gates import table_of
+
+        return {
+            f"{EACH} {column.column}": table_of(
+                suite.info,
+                ran(suite),
+                {each.value: each.row_indices for each in column.values},
+            )
+            for column in self.columns
+        }
 
     def tables(self, suite: SuiteResult) -> Iterator[ColumnTable]:
         """Yield a table for each column and eval function."""

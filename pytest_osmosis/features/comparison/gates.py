@@ -16,6 +16,7 @@ import numpy as np
 
 from ...analysis.aggregate import CONFIDENCE
 from ...analysis.gates.evaluate import (
+    CAN_SHOW_NONE,
     Intervals,
     decide,
     lower_bound,
@@ -75,9 +76,9 @@ def against(
         found = replace(found, worst=-math.inf, best=math.inf)
     if confidence == POINT_ESTIMATES or not is_bounded:
         return decide(gate, found, Intervals(confidence=confidence), rows=len(both))
-    span = span_of(metric, both)
+    span, level = span_of(metric, both), gate.level(confidence or CONFIDENCE)
     figure, low, high = (
-        paired(side, confidence=confidence or CONFIDENCE, span=span, clusters=clusters).interval
+        paired(side, confidence=level, span=span, clusters=clusters).interval
         for side, (*_, clusters) in zip((value, worst, best), sides, strict=True)
     )
     limits = lower_bound(low, -span), upper_bound(high, span)
@@ -137,7 +138,7 @@ def _with_words(gate: Gate, result: GateResult, both: Matched, span: float) -> G
         detail += f": these {design} would show one of {shown:.2g}"
         detail += _cheapest(gate, both, span, shown)
     elif not _can_fail(gate, both, span):
-        detail += f": {units} can show none"
+        detail += f": {units} {CAN_SHOW_NONE}"
     elif result.clusters and result.clusters < LEAST_AWAY:
         detail += f": from {LEAST_AWAY} clusters on there is a number of how large a one would be"
     return replace(result, detail=detail, sensitivity=shown)
@@ -147,7 +148,9 @@ def _can_fail(gate: Gate, both: Matched, span: float) -> bool:
     """Return whether the gate fails where each of these rows differs as much as it can."""
     clusters = both.current.clusters
     ends = (
-        paired(np.full(len(both), end), confidence=CONFIDENCE, span=span, clusters=clusters)
+        paired(
+            np.full(len(both), end), confidence=gate.level(CONFIDENCE), span=span, clusters=clusters
+        )
         for end in (-span, span)
     )
     intervals = (end.interval for end in ends if end.interval is not None)
@@ -166,8 +169,13 @@ def _falling(gate: Gate, both: Matched) -> tuple[Floats, Floats, float, Places |
 
 
 def _cheapest(gate: Gate, both: Matched, span: float, shown: float) -> str:
-    """Name the design with the fewest runs that would show a fall of `FALL` beyond the gate's."""
+    """Name the design with the fewest runs that would show a fall of `FALL` beyond the gate's.
+
+    None for one part of the rows, such as those of a value: a design is one of all.
+    """
     n = both.current.n
+    if gate.together > 1:
+        return ""
     then, now, margin, clusters = _falling(gate, both)
     fall = FALL + max(0.0, margin)
     padded = Padded.of(now - then, clusters)
@@ -175,7 +183,9 @@ def _cheapest(gate: Gate, both: Matched, span: float, shown: float) -> str:
         return ""
     design = design_of(then, now, padded, clusters)
     ns = [n] if (gate.metric.k or 1) > 1 else [*RUNS, n]
-    found = design and cheapest(design, n, fall=fall, margin=margin, confidence=CONFIDENCE, ns=ns)
+    found = design and cheapest(
+        design, n, fall=fall, margin=margin, confidence=gate.level(CONFIDENCE), ns=ns
+    )
     if not found:
         return ""
     found = found.rounded
@@ -190,5 +200,5 @@ def _sensitivity(gate: Gate, both: Matched, span: float) -> float | None:
         return None
     then, now, margin, clusters = _falling(gate, both)
     return smallest_fall(
-        then, now, margin=margin, confidence=CONFIDENCE, span=span, clusters=clusters
+        then, now, margin=margin, confidence=gate.level(CONFIDENCE), span=span, clusters=clusters
     )

@@ -156,14 +156,14 @@ class EarlyStopping:
     def _open(self) -> dict[str, SuiteGates]:
         """Return the suites that gates decide; none where one must run to its end.
 
-        It must where its runs decide for themselves, where a difference decides, and where a gate
-        is about a score that tests may record.
+        It must where its runs decide for themselves, where a difference or the values of a column
+        decide, and where a gate is about a score that tests may record.
         """
         from ...analysis.score_table import empty_score_table
 
         suites = {}
         for info, gates, rows in self._gated():
-            if not gates or any(gate.minus for gate in gates):
+            if not gates or any(gate.minus or gate.prefix for gate in gates):
                 return {}
             if any(gate.eval_fn not in (None, *info.eval_fns) for gate in gates):
                 return {}

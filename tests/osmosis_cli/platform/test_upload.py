@@ -58,11 +58,12 @@ def osmosis(
 def report(gate: str = "pass@2 >= 0.5", **changed: Any) -> dict[str, Any]:
     """A report of `SCORES`, with a gate."""
     suite = suite_of(SCORES, **{"agent": AGENT, "answer": f"it is {SECRET}", **changed})
+    by = breakdown_of(suite, "level", {"easy": [1, 3], "hard": [0, 2]}, confidence=None)
+    suite = replace(suite, sections={"by": Breakdowns((by,))})
+    gates, own = map(parse_gate, (gate, "each level: pass@2 >= 0.5")), suite.sections["by"]
     judged = evaluate_suite(
-        suite, [parse_gate(gate)], ran(suite), references={}, lacking="", confidence=None
+        suite, [*gates], ran(suite), references=own.references(suite), lacking="", confidence=None
     )
-    by = breakdown_of(judged, "level", {"easy": [1, 3], "hard": [0, 2]}, confidence=None)
-    judged = replace(judged, sections={"by": Breakdowns((by,))})
     return json.loads(json.dumps(document_of(result_of(judged))))
 
 
@@ -116,7 +117,7 @@ def test_results_become_a_run_with_the_same_figures_and_twice_make_one(
     ]
     assert metrics["reward_stats"]["mean"] == pytest.approx(stated["mean"])
     assert metrics["verdict"] == "passed"
-    assert [gate["outcome"] for gate in metrics["gates"]] == ["passed"]
+    assert [gate["outcome"] for gate in metrics["gates"]] == ["passed"] * 2
     osmosis.out("eval", "download", run["name"], "-o", "there.json", "--conversations")
     there = json.loads(Path("there.json").read_text())
     assert there["summary"]["eval_fns"] == document["summary"]["eval_fns"]
@@ -209,6 +210,12 @@ def _gate(document: dict[str, Any]) -> None:
     document["gates"][0]["outcome"] = "failed"
 
 
+def _values(document: dict[str, Any]) -> None:
+    """Of both rows, of which each gate is, one is left: it alone does not reach the number."""
+    document["by"][0]["values"][1]["row_indices"] = [2]
+    document["by"][0]["values"][0]["row_indices"] = [0, 1, 3]
+
+
 def _score(document: dict[str, Any]) -> None:
     document["rows"][0]["runs"][0]["scores"]["rewards:exact"] = float("nan")
 
@@ -220,6 +227,7 @@ def _missing(document: dict[str, Any]) -> None:
 FORGED: dict[str, Callable[[dict[str, Any]], None]] = {
     "row 2, run 0: whether it passed contradicts its scores": _passed,
     "gates[0] is passed by the runs, and failed by the report": _gate,
+    "gates[1] is failed by the runs, and passed by the report": _values,
     "the report is none that this version of the platform reads": _score,
     "6 of 8 runs have ended": _missing,
 }
