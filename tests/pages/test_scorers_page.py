@@ -33,7 +33,6 @@ SAMPLES = [
     ("trajectory.py", "called_in_order", TALK, None, {"calls": ["multiply", "add"]}, 1.0),
     ("trajectory.py", "called_in_order", TALK, None, {"calls": ["add", "multiply"]}, 0.0),
     ("trajectory.py", "called_in_order", [call("add", '{"a":')], None, {"calls": ["add"]}, 1.0),
-    ("trajectory.py", "few_turns", TALK, None, {"turns": 3}, 1.0),
 ]
 
 
