@@ -18,7 +18,12 @@ from .screen import Screen
 
 SECTIONS_SHOWN = 10
 """Sections of a session; with `-vv` all are shown."""
+QUIET_LINES = 6
+"""Lines of a message with `-q`: the first, how many are left out, and the last two."""
 _KEPT_SHORT = re.compile(r"  (?:user|ground truth|answer|reason|row)  ")
+_LABELLED = re.compile(r"  (?:[a-z]+ )?[a-z]+  ")
+_BELOW = " " * 13
+"""Before the further lines of a message."""
 _BLOCK = re.compile(r"  (?:[a-z]+ [a-z]+|[a-z]+)  |  \(|  \d")
 
 
@@ -88,21 +93,26 @@ class FailedSections:
     def _section(self, group: Group) -> None:
         screen, report = self._screen, group.report
         screen.title(f"{_name(report)}{group.others}", "_", red=True, bold=True)
-        is_short = bool(group.runs) and self._config.option.tbstyle == "short"
         if isinstance(report.longrepr, str) or compat.is_failure_section(report.longrepr):
             lines = str(report.longrepr).rstrip().splitlines()
             if not group.runs:  # a gate's sentences
                 lines = [part for line in lines for part in sentence(line, screen.width)]
-            show_section(_without_steps(lines) if is_short else lines, screen)
+            show_section(self._shortened(lines, group), screen)
         else:  # a test function's own traceback
             report.longrepr.toterminal(self._config.get_terminal_writer())
         for text in (text for title, text in report.sections if title == ROLLOUT):
-            lines = ["", *text.splitlines()]
-            show_section(_without_steps(lines) if is_short else lines, screen)
+            show_section(self._shortened(["", *text.splitlines()], group), screen)
         for title, text in self._captured(report):
             screen.title(title, "-")
             screen.lines(part for line in text.rstrip("\n").split("\n")
                          for part in hanging(line, screen.width))  # fmt: skip
+
+    def _shortened(self, lines: Iterable[str], group: Group) -> Iterable[str]:
+        """Return what `--tb=short` and `-q` leave of a section."""
+        if group.runs and self._config.option.tbstyle == "short":
+            lines = _without_steps(lines)
+        is_quiet = self._config.get_verbosity() < 0
+        return _without_middles(lines, self._screen.width) if is_quiet else lines
 
     def _captured(self, report: pytest.TestReport) -> Iterator[tuple[str, str]]:
         """Yield what the run printed and logged, as far as `--show-capture` wants it."""
@@ -133,6 +143,20 @@ def _without_steps(lines: Iterable[str]) -> list[str]:
     said = [block for block in blocks[1:] if block[0].startswith("  assistant  ")]
     kept = [block for block in blocks[1:] if _KEPT_SHORT.match(block[0]) or block in said[-1:]]
     return [line for block in (blocks[0], *kept) for line in block]
+
+
+def _without_middles(lines: Iterable[str], width: int) -> Iterator[str]:
+    """Yield the lines, broken at the width; of a long message the first ones and the last."""
+    messages: list[list[str]] = [[]]
+    for line in lines:
+        if not line.startswith(_BELOW):
+            messages.append([])
+        messages[-1] += hanging(line, width)
+    for shown in messages:
+        if len(shown) > QUIET_LINES and _LABELLED.match(shown[0]):
+            left_out = counted(len(shown) - QUIET_LINES + 1, "line")
+            shown[QUIET_LINES - 3 : -2] = [f"{_BELOW}[{left_out} left out]"]
+        yield from shown
 
 
 def _name(report: pytest.TestReport) -> str:

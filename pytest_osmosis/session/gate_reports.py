@@ -13,7 +13,7 @@ import pytest
 
 from .. import compat
 from ..items.protocol import ERRORED, OBSERVED
-from ..outcomes import OUTCOMES
+from ..outcomes import OUTCOMES, Outcome
 from ..verdicts import exit_status
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ class OutcomeLetters:
     def __init__(self) -> None:
         self._gates: Counter[str] = Counter()
         """How many gates have which outcome."""
+        self._observed: set[Outcome] = set()
+        """What the letter `-` has stood for."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(
@@ -120,6 +122,7 @@ class OutcomeLetters:
         A run that did not pass and fails nothing is counted as what it is.
         """
         if (observed := getattr(report, OBSERVED, None)) is not None:
+            self._observed.add(observed)
             status = ERRORED if observed == "error" else observed
             return status, "-", (observed.upper(), {OUTCOMES[observed].color: True})
         outcome = getattr(report, VERDICT, None) if report.when == "call" else None
@@ -130,12 +133,21 @@ class OutcomeLetters:
         return f"{gates} {outcome}", letter, (outcome.upper(), {color: True})
 
     def begin_gates(self, session: pytest.Session, outcomes: Sequence[str]) -> None:
-        """The runs' line has reached 100 %: the gates' letters stand on one of their own."""
+        """The runs' line has reached 100 %: the gates' letters stand on one of their own.
+
+        A letter that only an evaluation has is explained.
+        """
         self._gates.update(outcomes)
         terminal: Any = session.config.pluginmanager.get_plugin("terminalreporter")
         if session.config.get_verbosity() > 0:
             session.testscollected += len(outcomes)
-        elif getattr(terminal, "showfspath", False):
-            terminal.currentfspath = None
-        elif terminal is not None:
-            terminal.write_line("")
+            return
+        if terminal is None:
+            return
+        words = [each for each in OUTCOMES if each in self._observed]
+        if words:
+            terminal.write(f"\n- means {' or '.join(words)}")
+        if getattr(terminal, "showfspath", False):
+            terminal.currentfspath = None  # pytest writes the file, `gates`
+        else:
+            terminal.write(f"\n{GATES} ")

@@ -178,6 +178,17 @@ def test_answer(rollout):
     assert "  user       b" in gated.section("FAILURES")
 
 
+def test_quiet_shows_the_ends_of_long_messages(wrong: Project):
+    wrong.endpoint.answers = lambda ask: "\n".join(f"{place} of {ask.row}" for place in range(20))
+    session = wrong.run("-q", "-k", "row-1[")
+    shown = session.section("FAILURES")
+    at = shown.index("  assistant  0 of b")
+    below = ["1 of b", "2 of b", "[15 lines left out]", "18 of b", "19 of b"]
+    assert shown[at + 1 : at + 7] == [*(f"{'':<13}{line}" for line in below), ""]
+    whole = wrong.run("-k", "row-1[").section("FAILURES")
+    assert f"{'':<13}10 of b" in whole
+
+
 @pytest.mark.slow
 def test_forty_columns_can_be_read(wrong: Project, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "40")

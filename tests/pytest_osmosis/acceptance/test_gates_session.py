@@ -148,6 +148,8 @@ class TestAsTests:
         assert (session.ret, list(shown)) == (1, gates)
         if not workers:  # one is below, one has an error
             assert any(line.startswith("data.jsonl ..--") for line in session.lines)
+        at = session.lines.index("- means below or error")
+        assert session.lines[at + 1].startswith("gates .?FF")
         assert [child.tag for child in shown[PASSES]] == ["properties"]
         assert shown[FAILS].find("failure").attrib["message"].startswith("failed: mean is 0.6667")
         assert shown[BETWEEN].find("failure").attrib["message"].startswith("inconclusive: ")
