@@ -79,7 +79,7 @@ _TEXT = r'"(?:[^"\\]|\\.)*"\s*'
 _ITEM = rf"(?:{_TEXT}|-?[0-9][0-9.eE+-]*|true|false|null)\s*[,\]]"
 _JSON_START = re.compile(rf"(?=\{{\s*(?:\}}|{_TEXT}:)|\[\s*(?:[\]\[{{]|{_ITEM}))")
 """Only there a decoder is asked: its refusals take longer the further on in a text they are."""
-_CALL = re.compile(r"[a-z_][a-z0-9_]*(?:\(.*\))?", re.DOTALL)
+_CALL = re.compile(r"[A-Za-z_][\w-]*(?:\(.*\))?", re.DOTALL)
 
 
 class _Score(TypedDict):
@@ -575,7 +575,12 @@ def named(text: str) -> Callable[..., Any] | None:
     name = text.partition("(")[0]
     known = [scorer for scorer in __all__ if scorer != "Verdict"]
     if name not in known:
-        raise ValueError(f"no scorer {name!r}; there are {', '.join(known)}, or module:function")
+        from difflib import get_close_matches  # only for a mistake
+
+        close = get_close_matches(name.lower().replace("-", "_"), known, n=1)
+        hint = f". Did you mean {close[0]!r}?" if close else ""
+        there = ", ".join(known)
+        raise ValueError(f"no scorer {name!r}; there are {there}, or module:function{hint}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of "\d", which stays as it is written

@@ -63,7 +63,28 @@ def on_platform(target: str, summary: str) -> Entry:
     return Entry(f"platform.{target}", summary, ON_PLATFORM)
 
 
-class LazyGroup(click.Group):
+class SuggestingGroup(click.Group):
+    """A group that names the nearest of its commands where there is none of a name."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with what may be meant when there is no such subcommand."""
+        word = args[0]
+        if not ctx.resilient_parsing and self.get_command(ctx, word) is None:
+            if found := instead_of(ctx, word):
+                raise click.UsageError(f"There is no command {word!r}: {found}.", ctx)
+            raise click.UsageError(f"No such command {word!r}.{self.meant(ctx, word)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def meant(self, ctx: click.Context, word: str) -> str:
+        """Return ` Did you mean 'x'?`, else the names there are; the root's stand in its help."""
+        known = self.list_commands(ctx)
+        listed = f" There are {', '.join(known)}." if ctx.parent is not None else ""
+        return nearest(word, known) or listed
+
+
+class LazyGroup(SuggestingGroup):
     """A group over a table of entries, in the table's order, and over a group of entry points."""
 
     def __init__(
@@ -97,18 +118,18 @@ class LazyGroup(click.Group):
             ctx.exit(2)
         return super().parse_args(ctx, args)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with the nearest names when there is no such subcommand."""
-        if not ctx.resilient_parsing and args[0] not in self.table:  # entry points take time
-            known = self.list_commands(ctx)
-            if args[0] not in known:
-                if found := instead_of(ctx, args[0]):
-                    raise click.UsageError(f"There is no command {args[0]!r}: {found}.", ctx)
-                told = f"No such command {args[0]!r}.{nearest(args[0], known)}"
-                raise click.UsageError(told, ctx)
-        return super().resolve_command(ctx, args)
+    def meant(self, ctx: click.Context, word: str) -> str:
+        """Return what `word` is meant for: a command of a group below this one before others."""
+        groups = [name for name, entry in self.table.items() if entry.target.endswith("_group")]
+        found = [
+            f"{ctx.command_path} {name} {word}"
+            for name in groups
+            if isinstance(group := self.get_command(ctx, name), click.Group)
+            and word in group.list_commands(ctx)
+        ]
+        if not found:
+            return super().meant(ctx, word)
+        return f" Did you mean {' or '.join(map(repr, found[:3]))}?"
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands, importing none of the table's."""

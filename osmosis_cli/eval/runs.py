@@ -23,7 +23,7 @@ from pytest_osmosis.storage.journal import FILE
 from pytest_osmosis.suite_results import SuiteResult
 
 from ..errors import CommandError
-from ..lazy_group import nearest
+from ..lazy_group import SuggestingGroup, nearest
 from ..shared_options import json_option, print_json
 from .kept_runs import Kept, KeptSummary, nearest_runs
 from .lines import say, say_facts, say_table, size_text, when_text
@@ -42,7 +42,7 @@ _LEAST_FIRST = ("size", "pass@1", "started", "runs")
 _RUN_DIR = "osmosis_cli.eval.runs.run_dir"
 
 
-@click.group("runs", epilog=EPILOG)
+@click.group("runs", cls=SuggestingGroup, epilog=EPILOG)
 @click.option(
     "--run-dir",
     type=click.Path(path_type=Path),

@@ -30,6 +30,14 @@ class PlatformGroup(click.Group):
         """Return the names of the commands."""
         return list(COMMANDS)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with the names there are where there is none of this name."""
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}. There are {', '.join(COMMANDS)}.")
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command; None when there is none of that name."""
         if cmd_name not in COMMANDS:

@@ -342,6 +342,8 @@ def test_a_ready_rubric_goes_to_the_judge_in_full_with_what_it_is_about(
     ("text", "message"),
     [
         ("incudes", "no scorer 'incudes'; there are choice, "),
+        ("incudes", "or module:function. Did you mean 'includes'?"),
+        ("Json-Equal()", "Did you mean 'json_equal'?"),
         ("number(tolerance=__import__('os'))", "its arguments must be literals"),
         ("number(**{'tolerance': 1})", "'None'"),
         ("number() + exact()", "its arguments must be literals"),

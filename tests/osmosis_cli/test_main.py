@@ -125,10 +125,21 @@ def test_json_may_stand_before_a_command_as_well():
     assert "No such option" in CliRunner().invoke(cli, ["--json"]).output
 
 
-def test_a_mistyped_command_is_answered_with_the_nearest_one():
-    done = CliRunner().invoke(cli, ["evla"])
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("evla", "Did you mean 'eval'?"),
+        ("view", "Did you mean 'osmosis eval view'?"),
+        ("delete", "Did you mean 'osmosis secret delete'?"),
+        ("eval runs shwo", "Did you mean 'show'?"),
+        ("template 7", "There are list, apply."),
+        ("platform tyr", "There are db, member, serve, token, try, user, workspace."),
+    ],
+)
+def test_a_command_that_is_not_there_is_answered_with_what_is_meant(words: str, hint: str):
+    done = CliRunner().invoke(cli, words.split())
     assert done.exit_code == 2
-    assert "No such command 'evla'. Did you mean 'eval'?" in done.output
+    assert f"No such command {words.split()[-1]!r}. {hint}" in done.output
 
 
 def test_a_mistyped_option_is_answered_with_the_nearest_one():
