@@ -95,6 +95,12 @@ class GateResult:
             return f"{metric} of {before.partition(' ')[2]}={shortened(self.group)}"
         return "the lowest row" if self.metric == "each row" else self.metric
 
+    def text_of(self, value: float) -> str:
+        """Return a value of its figure as people read it: of a part of a baseline's in percent."""
+        if self.is_measure and self.gate.endswith("%"):
+            return f"{number_text(100.0 * value, 100.0 * self.threshold)}%"
+        return number_text(value, self.threshold)
+
     def sentence(self) -> str:
         """Figure, bounds and what to do next, in one line."""
         if self.low is None or self.high is None:
@@ -106,13 +112,13 @@ class GateResult:
             nothing = "no run has ended" if self.eval_fn is None else "no run has a score"
             value = self.reason or nothing
         else:
-            value = number_text(self.figure, self.threshold)
+            value = self.text_of(self.figure)
         if self.low == self.high:
             return value if self.figure is not None else f"{value}, which counts as {self.low:.4g}"
         if self.figure is None and self.outcome == "inconclusive":
             return f"unknown: {value}"
         assert self.low is not None and self.high is not None
-        low, high = (number_text(bound, self.threshold) for bound in (self.low, self.high))
+        low, high = (self.text_of(bound) for bound in (self.low, self.high))
         has_none = math.isinf(self.low) and math.isinf(self.high)
         known = ["no known bounds" if has_none else f"{low} .. {high}"]
         level = (self.interval and self.interval.confidence) or self.confidence

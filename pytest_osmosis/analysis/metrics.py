@@ -96,7 +96,9 @@ class Definition:
     None: it estimates nothing beyond these rows, and nothing is subtracted from it.
     """
     limits: Limits | None = None
-    """Its interval where it is that of no mean of rows; nothing is subtracted from it."""
+    """Its interval where it is that of no mean of scores."""
+    measure: Callable[[RunResult], float | None] | None = None
+    """Of the mean of a number, what a run has: its difference from that elsewhere is by rows."""
     quantile: float | None = None
     """Of a percentile, which."""
     unit_scores: bool = False

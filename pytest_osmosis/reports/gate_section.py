@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..analysis.gates.evaluate import holds
-from ..escaping import counted, number_text
+from ..escaping import counted
 from ..run_result import RunId, RunResult, passes
 from ..suite_results import RowResult, SuiteResult
 from ..verdicts import GateResult, Interval
@@ -48,9 +48,9 @@ def _distance(verdict: GateResult, suite: SuiteResult) -> str:
         parts[0] += f" ({interval.confidence * 100:g}% {span(interval)})"
     short = verdict.threshold - verdict.figure
     if verdict.operator in (">=", ">") and short > 0:
-        parts.append(f"{number_text(short)} short")
+        parts.append(f"{verdict.text_of(short)} short")
     elif verdict.operator in ("<=", "<") and short < 0:
-        parts.append(f"{number_text(-short)} too much")
+        parts.append(f"{verdict.text_of(-short)} too much")
     return "; ".join([", ".join(parts), *others])
 
 

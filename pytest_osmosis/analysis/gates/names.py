@@ -31,6 +31,8 @@ class Gate:
     """The number; a percentage is divided by 100."""
     minus: str | None = None
     """What the metric's difference from is meant: a name of `DIFFERENCES`."""
+    is_relative: bool = False
+    """The difference of a number is over the mean of what is subtracted: `<= 10%`."""
     only: tuple[tuple[str, str], ...] = ()
     """The suites that it is about, by names of `CONDITIONS`; none: every suite."""
     prefix: str = ""

@@ -24,10 +24,11 @@ GATED = {name: metric for name, metric in METRICS.items() if metric.in_gates}
 
 _WRITTEN = {name: f"{name}K" if metric.takes_k else name for name, metric in GATED.items()}
 _SHOWN = [name for text, name in _WRITTEN.items() if not text.endswith(")")]
-_COMPARABLE = sorted(
-    (name for name, metric in GATED.items() if metric.interval),
-    key=lambda name: not GATED[name].takes_k,
-)
+_COMPARABLE = [
+    *(name for name, metric in GATED.items() if metric.interval and metric.takes_k),
+    *(name for name, metric in GATED.items() if metric.interval and not metric.takes_k),
+    *(["mean(NUMBER)"] if any(metric.measure for metric in GATED.values()) else []),
+]
 
 _INSIDE = [name.rstrip(")").partition("(") for name in GATED if name.endswith(")")]
 SUMMARIES = tuple(dict.fromkeys(summary for summary, _, _ in _INSIDE))
@@ -98,14 +99,16 @@ class _Parser:
         metric = Metric(kind, k, score or eval_fn)
         minus = next((name for name in DIFFERENCES if self._take(rf"-\s*{name}\b")), None)
         operator = self._operator()
-        threshold, number = self._number(kind)
+        is_of_number = minus is not None and metric.definition.measure is not None
+        threshold, number = self._number(kind, may_be_relative=is_of_number)
+        is_relative = is_of_number and number.endswith("%")
         if self._rest:
             hint = "for a gate on some rows, give them a data file of their own"
             raise self._error(f"it goes on behind its number with {self._rest!r}; {hint}")
         self._check_shape(metric, minus)
         if prefix and metric.definition.is_of_judge:
             raise self._error(f"{kind} is that of all rows: nothing like {prefix!r} stands before")
-        gate = Gate(self._text, metric, operator, threshold, minus, only, prefix)
+        gate = Gate(self._text, metric, operator, threshold, minus, is_relative, only, prefix)
         _check_reach(gate, number)
         if kind == EACH_ROW and operator not in (">=", ">"):
             raise self._error(
@@ -196,15 +199,16 @@ class _Parser:
             raise self._error(f"{found[0]!r} is not one of {_listed(OPERATORS)}{meant}")
         return found[0]
 
-    def _number(self, kind: str) -> tuple[float, str]:
-        """Return the threshold, and how it is written."""
+    def _number(self, kind: str, *, may_be_relative: bool) -> tuple[float, str]:
+        """Return the threshold, and how it is written; it may be a percentage of another mean."""
         found = self._take(
             r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)"
             r"(?:\s?(%)|\s?/\s?(0*[1-9]\d*))?(?![\w.%/])"
         )
         if found is None:
             raise self._error(f"expected a number such as 0.9, 90% or 8/10 {self._here()}")
-        if (found[2] or found[3]) and not GATED[kind].is_share:
+        is_percent_of = may_be_relative and found[2]
+        if (found[2] or found[3]) and not GATED[kind].is_share and not is_percent_of:
             raise self._error(f"{kind} is no share: {found[0].strip()} of what? Give a number")
         try:
             value = float(Fraction(found[1]) / (100 if found[2] else int(found[3] or 1)))
@@ -219,8 +223,8 @@ class _Parser:
         if metric.eval_fn and metric.definition.eval_fn == "none":
             problem = f"{metric.kind} is that of the whole run: it takes no [eval function]"
             raise self._error(problem)
-        if minus and (metric.definition.limits or not metric.definition.interval):
-            *most, last = (_WRITTEN[name] for name in _COMPARABLE)
+        if minus and not (metric.definition.interval or metric.definition.measure):
+            *most, last = (_WRITTEN.get(name, name) for name in _COMPARABLE)
             raise self._error(
                 f"only {', '.join(most)} and {last} compare with a {minus}, not {metric.kind}"
             )
@@ -241,7 +245,9 @@ def _grammar() -> str:
 def _check_reach(gate: Gate, number: str) -> None:
     """Refuse a gate that no evaluation can pass; `number` is its threshold as written."""
     least, most = gate.metric.definition.range
-    sides = (("<", -most if gate.minus else least), (">", most))
+    if gate.minus:
+        least = -1.0 if gate.is_relative else -most
+    sides = (("<", least), (">", most))
     for towards, limit in sides:
         said = f"{gate.label} is at {'least' if towards == '<' else 'most'} {limit:g}, and never"
         if gate.operator == towards and gate.threshold == limit:

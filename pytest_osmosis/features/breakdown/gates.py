@@ -16,7 +16,7 @@ import numpy as np
 
 from ...analysis.gates.evaluate import CAN_SHOW_NONE, evaluate, unmeasured
 from ...analysis.score_table import empty_score_table
-from ...escaping import counted, escape_control_chars, number_text, shortened
+from ...escaping import counted, escape_control_chars, shortened
 from ...verdicts import EvalVerdict, GateResult
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _with_rows(result: GateResult) -> str:
 def _with_figure(result: GateResult) -> str:
     if result.figure is None or not math.isfinite(result.figure):
         return f"{_named(result)} (no figure)"
-    return f"{_named(result)} at {number_text(result.figure, result.threshold)}"
+    return f"{_named(result)} at {result.text_of(result.figure)}"
 
 
 def _named(result: GateResult) -> str:

@@ -63,6 +63,10 @@ def _read(given: OptionReader) -> Asked | None:
 def _verdict(
     gate: Gate, table: ScoreTable, baseline: ScoreTable, confidence: float | None
 ) -> GateResult:
+    if gate.metric.definition.measure is not None:
+        from .numbers import against as of_numbers
+
+        return of_numbers(gate, table, baseline, confidence)
     from .gates import against
 
     return against(gate, table, baseline, confidence)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ...analysis.statistics.estimators import Floats, Places
 
 _OPPOSITE: dict[Case, Case] = {"value": "value", "worst": "best", "best": "worst"}
-_MISSED_BY = {">=": "fall", ">": "fall", "<=": "rise", "<": "rise", "==": "difference"}
+MISSED_BY = {">=": "fall", ">": "fall", "<=": "rise", "<": "rise", "==": "difference"}
 """What a gate with this operator fails for."""
 
 
@@ -86,7 +86,7 @@ def against(
     result = replace(result, clusters=number_of(both.current.clusters))
     if confidence is not None:
         return replace(result, detail=too_few(result.clusters))
-    result = replace(result, outcome=_unless_shown(gate, found, (low, high)), more_rows=None)
+    result = replace(result, outcome=unless_shown(gate, found, (low, high)), more_rows=None)
     return _with_words(gate, result, both, span)
 
 
@@ -96,7 +96,7 @@ def _are_bounded(both: Matched, name: str) -> bool:
     return not any(each.unknown(name) and math.isinf(each.unknown_range(name)[1]) for each in sides)
 
 
-def _unless_shown(
+def unless_shown(
     gate: Gate, found: Bounds, intervals: tuple[Interval | None, Interval | None]
 ) -> GateOutcome:
     """Return `failed` where the gate misses the whole interval, whatever the unknown runs score.
@@ -126,7 +126,7 @@ def _with_words(gate: Gate, result: GateResult, both: Matched, span: float) -> G
     assert result.low is not None and result.high is not None
     if outcome_between(gate.operator, gate.threshold, result.low, result.high) == "passed":
         return replace(result, detail="holds")
-    missed_by = _MISSED_BY[gate.operator]
+    missed_by = MISSED_BY[gate.operator]
     shown = _sensitivity(gate, both, span)
     detail = f"no {missed_by} shown"
     units = counted(result.rows, "row")
@@ -163,7 +163,7 @@ def _can_fail(gate: Gate, both: Matched, span: float) -> bool:
 def _falling(gate: Gate, both: Matched) -> tuple[Floats, Floats, float, Places | None]:
     """Return the values there and here, a rise turned into a fall, and what the gate allows."""
     now, then, clusters = paired_values(gate.metric, both)
-    if _MISSED_BY[gate.operator] == "fall":
+    if MISSED_BY[gate.operator] == "fall":
         return then, now, -gate.threshold, clusters
     return 1.0 - then, 1.0 - now, gate.threshold, clusters
 

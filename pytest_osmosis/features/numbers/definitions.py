@@ -56,6 +56,7 @@ def definitions() -> Iterator[Definition]:
                 field=f"{summary}_{name}",
                 of_table=partial(_of_number, summary, name),
                 limits=None if summary == "max" else partial(_limits_of_number, summary, name),
+                measure=NUMBERS[name] if summary == "mean" else None,
                 quantile=PERCENTILES.get(summary),
                 eval_fn="none",
                 is_share=False,

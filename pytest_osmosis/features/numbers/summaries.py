@@ -28,7 +28,7 @@ _FILL: dict[Case, float] = {"value": math.nan, "worst": 0.0, "best": math.inf}
 
 def of_number(table: ScoreTable, measure: Measure, summary: str | float) -> Bounds:
     """Return a summary ("mean", "max", or a percentile as a share), and its bounds."""
-    found = _numbers(table, measure)
+    found = numbers_of(table, measure)
     value, low, high = (_summed(_filled(found, fill), summary) for fill in _FILL.values())
     assert low is not None and high is not None
     return Bounds(value, low, high, int(np.isnan(found).sum()))
@@ -38,7 +38,7 @@ def limits_of_number(
     table: ScoreTable, measure: Measure, summary: str | float, case: Case, confidence: float
 ) -> Interval | None:
     """Return its interval, unknown numbers taken for what the case says; None: undefined."""
-    values = _filled(_numbers(table, measure), _FILL[case])
+    values = _filled(numbers_of(table, measure), _FILL[case])
     rows = ~np.isnan(values).all(axis=1)
     clusters = None if table.clusters is None else table.clusters[rows]
     if isinstance(summary, float):
@@ -73,7 +73,7 @@ def limits_of_scores(
     return found and replace(found, low=max(low, found.low), high=min(high, found.high))
 
 
-def _numbers(table: ScoreTable, measure: Measure) -> Floats:
+def numbers_of(table: ScoreTable, measure: Measure) -> Floats:
     """Return the number of each run, NaN where it is not known."""
     found = np.full(table.finished.shape, math.nan)
     for row, run in np.argwhere(table.finished):

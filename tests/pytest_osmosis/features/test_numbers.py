@@ -84,7 +84,10 @@ def test_with_a_confidence_a_percentile_needs_rows(rows: Project):
         ("p95(duration) <= 2", "did you mean the number 'duration_s'?"),
         ("p95(tokens)[exact] <= 2", "it takes no [eval function]"),
         ("mean(tokens) <= 20%", "mean(tokens) is no share"),
-        ("mean(tokens) - baseline <= 2", "compare with a baseline, not mean(tokens)"),
+        ("p95(tokens) - baseline <= 2", "and mean(NUMBER) compare with a baseline, not p95("),
+        ("mean(tokens) - baseline <= 1/10", "mean(tokens) is no share"),
+        ("mean(tokens) - baseline < -100%", "is at least -1, and never < -100%"),
+        ("mean(tokens) - baseline <= 10%", "there is no baseline: name one"),
         ("mean(tokens) < 0", "did you mean <= 0?"),
     ],
 )

@@ -139,7 +139,7 @@ def test_a_gates_name_is_its_text_with_single_blanks():
         ("mean[] >= 1", "hold no eval function"),
         ("mean[f >= 1", "expected one of"),
         ("tokens[f] <= 1", "takes no [eval function]"),
-        ("errors - baseline <= 1", "only pass@K, pass^K and mean"),
+        ("errors - baseline <= 1", "only pass@K, pass^K, mean and mean(NUMBER)"),
         ("MEAN >= 1", "did you mean 'mean'"),
         ("mean >= 1e999", "the number is too large"),
         ("tokens <= " + "9" * 5000, "the number is too large"),
