@@ -139,7 +139,7 @@ def test_json_may_stand_before_a_command_as_well():
 def test_a_command_that_is_not_there_is_answered_with_what_is_meant(words: str, hint: str):
     done = CliRunner().invoke(cli, words.split())
     assert done.exit_code == 2
-    assert f"No such command {words.split()[-1]!r}. {hint}" in done.output
+    assert f"No such command {words.rsplit(maxsplit=1)[-1]!r}. {hint}" in done.output
 
 
 def test_a_mistyped_option_is_answered_with_the_nearest_one():
