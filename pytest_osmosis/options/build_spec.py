@@ -35,12 +35,17 @@ from .table import BY_NAME, FEATURES
 from .values import OF_FILE, report_of, template_of
 
 
-def build(config: pytest.Config) -> SessionSpec:
-    """Return the session that options and ini file describe; raise `pytest.UsageError`."""
+def build(config: pytest.Config, *, of_tests: bool = False) -> SessionSpec:
+    """Return the session that options and ini file describe; raise `pytest.UsageError`.
+
+    `of_tests`: it has marked functions alone, to which options are defaults.
+    """
     given = OptionReader(config)
     invocation_dir, root = config.invocation_params.dir, config.rootpath
     reports = {each.option: path for each in REPORTS if (path := given(each.option))}
-    if not given.naming():
+    if of_tests:
+        _require_one(given)
+    elif not given.naming():
         _require_evaluation(config, given)
     effects.check_combinations(given)
     defaults = _evaluation(given)
@@ -73,6 +78,17 @@ def _require_evaluation(config: pytest.Config, given: OptionReader) -> None:
             _require(given, "agent", "data", expected)
     elif given.on_command_line("agent") and config.args_source is not config.ArgsSource.ARGS:
         _require(given, "data", "agent", ACCEPTED)
+
+
+def _require_one(given: OptionReader) -> None:
+    """Raise `pytest.UsageError` where several data files are given, and nothing is run on each."""
+    is_alone = given.raw("agent") is None and given.raw("model") is None
+    if is_alone and len(texts := given("data")) > 1:
+        option, second = given.spelled("data"), escape_control_chars(texts[1])
+        raise pytest.UsageError(
+            f"{option} {second}: marked functions take one file from the options: name the other "
+            "in the marker, data=..."
+        )
 
 
 def _require(given: OptionReader, name: str, because: str, expected: str) -> None:

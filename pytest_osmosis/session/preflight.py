@@ -52,8 +52,9 @@ def usage_errors(config: pytest.Config | None = None) -> Iterator[None]:
 @usage_errors()
 def session_of(config: pytest.Config) -> SessionSpec:
     """Return what options and ini file ask for."""
-    spec = build_spec.build(config)
-    if selection.selection_of(config) == "tests":
+    of_tests = selection.selection_of(config) == "tests"
+    spec = build_spec.build(config, of_tests=of_tests)
+    if of_tests:
         spec = replace(spec, evals=())
     return replace(spec, keeping=selection.keeping_of(config, spec.keeping))
 

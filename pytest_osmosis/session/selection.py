@@ -66,14 +66,27 @@ def _select(config: pytest.Config) -> Selection:
     given = OptionReader(config)
     files = [given.resolved("data", text) for text in given("data")]
     names_one = any(is_named(config, file) for file in files)
-    if _is_given(given, "agent", "data") or names_one:
-        return "data"
+    is_asked = _is_given(given, "agent", "data") or names_one
     if not mark_selects(config):
-        return "nothing"
+        return "data" if is_asked else "nothing"
+    if files and not names_one and _is_of_tests(config, given):
+        return "tests"
+    if is_asked:
+        return "data"
     collects = not _has_paths(config) or any(is_below_any(str(f), config.args) for f in files)
     if files and collects and not waits_to_be_asked(config) and _any_row_matches(config):
         return "data"
-    return "tests" if any(each.begins(config) for each in FEATURES) else "nothing"
+    return "tests" if _has_tests(config) else "nothing"
+
+
+def _is_of_tests(config: pytest.Config, given: OptionReader) -> bool:
+    """Return whether the data is for marked functions: nothing else is there to run on it."""
+    is_alone = given.raw("agent") is None and given.raw("model") is None
+    return is_alone and not takes_place_of_tests(config) and _has_tests(config)
+
+
+def _has_tests(config: pytest.Config) -> bool:
+    return any(each.begins(config) for each in FEATURES)
 
 
 def _is_given(given: OptionReader, *names: str) -> bool:

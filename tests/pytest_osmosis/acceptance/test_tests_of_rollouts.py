@@ -325,3 +325,52 @@ def test_an_unrecorded_function_has_unknown_tokens_and_no_budget(project: Projec
     assert "; osmosis_ai.record(client) counts a function's calls" in session.out
     assert "1 rollout, tokens unknown" in session.out
     assert session.runs[0]["tokens"] is None
+
+
+PARROT = """
+import pytest
+
+def parrot(question):
+    return question
+
+@pytest.mark.osmosis(agent=parrot)
+def test_own(rollout):
+    assert rollout.solution_str == rollout.ground_truth
+"""
+
+
+class TestDataAlone:
+    """`--osmosis-data` beside functions that have an agent."""
+
+    @each_mode
+    def test_it_is_that_of_the_functions(self, project: Project, workers: int):
+        project.rows("a", {"user_prompt": "b", "ground_truth": "c"})
+        project.write("test_own.py", PARROT)
+        session = project.plain("test_own.py", "--osmosis-data=data.jsonl", f"-n{workers}")
+        assert session.outcomes == {"passed": 1, "failed": 1}, session.out
+        assert "data.jsonl::" not in session.out
+
+    def test_in_the_ini_file_too(self, project: Project):
+        project.rows("a")
+        project.write("test_own.py", PARROT)
+        project.write("pytest.ini", "[pytest]\nosmosis_data = data.jsonl\n")
+        assert project.plain("-n0").outcomes == {"passed": 1}
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["test_it.py"], "--osmosis-data needs --osmosis-agent too"),
+            ([], "--osmosis-data needs --osmosis-agent too"),
+            (["test_own.py", "-m not osmosis"], "--osmosis-data needs --osmosis-agent too"),
+            (["test_own.py", "data.jsonl"], "--osmosis-data needs --osmosis-agent too"),
+            (["test_own.py", "--osmosis-data=b.jsonl"], "b.jsonl: marked functions take one file"),
+        ],
+    )
+    def test_where_it_is_for_none_it_is_refused(
+        self, project: Project, words: list[str], message: str
+    ):
+        project.rows("a")
+        project.write("test_own.py", PARROT)
+        project.write("test_it.py", "def test_it():\n    pass\n")
+        session = project.plain("-n0", "--osmosis-data=data.jsonl", *words)
+        assert (session.ret, message in session.out + session.err) == (4, True), session.out
