@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
-from .escaping import counted, number_text, shortened
+from .escaping import counted, escape_control_chars, number_text, shortened
 
 RowVerdict = Literal["regressed", "improved", "changed"]
 
@@ -92,12 +92,17 @@ class GateResult:
         """What the figure is of, in a sentence."""
         if self.group is not None:
             before, _, metric = self.metric.partition(": ")
-            return f"{metric} of {before.partition(' ')[2]}={shortened(self.group)}"
+            return f"{metric} of {before.partition(' ')[2]}={self.group_name}"
         return "the lowest row" if self.metric == "each row" else self.metric
+
+    @property
+    def group_name(self) -> str:
+        """The group in a sentence, in one line; "" without one."""
+        return shortened(" ".join(escape_control_chars(self.group or "").split()))
 
     def text_of(self, value: float) -> str:
         """Return a value of its figure as people read it: of a part of a baseline's in percent."""
-        if self.is_measure and self.gate.endswith("%"):
+        if self.is_measure and self.gate.endswith("%") and math.isfinite(value):
             return f"{number_text(100.0 * value, 100.0 * self.threshold)}%"
         return number_text(value, self.threshold)
 
@@ -139,7 +144,7 @@ class GateResult:
             steps.append(f"repeat {counted(self.unknown, 'run')}{enough}")
         if self.more_rows:
             of_new = ", in clusters of their own," if self.clusters else ""
-            of_new += f" of {shortened(self.group)}" if self.group is not None else ""
+            of_new += f" of {self.group_name}" if self.group is not None else ""
             steps.append(f"about {counted(self.more_rows, 'more row')}{of_new} would settle it")
         return steps
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...analysis.gates.evaluate import CAN_SHOW_NONE, evaluate, unmeasured
 from ...analysis.score_table import empty_score_table
-from ...escaping import counted, escape_control_chars, shortened
+from ...escaping import counted
 from ...verdicts import EvalVerdict, GateResult
 
 if TYPE_CHECKING:
@@ -65,14 +65,17 @@ def verdict(
     if len({(each.outcome, each.figure) for each in found}) == 1:
         words = [f"the same for {number} of {column}"]
     else:
-        words = [f"{column}={_named(worst)} is the worst of {number}", *_others(found[1:], worst)]
+        words = [
+            f"{column}={worst.group_name} is the worst of {number}",
+            *_others(found[1:], worst),
+        ]
     words += _too_small(found, confidence)
     return replace(
         worst,
         gate=gate.text,
         metric=gate.label,
         detail="; ".join(filter(None, [*words, worst.detail])),
-        reason=worst.reason and f"{column}={_named(worst)}: {worst.reason}",
+        reason=worst.reason and f"{column}={worst.group_name}: {worst.reason}",
     )
 
 
@@ -117,14 +120,10 @@ def _listed(these: Sequence[GateResult], text: Callable[[GateResult], str]) -> s
 
 
 def _with_rows(result: GateResult) -> str:
-    return f"{_named(result)} ({counted(result.rows, 'row')})"
+    return f"{result.group_name} ({counted(result.rows, 'row')})"
 
 
 def _with_figure(result: GateResult) -> str:
     if result.figure is None or not math.isfinite(result.figure):
-        return f"{_named(result)} (no figure)"
-    return f"{_named(result)} at {result.text_of(result.figure)}"
-
-
-def _named(result: GateResult) -> str:
-    return shortened(" ".join(escape_control_chars(result.group or "").split()))
+        return f"{result.group_name} (no figure)"
+    return f"{result.group_name} at {result.text_of(result.figure)}"

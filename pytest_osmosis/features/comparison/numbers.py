@@ -91,6 +91,8 @@ def against(
         )
     level = gate.level(confidence or CONFIDENCE)
     figure, least, most = (each.interval(level) for each in (numbers, low, high))
+    if figure is not None and math.isinf(figure.high):
+        figure = None  # a ratio without an upper limit: reports hold finite intervals
     limits = lower_bound(least, -math.inf), upper_bound(most, math.inf)
     result = decide(gate, found, Intervals(figure, *limits, confidence), rows=rows)
     result = replace(result, clusters=number_of(clusters))

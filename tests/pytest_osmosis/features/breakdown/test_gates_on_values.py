@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -87,6 +88,14 @@ def test_a_fall_in_one_value_fails_and_luck_does_not():
     assert "too few rows to show anything: art (2 rows)" in luck.detail
     assert verdict(gate, law(2), law(0), POINT_ESTIMATES).outcome == "failed"
     assert verdict(gate, law(0), law(0), 0.95).outcome == "inconclusive"
+
+
+def test_a_value_is_named_in_one_line():
+    of = {"a\nb\x1b[31m" + "x" * 300: range(12), "tax": range(12, 26)}
+    found = verdict("each topic: mean >= 0.5", law(12), of=of)
+    assert re.fullmatch(r"topic=a b\S+x… is the worst of 2 values", found.detail)
+    assert re.fullmatch(r"mean of topic=a b\S+x…", found.subject)
+    assert "\x1b" not in found.detail + found.subject
 
 
 def test_what_is_not_known_of_rows_decides_nothing():

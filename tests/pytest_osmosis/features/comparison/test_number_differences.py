@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from pytest_osmosis.analysis.gates.evaluate import evaluate
 from pytest_osmosis.analysis.gates.parser import parse_gate
 from pytest_osmosis.analysis.score_table import ScoreTable
-from pytest_osmosis.verdicts import POINT_ESTIMATES, GateResult
+from pytest_osmosis.verdicts import POINT_ESTIMATES, GateResult, gate_fields
 from tests.support.endpoints import completion, reply
 from tests.support.project import Project, Session
 from tests.support.score_tables import empty_table, run_of
@@ -99,6 +100,12 @@ def test_with_a_confidence_the_whole_interval_decides():
     assert verdict("<= 0%", [[2.0001]] * 20, SAME, POINT_ESTIMATES).outcome == "failed"
     lacking = verdict("<= 5%", SAME, [[0.0]] * 20)
     assert lacking.reason == "the baseline's mean is 0: give a number, no percentage"
+
+
+def test_a_ratio_may_have_no_upper_limit_and_no_report_holds_infinity():
+    found = verdict("<= 50%", [[1.0]] * 4, [[9.0], [0.0], [0.0], [0.0]], 0.95)
+    assert (found.outcome, found.interval, found.high) == ("inconclusive", None, math.inf)
+    assert json.loads(json.dumps(gate_fields(found), allow_nan=False))["high"] == "inf"
 
 
 def test_luck_rarely_fails_and_the_rise_that_is_named_is_found():
