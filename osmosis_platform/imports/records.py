@@ -221,7 +221,7 @@ def _log(session: Session, run: Run, kept: Mapping[str, Any]) -> None:
     message = f"figures and gates were computed here from the scores of {runs:,} runs"
     logs.add(session, run, f"{message}; the scores are as they were uploaded", step="upload")
     if kept["unchecked_gates"]:
-        message = "gates on the difference from another evaluation are as they were uploaded"
+        message = "gates on another evaluation or on people's marks are as they were uploaded"
         logs.add(session, run, message, step="upload", level="warning")
     if kept["dirty"]:
         message = "files of the repository had been changed since the commit"

@@ -171,9 +171,10 @@ def _verdict(suite: SuiteResult, number: int, sent: GateResult) -> GateResult:
 
 
 def _needs_another(gate: GateResult) -> bool:
-    """Return whether a gate is on the difference from an evaluation that is not here."""
+    """Return whether a gate needs what is not here: another evaluation, or people's marks."""
     try:
-        return parse_gate(gate.gate).minus is not None
+        parsed = parse_gate(gate.gate)
+        return parsed.minus is not None or parsed.metric.definition.is_of_judge
     except GateError:
         return False
 

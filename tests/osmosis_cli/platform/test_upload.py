@@ -277,6 +277,17 @@ def test_a_report_that_contradicts_its_runs_is_no_run(
     assert not (platform_server.settings.data / "datasets" / number).exists()
 
 
+def test_a_gate_that_needs_what_is_not_uploaded_is_taken_unchecked(platform_server: PlatformServer):
+    document = report()
+    others = ("agreement(exact) >= 0.6", "each level: mean(tokens) - baseline <= 10%")
+    document["gates"] += [{**document["gates"][0], "gate": gate} for gate in others]
+    answer, number = sent(platform_server, json.dumps(document).encode() + b"\n")
+    assert answer.status_code == 200, answer.text
+    url = f"{platform_server.url}{EVALS}/{number}/report"
+    kept = httpx.get(url, headers=platform_server.account.headers).json()["gates"]
+    assert ["not checked" in gate["detail"] for gate in kept] == [False, False, True, True]
+
+
 def test_stated_figures_are_not_taken(platform_server: PlatformServer):
     document = report()
     document["summary"]["eval_fns"]["rewards:exact"].update(mean=1.0, pass_at_1=1.0, pass_at_2=1.0)
