@@ -75,10 +75,10 @@ def _printable(rows: Iterable[Sequence[str]]) -> list[list[str]]:
     return [[printable(cell) for cell in row] for row in rows]
 
 
-def when_text(at: float) -> str:
-    """Return the local time of a moment, to the minute."""
+def when_text(at: float, *, seconds: bool = False) -> str:
+    """Return the local time of a moment, to the minute or the second."""
     try:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+        return time.strftime(f"%Y-%m-%d %H:%M{':%S' if seconds else ''}", time.localtime(at))
     except (OverflowError, ValueError, OSError):  # a report may say anything
         return "at no known time"
 

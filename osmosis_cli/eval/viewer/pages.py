@@ -53,10 +53,11 @@ def families(entries: Sequence[ViewEntry]) -> list[Family]:
 
 
 def _family(name: str, entries: Sequence[ViewEntry]) -> Family:
+    scored = [each for each in reversed(entries) if each.pass_at_1 is not None]
     known = [
         each.pass_at_1
-        for each in reversed(entries)
-        if each.pass_at_1 is not None and _scored_by(each) == _scored_by(entries[0])
+        for each in scored
+        if each.pass_at_1 is not None and _scored_by(each) == _scored_by(scored[-1])
     ]
     low, high = min([*known, 0.0]), max([*known, 1.0])
     step = WIDTH / max(1, len(known) - 1)
@@ -158,10 +159,17 @@ def comparison_page(library: Library, before: ViewEntry, after: ViewEntry, base:
 
 
 def _sides(before: ViewEntry, after: ViewEntry) -> tuple[str, str]:
-    """Return what people call both: by when they began, where they are of one evaluation."""
+    """Return what people call both.
+
+    By when they began, where they are of one evaluation: to the second, where minutes are alike.
+    """
     if before.title != after.title:
         return before.title, after.title
-    return when_text(before.run.started_at), f"{after.title}: {when_text(after.run.started_at)}"
+    begun = before.run.started_at, after.run.started_at
+    then, now = map(when_text, begun)
+    if then == now:
+        then, now = (when_text(at, seconds=True) for at in begun)
+    return then, f"{after.title}: {now}"
 
 
 def beside(

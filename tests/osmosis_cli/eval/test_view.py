@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -19,7 +20,7 @@ from click.testing import CliRunner
 
 from osmosis_cli.eval.viewer import server
 from osmosis_cli.eval.viewer.library import Library, key_of
-from osmosis_cli.eval.viewer.pages import beside, families
+from osmosis_cli.eval.viewer.pages import beside, comparison_page, families
 from osmosis_cli.eval.viewer.server import HOST, Viewer
 from osmosis_cli.main import cli
 from pytest_osmosis.analysis.aggregate import aggregate
@@ -128,6 +129,13 @@ def test_a_trend_has_a_point_for_each_evaluation_that_has_a_score(tmp_path: Path
     path.write_text(path.read_text().replace(EXACT, "rewards:other"))
     [family] = families(Library(tmp_path).entries())
     assert family.trend == "0.500, 1.000"
+    nothing = replace(suite, rows=tuple(replace(row, runs=()) for row in suite.rows))
+    newest = tmp_path / "newest.json"  # without a run, it began when it was written
+    json_writer.write(result_of(nothing), newest)
+    newest.write_text(newest.read_text().replace(EXACT, "rewards:third"))
+    [family] = families(Library(tmp_path).entries())
+    assert family.entries[0].pass_at_1 is None
+    assert family.trend == "0.500, 1.000"
 
 
 def test_evaluations_of_other_data_agents_or_models_have_trends_of_their_own(
@@ -167,6 +175,23 @@ def test_two_stand_beside_each_other_with_what_changed(visitor: Visitor, tmp_pat
     assert (suite["regressed"], suite["improved"]) == ([], [])
     assert (suite["changed"], suite["against"]["source"]) == ([0, 1], "before.json")
     assert suite["rows"][0]["other"][0]["outcome"] == "below"
+
+
+@pytest.mark.parametrize(("apart", "digits"), [(60, 5), (5, 8)])
+def test_two_of_one_evaluation_are_called_by_times_that_differ(
+    tmp_path: Path, apart: int, digits: int
+):
+    runs = tmp_path / ".osmosis" / "runs"
+    names = [f"d-m@2001090{at}-000000" for at in (1, 2)]
+    for name, began in zip(names, (1e9, 1e9 + apart), strict=True):
+        kept(runs, name, done=2, started=began)
+    library = Library(tmp_path)
+    before, after = (entry for name in names if (entry := library.get(key_of(runs / name))))
+    page = ReportPage(comparison_page(library, before, after, ""))
+    found = re.search(r"d-m: [\d-]+ ([\d:]+\d) against [\d-]+ ([\d:]+\d)", page.text)
+    assert found is not None
+    assert [len(each) for each in found.groups()] == [digits, digits]
+    assert found[1] > found[2]
 
 
 @pytest.mark.parametrize("others", [(), ("other.jsonl",)])
