@@ -257,9 +257,12 @@ def write_gates(folder: Path, gates: Sequence[str]) -> Path:
     path, line = folder / SETTINGS, f"osmosis_gates = {json.dumps(list(gates))}"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     if NO_GATES not in text.splitlines():
+        has = any(each.startswith("osmosis_gates") for each in text.splitlines())
         raise CommandError(
-            f"{path}: has no line {NO_GATES!r}, which `osmosis init --data` writes; put this into "
-            f"your settings: {line}",
+            f"{path}: has osmosis_gates already; put this in their place if you want it: {line}"
+            if has
+            else f"{path}: has no line {NO_GATES!r}, which `osmosis init --data` writes; put this "
+            f"into your settings: {line}",
             code="no_place",
         )
     path.write_text(text.replace(NO_GATES, line, 1), encoding="utf-8")

@@ -62,6 +62,8 @@ def test_what_it_writes_runs_and_is_held_at_what_it_reached(
     again = pytester.runpytest_subprocess("-n0", "--osmosis-fresh")
     assert again.ret == 0
     again.stdout.fnmatch_lines(["gate  mean >= 0.62  0.9167*PASSED"])
+    assert "has osmosis_gates already" in osmosis.error("init", "--gate", "first.json", status=1)
+    (pytester.path / "pyproject.toml").unlink()
     assert "has no line '# osmosis_gates" in osmosis.error("init", "--gate", "first.json", status=1)
 
 
