@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...analysis.gates.evaluate import holds
 from ...run_result import is_counted
 from ...session.seams import Feature
 from .statuses import FAILED
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from ...reports.formats import Sections
     from ...spec import SessionSpec
     from ...suite_results import EvalResult, SuiteResult
+    from ...verdicts import GateResult
+
+COUNT_LOST_RUNS = ("errors", "scored")
+"""Metrics of which a run is a part that the endpoint did not answer."""
 
 
 class BisectFeature(Feature):
@@ -36,7 +41,21 @@ class BisectFeature(Feature):
         return ()
 
     def _failed(self, suite: SuiteResult) -> bool:
+        runs = list(suite.deciding_runs)
+        counted = [run for run in runs if is_counted(run.error_type, run.error_kind)]
         if suite.verdicts or self._is_gated:
-            return any(gate.outcome == "failed" for gate in suite.verdicts)
-        counted = (run for run in suite.deciding_runs if is_counted(run.error_type, run.error_kind))
+            lost = len(runs) - len(counted)
+            return any(_is_by_the_code(gate, lost) for gate in suite.verdicts)
         return any(run.outcome != "passed" for run in counted)
+
+
+def _is_by_the_code(gate: GateResult, lost: int) -> bool:
+    """Whether it failed, also without the runs that were lost to endpoints.
+
+    Other figures leave these out; `errors` and `scored` count them.
+    """
+    if gate.outcome != "failed" or not lost or gate.metric.split()[0] not in COUNT_LOST_RUNS:
+        return gate.outcome == "failed"
+    if gate.metric != "errors" or gate.figure is None:
+        return False
+    return not holds(gate.operator, gate.figure - lost, gate.threshold)
