@@ -11,7 +11,7 @@ from osmosis_ai.models.answers import KNOWN_REASONS
 
 from ..analysis.statistics.estimators import FEWEST_CLUSTERS
 from ..escaping import counted, dollars, shortened
-from ..run_result import NOT_STREAMED, SuiteInfo
+from ..run_result import NOT_STREAMED, RunResult, SuiteInfo
 from ..suite_results import EvalResult, SuiteResult, Usage
 from .highlights import is_left_out, outcome_counts, some_error_kinds
 
@@ -100,8 +100,8 @@ def errors(suite: SuiteResult) -> Iterator[tuple[str, list[str]]]:
         sentence = f"{counted(len(runs), 'run')} without a score: there are no figures"
         yield sentence, some_error_kinds(runs)
         return
-    left_out = [run for run in runs if is_left_out(run, suite)]
-    failed = [run for run in runs if not is_left_out(run, suite)]
+    left_out = [run for run in runs if _is_in_no_figure(run, suite)]
+    failed = [run for run in runs if not _is_in_no_figure(run, suite)]
     if left_out:
         sentence = f"{counted(len(left_out), 'run')} without a score, left out of every figure"
         yield sentence, some_error_kinds(left_out)
@@ -109,6 +109,10 @@ def errors(suite: SuiteResult) -> Iterator[tuple[str, list[str]]]:
         verb = "counts" if len(failed) == 1 else "count"
         sentence = f"{counted(len(failed), 'run')} that failed {verb} as 0.0"
         yield sentence, some_error_kinds(failed)
+
+
+def _is_in_no_figure(run: RunResult, suite: SuiteResult) -> bool:
+    return is_left_out(run, suite) or suite.info.is_quarantined(run.row_index, run.row_id)
 
 
 def short_rows(suite: SuiteResult) -> Iterator[str]:

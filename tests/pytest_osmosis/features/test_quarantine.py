@@ -148,3 +148,11 @@ def test_it_holds_for_what_is_scored_again(rows: Project):
     more = [f"--osmosis-{each}" for each in again]
     session = rows.plain("-n0", *more, "--osmosis-output=out.json")
     assert (session.ret, figures(session)) == (0, (1.0, 2, 0))
+
+
+def test_a_run_of_them_that_raised_counts_for_nothing(rows: Project):
+    rows.rows("a", "raise")
+    session = aside(rows, "row-1")
+    assert figures(session) == (1.0, 1, 0)
+    assert "1 run without a score, left out of every figure" in session.lines
+    assert not any("as 0.0" in line for line in session.lines)
