@@ -12,6 +12,7 @@ from ...session.seams import Feature
 if TYPE_CHECKING:
     from ...analysis.planned_rows import PlannedRows
     from ...analysis.score_table import ScoreTable
+    from ...reports.formats import Sections
     from ...rollouts.suite import Suite
     from ...run_result import SuiteInfo
     from ...spec import SessionSpec
@@ -28,6 +29,8 @@ class LabelsFeature(Feature):
     """By suite, where another evaluation has kept its runs."""
     _places: Mapping[str, Sequence[Path]] = {}
     """By suite, where its labels may be."""
+    _damaged: Mapping[str, str] = {}
+    """By suite, why its labels cannot be read any more at the end of the session."""
 
     def plan(self, spec: SessionSpec) -> SessionSpec:
         """Note where the report goes: labels may be beside an earlier one there."""
@@ -58,7 +61,7 @@ class LabelsFeature(Feature):
 
     def tables(self, suite: SuiteResult, every: Sequence[SuiteResult]) -> Mapping[str, ScoreTable]:
         """Return the marks, by the name that gates on agreement look for."""
-        labels = self._labels(suite.info.name)
+        labels = self._labels_at_the_end(suite.info.name)
         if labels is None:
             return {}
         from .people import section_of
@@ -71,12 +74,24 @@ class LabelsFeature(Feature):
         return result.with_suites(self._with_people)
 
     def _with_people(self, suite: SuiteResult) -> SuiteResult:
-        labels = self._labels(suite.info.name)
+        labels = self._labels_at_the_end(suite.info.name)
         if labels is None:
             return suite
         from .people import with_people
 
         return with_people(suite, labels, self._confidence)
+
+    def write(self, result: EvalResult, sections: Sections) -> Iterable[str]:
+        """Return which marks are in no figure, as their file was damaged while the session ran."""
+        return tuple(f"no marks are used: {why}" for why in dict.fromkeys(self._damaged.values()))
+
+    def _labels_at_the_end(self, suite: str) -> Labels | None:
+        """Return the labels of a suite; the report of its runs does not depend on them."""
+        try:
+            return self._labels(suite)
+        except ConfigurationError as error:
+            self._damaged = {**self._damaged, suite: str(error)}
+            return None
 
     def _labels(self, suite: str) -> Labels | None:
         """Return the labels of a suite; None where no run was ever marked."""

@@ -103,7 +103,7 @@ def _read(file: Path) -> Labels:
         data = json.loads(file.read_bytes())
         runs = {
             RunId(str(each["suite"]), int(each["row_index"]), int(each["run_index"])): RunLabel(
-                each["is_right"],
+                _judgement(each["is_right"]),
                 str(each["note"]),
                 each["started_at"],
                 dict(each.get("rubrics", {})),
@@ -113,6 +113,15 @@ def _read(file: Path) -> Labels:
         return Labels(str(data["note"]), tuple(map(str, data["tags"])), runs)
     except FileNotFoundError:
         return Labels()
+    except OSError as error:
+        raise UnreadableLabels(f"{file}: cannot be read: {error.strerror}") from None
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         why = f"{file}: is no file of labels ({error}); correct or delete it"
         raise UnreadableLabels(why) from None
+
+
+def _judgement(value: object) -> bool | None:
+    """Return what is no text or number: any of these but 0 and "" would pass for right."""
+    if value is None or isinstance(value, bool):
+        return value
+    raise ValueError(f"is_right is true, false or null, not {json.dumps(value)}")

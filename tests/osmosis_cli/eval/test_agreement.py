@@ -81,3 +81,11 @@ def test_what_cannot_be_compared_is_said(report: Path):
     assert status != 0 and "no evaluation 'r.jsn' here. Did you mean 'r.json'?" in out
     (report.parent / "r.json.labels").write_text("{}")
     assert "r.json.labels: is no file of labels" in agreement()[1]
+    labels = report.parent / "r.json.labels"
+    labels.unlink()
+    label(report, {0: True})
+    labels.write_text(labels.read_text().replace("true", '"no"'))
+    assert 'is_right is true, false or null, not "no"' in agreement()[1]
+    labels.unlink()
+    labels.mkdir()
+    assert "r.json.labels: cannot be read: Is a directory" in agreement()[1]

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_osmosis.features.labels.run_labels import RunLabel, change_labels
 from pytest_osmosis.run_result import RunId
-from tests.support.endpoints import Endpoint
+from tests.support.endpoints import Ask, Endpoint
 from tests.support.project import Project, Session
 
 JUDGES = """
@@ -155,3 +155,21 @@ def test_what_a_gate_on_agreement_cannot_say_is_refused(judged: Project):
         "agreement(judges:honest) - baseline >= 0": "compare with a baseline, not agreement",
     }.items():
         assert said in judged.run(f"--osmosis-gate={gate}", eval_fn="judges:honest").err
+
+
+def test_labels_damaged_while_the_session_runs_cost_no_report(project: Project):
+    project.rows("a", "b")
+    first = project.run()
+    mark(project, first, range(2), lambda row: True)
+    labels = project.path / "out.json.labels"
+
+    def answer(ask: Ask) -> str:
+        labels.write_text("{")
+        return ask.row
+
+    project.endpoint.answers = answer
+    session = project.run("--osmosis-fresh", "--osmosis-gate=agreement(exact) >= 0.6")
+    assert session.ret == 1
+    assert "ERROR: no marks are used: " in session.out + session.err
+    assert session.report["summary"]["eval_fns"]["rewards:exact"]["mean"] == 1.0
+    assert session.report["people"] is None
