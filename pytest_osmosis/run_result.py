@@ -130,9 +130,20 @@ def place_of(model: str, endpoint: str) -> str:
     return f"{model} at {endpoint}"
 
 
+def is_ready_scorer(eval_fn: str) -> bool:
+    """Return whether a name is that of a ready scorer with its settings, such as `judge('…')`."""
+    name, bracket, _ = eval_fn.partition("(")
+    return bool(bracket) and name.isidentifier()
+
+
+def without_module(eval_fn: str) -> str:
+    """Return an eval function's name without its module; settings may have a colon, too."""
+    return eval_fn if is_ready_scorer(eval_fn) else eval_fn.rpartition(":")[2]
+
+
 def short_names(eval_fn: str) -> tuple[str, str]:
     """Return what an eval function goes by in gates and thresholds, beside its whole name."""
-    return eval_fn.rpartition(":")[2], eval_fn.partition("(")[0]
+    return without_module(eval_fn), eval_fn.partition("(")[0]
 
 
 def passes(score: float | None, threshold: float) -> bool:

@@ -12,6 +12,7 @@ import click
 
 from pytest_osmosis.escaping import counted, dollars
 from pytest_osmosis.reports.text_table import columns, wrapped
+from pytest_osmosis.run_result import without_module
 
 from ..errors import CommandError
 from ..shared_options import json_option, print_json
@@ -165,7 +166,7 @@ def _by_report(path: Path, eval_fn: str | None, spread: float | None, cluster: s
 
 def _function(suite: SuiteResult, asked: str | None, path: Path) -> str:
     names = [each.name for each in suite.functions if "pass@1" in each.figures or suite.info.n == 1]
-    fitting = [name for name in names if asked in (None, name, name.rpartition(":")[2])]
+    fitting = [name for name in names if asked in (None, name, without_module(name))]
     if len(fitting) != 1:
         raise CommandError(
             f"{path}: --eval-fn is one of {', '.join(names) or 'none'}", code="invalid", status=2

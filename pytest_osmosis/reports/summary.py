@@ -12,7 +12,7 @@ from textwrap import wrap
 
 from ..analysis.metrics import METRICS
 from ..escaping import clamped_scores, counted, shortened
-from ..run_result import RunResult, may_differ
+from ..run_result import RunResult, is_ready_scorer, may_differ, without_module
 from ..suite_results import EvalResult, SuiteResult
 from ..verdicts import GateResult
 from .facts import clusters, errors, not_needed, outcomes, short_rows, unusual_answers, usages
@@ -147,8 +147,9 @@ def fitted(shown: Table, width: int) -> Iterator[str]:
             ks.setdefault(found.name, []).append(title)
     middle = (enumerate(each[1:-1]) for each in ks.values())
     least_first = [title for _, title in sorted(chain.from_iterable(middle), reverse=True)]
-    rows = [[_tail(name, NAME_LIMIT), *cells] for name, *cells in shown.rows]
-    short = [name.rpartition(":")[2] for name, *_ in shown.rows]
+    names = _shortened([name for name, *_ in shown.rows])
+    rows = [[name, *cells] for name, (_, *cells) in zip(names, shown.rows, strict=True)]
+    short = [without_module(name) for name in names]
     whole = table([shown.header, *rows], None, numbers=True)
     if max(map(len, whole)) > width and len(set(short)) == len(short):
         rows = [[name, *cells] for name, (_, *cells) in zip(short, rows, strict=True)]
@@ -205,9 +206,16 @@ def _lowest(suite: SuiteResult) -> list[str]:
     return [f"{shortened(row_name(low.row))} {low.passed}/{low.scored}" for low in short]
 
 
-def _tail(name: str, limit: int) -> str:
-    """The end of a name, which tells most."""
-    return name if len(name) <= limit else f"…{name[1 - limit :]}"
+def _shortened(names: Sequence[str]) -> list[str]:
+    """Return names for a table: of long ones what says most, and no two alike."""
+    shown = [
+        shortened(name, NAME_LIMIT) if is_ready_scorer(name) else _tail(name) for name in names
+    ]
+    return shown if len(set(shown)) == len(set(names)) else [*names]
+
+
+def _tail(name: str) -> str:
+    return name if len(name) <= NAME_LIMIT else f"…{name[1 - NAME_LIMIT :]}"
 
 
 def _named(what: str, names: Sequence[str], width: int) -> list[str]:

@@ -21,6 +21,7 @@ from ...reports.formats import Conversations, Sections, no_sections
 from ...reports.highlights import figure_text, outcome_counts
 from ...reports.tables import ColumnTable, span, written
 from ...reports.view import SuiteView, View, view_of
+from ...run_result import without_module
 from ...storage.atomic_write import write_whole
 from ...suite_results import EvalResult, Figure, SuiteResult
 from ...verdicts import EvalVerdict
@@ -202,12 +203,12 @@ def _choices(table: ColumnTable, suite: SuiteResult) -> list[str | None]:
 
 def _headlines(suite: SuiteResult) -> Iterator[Headline]:
     """Yield the figures that are read first: each eval function's, then what was used."""
-    ends = Counter(function.name.rpartition(":")[2] for function in suite.functions)
+    ends = Counter(without_module(function.name) for function in suite.functions)
     for function in suite.functions:
         for metric in ("pass@1", "mean"):
             figure = function.figures.get(metric)
             if figure is not None and figure.value is not None:
-                end = function.name.rpartition(":")[2]
+                end = without_module(function.name)
                 name = end if ends[end] == 1 else function.name
                 yield Headline(f"{metric} {name}", figure_text(figure.value), _around(figure))
                 break

@@ -230,9 +230,9 @@ function columnsOf(suite, wish) {
   return every.filter((column) => column.name !== "truth" || suite.rows.some((row) => row.truth));
 }
 
-/** The last part of an eval function's name; the whole where another one ends alike. */
+/** An eval function's name without its module; with it where another one ends alike. */
 function shortName(suite, name) {
-  const last = (each) => each.split(":").pop();
+  const last = (each) => (/^\w+\(/.test(each) ? each : each.split(":").pop());
   return suite.functions.filter((each) => last(each) === last(name)).length > 1 ? name : last(name);
 }
 
