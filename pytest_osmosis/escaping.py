@@ -73,6 +73,14 @@ def exact_text(number: float) -> str:
     return short if len(short) < len(whole) - 4 else whole
 
 
+def percent(share: float) -> str:
+    """Return a share as three digits of percent, "98.3%"; what is less than all is never 100%."""
+    digits = 3
+    while float(text := f"{100.0 * share:.{digits}g}") == 100.0 and share != 1.0 and digits < 9:
+        digits += 1
+    return f"{text}%"
+
+
 def p_value(p: float) -> str:
     """A p in three characters or so."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
-from .escaping import counted, escape_control_chars, number_text, shortened
+from .escaping import counted, escape_control_chars, number_text, percent, shortened
 
 RowVerdict = Literal["regressed", "improved", "changed"]
 
@@ -128,7 +128,7 @@ class GateResult:
         known = ["no known bounds" if has_none else f"{low} .. {high}"]
         level = (self.interval and self.interval.confidence) or self.confidence
         if level:
-            known.append(f"{100 * level:.4g}% confidence")
+            known.append(f"{percent(level)} confidence")
         if self.unknown:
             known.append(f"{counted(self.unknown, 'run')} unknown")
         return f"{value} ({', '.join(known)})"

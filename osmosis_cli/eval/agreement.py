@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pytest_osmosis.escaping import percent
 from pytest_osmosis.features.labels.agreement import (
     FunctionAgreement,
     agreements,
@@ -66,7 +67,7 @@ def agreement_command(name: str | None, confidence: float, most: int, as_json: b
     marked = Counter(label.is_right for label in labels.runs.values())
     say(f"{entry.run.name}: people call {marked[True]} runs right, {marked[False]} wrong")
     say("")
-    interval = f"{confidence:.0%} interval"
+    interval = f"{percent(confidence)} interval"
     header = ("eval function", "runs", "agree", "kappa", interval, "passes, wrong", "fails, right")
     say_table([header, *map(_row, found)])
     if runs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..analysis.gates.evaluate import holds
-from ..escaping import counted
+from ..escaping import counted, percent
 from ..run_result import RunId, RunResult, passes
 from ..suite_results import RowResult, SuiteResult
 from ..verdicts import GateResult, Interval
@@ -45,7 +45,7 @@ def _distance(verdict: GateResult, suite: SuiteResult) -> str:
     value, *others = verdict.sentence().split("; ", 1)
     parts = [f"{verdict.subject} is {value}"]
     if (interval := verdict.interval or _interval(verdict, suite)) and verdict.low == verdict.high:
-        parts[0] += f" ({interval.confidence * 100:g}% {span(interval)})"
+        parts[0] += f" ({percent(interval.confidence)} {span(interval)})"
     short = verdict.threshold - verdict.figure
     if verdict.operator in (">=", ">") and short > 0:
         parts.append(f"{verdict.text_of(short)} short")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..analysis.aggregate import CONFIDENCE
 from ..analysis.metrics import METRICS, Metric
 from ..analysis.statistics.estimators import reported_ks
+from ..escaping import percent
 from ..suite_results import FunctionResult, SuiteResult
 from ..verdicts import Interval
 from .highlights import figure_text
@@ -66,7 +67,7 @@ def figure_cells(
 def interval_title(intervals: Iterable[Interval | None]) -> str:
     """Return the title of a column of intervals."""
     confidence = next((each.confidence for each in intervals if each), CONFIDENCE)
-    return f"{100 * confidence:g}% interval"
+    return f"{percent(confidence)} interval"
 
 
 def span(interval: Interval | None, *, signed: bool = False) -> str:

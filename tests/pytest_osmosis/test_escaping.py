@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from osmosis_ai.escaping import encodable_json
-from pytest_osmosis.escaping import dollars, encodable, exact_text
+from pytest_osmosis.escaping import dollars, encodable, exact_text, percent
 
 ANY = st.text(st.characters(exclude_categories=()) | st.characters(categories=["Cs"]))
 
@@ -36,3 +36,14 @@ def test_an_amount_that_is_not_0_does_not_look_like_0(amount: float, text: str):
 )
 def test_all_digits_are_written_but_those_of_rounding(number: float, text: str):
     assert exact_text(number) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.95, "95%"), (1 - 0.05 / 3, "98.3%"), (0.9995, "99.95%"), (1.0, "100%"), (0.0, "0%"),
+        (0.075, "7.5%"), (1 / 3, "33.3%"),
+    ],
+)  # fmt: skip
+def test_a_percentage_has_three_digits_and_less_than_all_is_never_100(share: float, text: str):
+    assert percent(share) == text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...analysis.metrics import is_repeated
-from ...escaping import counted, number_text, p_value
+from ...escaping import counted, number_text, p_value, percent
 from ...reports.highlights import figure_text
 from ...reports.tables import Table, interval_title, span
 from ...verdicts import ROW_VERDICTS, Paired, RowVerdict
@@ -94,11 +94,11 @@ class Change:
 
     @property
     def figures(self) -> str:
-        """The runs that pass, there and here, and p: "5/5 → 1/5, p 0.048".
+        """The runs that pass, there and here, and p: "5/5 → 1/5, p of its runs 0.048".
 
         The means instead, where these say more.
         """
-        p = "" if self.p is None else f", p {p_value(self.p)}"
+        p = "" if self.p is None else f", p of its runs {p_value(self.p)}"
         sides = (self.baseline, self.baseline_mean), (self.current, self.mean)
         if all(count.passes == round(mean * count.known, 9) for count, mean in sides):
             return f"{self.baseline} → {self.current}{p}"
@@ -137,15 +137,29 @@ class Comparison:
         """The rows that differ, or the clusters."""
         return self.changes if self.clusters is None else self.clusters
 
+    @property
+    def shown(self) -> list[Change]:
+        """What chance does not explain, the worse first: the others are counted alone."""
+        return [*self.of("regressed"), *self.of("improved")]
+
     def of(self, verdict: RowVerdict) -> list[Change]:
         """Return the rows with a verdict, or the clusters."""
         return [change for change in self.moved if change.verdict == verdict]
 
     @property
     def counts(self) -> str:
-        """How many rows have which verdict: "1 regressed, 3 changed (may be chance)"."""
-        found = [f"{len(self.of(word))} {word}" for word in ROW_VERDICTS if self.of(word)]
-        return ", ".join(found) + (" (may be chance)" if self.of("changed") else "")
+        """How many rows have which verdict: "1 regressed, 3 others changed; chance explains them".
+
+        Nothing where no row differs; nothing of chance where no row's runs could show more.
+        """
+        words = ROW_VERDICTS if not self.shown else ("regressed", "improved")
+        found = [f"{len(self.of(word))} {word}" for word in words if self.of(word)]
+        others = len(self.of("changed"))
+        if others and self.shown:
+            found.append(f"{counted(others, 'other')} changed")
+        if others and self.tested:
+            return f"{', '.join(found)}; chance explains {'it' if others == 1 else 'them'}"
+        return ", ".join(found)
 
     @property
     def rule(self) -> str:
@@ -178,17 +192,28 @@ class Comparison:
         return not self.changes and all(not each.paired.difference for each in self.differences)
 
     @property
+    def verdict(self) -> str:
+        """What it comes to in a word or three, by the interval of the mean's difference."""
+        if not self.differences:
+            return "no row is in both"
+        if self.is_unchanged:
+            return "no difference"
+        interval = self.differences[0].paired.interval
+        if interval is None or interval.low <= 0.0 <= interval.high:
+            return "no significant difference"
+        return "better" if interval.low > 0.0 else "worse"
+
+    @property
     def in_short(self) -> str:
         """What it comes to, by the mean."""
         if not self.differences:
-            return "no row is in both"
+            return self.verdict
         mean, interval = self.differences[0], self.differences[0].paired.interval
-        known, word = "", "no significant difference"
+        known = ""
         if interval is not None:
-            known = f" ({100 * interval.confidence:g}% {span(interval, signed=True)})"
-            word = "better" if interval.low > 0 else "worse" if interval.high < 0 else word
+            known = f" ({percent(interval.confidence)} {span(interval, signed=True)})"
         figures = f"{figure_text(mean.baseline)} → {figure_text(mean.current)}"
-        return f"{word}: mean {figures}, {figure_text(mean.paired.difference, '+')}{known}"
+        return f"{self.verdict}: mean {figures}, {figure_text(mean.paired.difference, '+')}{known}"
 
     @property
     def table(self) -> Table:

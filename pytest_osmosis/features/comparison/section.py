@@ -193,17 +193,17 @@ def _changed(change: Change) -> Fields:
 
 
 def changes(each: Comparison, *, width: int = COLUMNS) -> Iterator[str]:
-    """Yield the lines about one eval function against a baseline: the table, then the rows."""
-    title = f"{each.eval_fn}, {counted(each.rows, 'row')} compared"
-    if each.is_unchanged:
-        yield from indented(f"{title}: no difference", width)
-        return
+    """Yield the lines about one eval function: the verdict, what regressed, then the figures."""
+    title = f"{each.eval_fn}, {counted(each.rows, 'row')} compared: {each.verdict}"
     yield from indented(title, width)
+    if each.is_unchanged:
+        return
+    if each.moved:
+        yield from indented(f"{each.unit}s: {each.counts}", width, "  ")
+        yield from _moved(each.shown, width)
+        yield ""
     yield from (f"  {line}" for line in fitted(each.table, width - 2))
     if each.moved:
-        yield ""
-        yield from indented(f"{each.unit}s: {each.counts}", width, "  ")
-        yield from _moved(each.moved, width)
         yield from indented(each.rule, width, "  ")
 
 
@@ -230,17 +230,18 @@ def _short(text: str, width: int) -> str:
 def _in_markdown(each: Comparison) -> Iterator[str]:
     from ..markdown.report import NAMES_SHOWN, code, escaped, table
 
-    yield ""
-    if each.is_unchanged:
-        yield f"{code(each.eval_fn)} over {counted(each.rows, 'row')}: no difference"
-    else:
-        yield from [f"{code(each.eval_fn)} over {counted(each.rows, 'row')}", ""]
-        yield from table(each.table)
-    if rows := each.moved:
-        yield from ["", f"{each.unit.title()}s: {escaped(each.counts)}", ""]
+    yield from ["", f"{code(each.eval_fn)} over {counted(each.rows, 'row')}: {each.verdict}"]
+    if each.moved:
+        yield from ["", f"{each.unit.title()}s: {escaped(each.counts)}"]
+    if rows := each.shown:
+        yield ""
         yield from (_item(row) for row in rows[:NAMES_SHOWN])
         if len(rows) > NAMES_SHOWN:
             yield f"- and {len(rows) - NAMES_SHOWN} more"
+    if not each.is_unchanged:
+        yield ""
+        yield from table(each.table)
+    if each.moved:
         yield from ["", escaped(each.rule)]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...analysis.metrics import METRICS
-from ...escaping import counted
+from ...escaping import counted, percent
 from ...reports.highlights import figure_text
 from ...run_result import passes
 from ...suite_results import Figure, FunctionResult, SuiteResult
@@ -239,7 +239,7 @@ def _curve(function: FunctionResult) -> Curve | None:
     summary = ", ".join(point.tip for _, points in found for point in points)
     lines = [Line(f"{name}k", each) for name, each in found]
     known = next((each.interval for each in function.figures.values() if each.interval), None)
-    around = "" if known is None else f"with {100 * known.confidence:g}% intervals"
+    around = "" if known is None else f"with {percent(known.confidence)} intervals"
     return Curve(" and ".join(line.name for line in lines), summary, lines, around)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from ...escaping import dollars, escape_control_chars
+from ...escaping import dollars, escape_control_chars, percent
 from ...outcomes import OUTCOMES, Outcome
 from ...reports.facts import mixed_rows
 from ...reports.formats import Conversations, Sections, no_sections
@@ -227,7 +227,7 @@ def _headlines(suite: SuiteResult) -> Iterator[Headline]:
 def _around(figure: Figure) -> str:
     if figure.interval is None:
         return ""
-    return f"{span(figure.interval)} ({figure.interval.confidence:.0%})"
+    return f"{span(figure.interval)} ({percent(figure.interval.confidence)})"
 
 
 def _outcomes(suite: SuiteResult) -> Iterator[tuple[str, int, float, float]]:

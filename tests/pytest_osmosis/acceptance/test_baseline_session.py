@@ -84,7 +84,7 @@ def test_rows_that_changed_are_named_with_both_answers(
     text = summary(session)
     assert "against the baseline base.json" in text
     assert "rows: 1 regressed, 1 improved" in text
-    assert "regressed  row-4  5/5 → 0/5, p 0.008" in text
+    assert "regressed  row-4  5/5 → 0/5, p of its runs 0.008" in text
 
 
 def test_every_row_that_differs_has_the_baselines_runs(compared: Project, model: Model):

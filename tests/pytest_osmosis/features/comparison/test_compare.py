@@ -137,7 +137,7 @@ def test_one_row_that_broke_is_not_hidden_by_rows_that_always_pass():
     found = changes_of([[1.0] * 5] * 19 + [[0.0] * 5], [[1.0] * 5] * 20)
     [change] = found.changes
     assert (change.name, change.verdict) == ("row-19", "regressed")
-    assert (change.figures, change.p) == ("5/5 → 0/5, p 0.008", pytest.approx(2 / 252))
+    assert (change.figures, change.p) == ("5/5 → 0/5, p of its runs 0.008", pytest.approx(2 / 252))
     assert (found.counts, found.tested, found.short) == ("1 regressed", 1, 0)
     assert found.rule == (
         "regressed, improved: by an exact permutation test of the row's runs, "
@@ -155,7 +155,7 @@ def test_rows_that_chance_explains_are_changed_and_the_list_goes_by_p_then_by_si
     assert [(change.name, change.verdict) for change in found.changes] == [
         ("row-1", "improved"), ("row-2", "regressed"), ("row-0", "changed"), ("row-3", "changed"),
     ]  # fmt: skip
-    assert found.counts == "1 regressed, 1 improved, 2 changed (may be chance)"
+    assert found.counts == "1 regressed, 1 improved, 2 others changed; chance explains them"
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -185,7 +185,7 @@ def test_a_difference_that_rounding_alone_makes_reads_as_none():
 
 def test_scores_between_0_and_1_show_their_means():
     found = changes_of([[0.2, 0.25, 0.3, 0.2]], [[0.9, 0.8, 0.85, 0.95]])
-    assert [change.figures for change in found.changes] == ["0.875 → 0.2375, p 0.029"]
+    assert [change.figures for change in found.changes] == ["0.875 → 0.2375, p of its runs 0.029"]
     assert found.counts == "1 regressed"
 
 
@@ -193,7 +193,7 @@ def test_a_run_without_a_score_is_no_part_of_a_rows_change():
     found = changes_of([[None] * 4, [0.0, 0.0, 0.0, None]], [[1.0] * 4] * 2)
     [change] = found.changes
     assert (change.name, change.p) == ("row-1", pytest.approx(1 / 35))
-    assert (change.verdict, change.figures) == ("regressed", "4/4 → 0/3, p 0.029")
+    assert (change.verdict, change.figures) == ("regressed", "4/4 → 0/3, p of its runs 0.029")
 
 
 def test_huge_scores_are_compared_too():
