@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,18 @@ import click
 from osmosis_ai.secret import masked, redact
 
 from .errors import CommandError, wrong_use
+
+
+class NumberRange(click.FloatRange):
+    """A range of numbers without NaN, which no comparison refuses, and without infinity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; `BadParameter` for what is none."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a valid number.", param, ctx)
+        return number
+
 
 complete_files = click.Path().shell_complete
 complete_folders = click.Path(file_okay=False).shell_complete
@@ -46,7 +59,7 @@ yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 import_timeout_option = click.option(
     "--import-timeout",
     "import_timeout_s",
-    type=click.FloatRange(0, 86_400),
+    type=NumberRange(0, 86_400),
     default=60.0,
     metavar="S",
     help="Seconds that the import of the agent's module may take; 0 is none (default: 60).",

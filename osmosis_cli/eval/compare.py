@@ -13,7 +13,7 @@ import click
 from pytest_osmosis.reports.text_table import columns, wrapped
 
 from ..errors import CommandError
-from ..shared_options import json_option, print_json
+from ..shared_options import NumberRange, json_option, print_json
 from .lines import say
 from .report import read, same_suites
 
@@ -39,7 +39,7 @@ class ComparedSuite:
 
 confidence_option = click.option(
     "--confidence",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    type=NumberRange(0.0, 1.0, min_open=True, max_open=True),
     default=0.95,
     metavar="C",
     help="Of the intervals (default: 0.95).",

@@ -15,7 +15,7 @@ from pytest_osmosis.reports.text_table import columns, wrapped
 from pytest_osmosis.run_result import without_module
 
 from ..errors import CommandError
-from ..shared_options import json_option, print_json
+from ..shared_options import NumberRange, json_option, print_json
 from .compare import confidence_option
 from .lines import say, say_table
 from .report import read
@@ -33,7 +33,7 @@ Examples:
 _SIZES = ((1, 1), (2, 1), (4, 1), (1, 2), (1, 4))
 """What is shown beside the design that was asked for: times its rows, times its runs."""
 _RUNS = (1, 3, 5, 10)
-_CHANCE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
+_CHANCE = NumberRange(0.0, 1.0, min_open=True, max_open=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +56,13 @@ class Known:
               "(default: 0.05).")  # fmt: skip
 @click.option("--eval-fn", metavar="NAME", help="The eval function of the report.")
 @click.option("--rate", type=_CHANCE, metavar="P", help="Without a report: pass@1.")
-@click.option("--spread", type=click.FloatRange(0.0, 0.5), metavar="S",
+@click.option("--spread", type=NumberRange(0.0, 0.5), metavar="S",
               help="Standard deviation of the rows' chances (default: the report's, which takes "
               "two runs a row; else 0: all rows alike).")  # fmt: skip
 @click.option("--cluster", metavar="COLUMN",
               help="Rows come in clusters as in the report, by the column that it was "
               "evaluated with (default: that column, if there is one).")  # fmt: skip
-@click.option("--cost", type=click.FloatRange(min=0.0), metavar="C",
+@click.option("--cost", type=NumberRange(min=0.0), metavar="C",
               help="Dollars a run (default: the report's).")  # fmt: skip
 @confidence_option
 @json_option
@@ -211,7 +211,7 @@ def _figures(
     return {
         "rows": rows,
         "n": n,
-        "clusters": round(rows / rates.size) if rates.size > 1.0 else None,
+        "clusters": max(1, round(rows / rates.size)) if rates.size > 1.0 else None,
         "fall": rates.design(rows, n).fall(0.0, confidence),
         "half_width": rates.half_width(rows, n, confidence),
         "runs": rows * n,

@@ -24,7 +24,7 @@ from pytest_osmosis.suite_results import SuiteResult
 
 from ..errors import CommandError
 from ..lazy_group import SuggestingGroup, nearest
-from ..shared_options import json_option, print_json
+from ..shared_options import NumberRange, json_option, print_json
 from .kept_runs import Kept, KeptSummary, nearest_runs
 from .lines import say, say_facts, say_table, size_text, when_text
 
@@ -127,7 +127,7 @@ def show_command(ctx: click.Context, name: str, row: str | None, as_json: bool) 
 @click.option("--archived", is_flag=True, help="Those whose place a newer one has taken.")
 @click.option(
     "--older-than",
-    type=click.FloatRange(0),
+    type=NumberRange(0),
     metavar="DAYS",
     help="Of those, or of all, the ones that were started longer ago.",
 )

@@ -107,6 +107,8 @@ MISTAKES = [
         "how clusters differ is known of a report alone",
     ),
     (("--rate", "0.9", "--spread", "0.4", "--rows", "20"), "at --rate 0.9 at most 0.30"),
+    (("--rate", "nan", "--rows", "20"), "'nan' is not a valid number"),
+    (("--rate", "0.5", "--rows", "20", "--cost", "inf"), "'inf' is not a valid number"),
     (("a.json", "--rows", "20", "--cluster", "topic"), "not belong together by 'topic', but by no"),
     (("a.json", "--rows", "20", "--eval-fn", "other"), "--eval-fn is one of "),
 ]
