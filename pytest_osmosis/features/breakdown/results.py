@@ -217,7 +217,7 @@ def breakdown_of(
     confidence: float | None = None,
 ) -> Breakdown:
     """Return the figures by the values of a column; `rows_of` has the row indices of each."""
-    by_index = {row.row_index: row.runs for row in suite.rows}
+    by_index = {row.row_index: row.runs for row in suite.deciding_rows}
     values = []
     for value in _ordered(rows_of):
         indices = tuple(sorted(index for index in rows_of[value] if index in by_index))

@@ -156,3 +156,13 @@ def test_a_run_of_them_that_raised_counts_for_nothing(rows: Project):
     assert figures(session) == (1.0, 1, 0)
     assert "1 run without a score, left out of every figure" in session.lines
     assert not any("as 0.0" in line for line in session.lines)
+
+
+def test_figures_by_a_column_count_no_such_row(rows: Project):
+    rows.rows(*({"id": f"q-{name}", "user_prompt": name, "ground_truth": name, "topic": "x"}
+                for name in ("a", "b", "wrong")))  # fmt: skip
+    session = aside(rows, "q-wrong", more=("--osmosis-by=topic",))
+    (value,) = session.report["by"][0]["values"]
+    assert (value["row_indices"], value["total_runs"]) == ([0, 1], 2)
+    assert any(line.split()[:3] == ["x", "2", "1.000"] and line.endswith(" 2/2")
+               for line in session.lines)  # fmt: skip
