@@ -218,7 +218,7 @@ def pytest_sessionfinish(
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
     """A gate that decided on nothing; what an agent in the ini file lacks, where nothing ran."""
     if gate := _idle_gate(config):
-        hint = "no evaluation ran: name data or a marked function, or leave the gate out"
+        hint = "no evaluation ran: name data or mark a test, or leave the gate out"
         terminalreporter.write_line(f"ERROR: --osmosis-gate {gate!r} decided on nothing: {hint}")
     if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and evaluation_of(config) is None:
         given = reader.OptionReader(config)

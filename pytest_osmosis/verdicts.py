@@ -101,7 +101,7 @@ class GateResult:
         return shortened(" ".join(escape_control_chars(self.group or "").split()))
 
     def text_of(self, value: float) -> str:
-        """Return a value of its figure as people read it: of a part of a baseline's in percent."""
+        """Return a value of its figure as people read it: of a part of another's in percent."""
         if self.is_measure and self.gate.endswith("%") and math.isfinite(value):
             return f"{number_text(100.0 * value, 100.0 * self.threshold)}%"
         return number_text(value, self.threshold)

@@ -38,7 +38,7 @@ from .values import OF_FILE, report_of, template_of
 def build(config: pytest.Config, *, of_tests: bool = False) -> SessionSpec:
     """Return the session that options and ini file describe; raise `pytest.UsageError`.
 
-    `of_tests`: it has marked functions alone, to which options are defaults.
+    `of_tests`: it has functions with the marker alone, to which options are defaults.
     """
     given = OptionReader(config)
     invocation_dir, root = config.invocation_params.dir, config.rootpath
@@ -86,8 +86,8 @@ def _require_one(given: OptionReader) -> None:
     if is_alone and len(texts := given("data")) > 1:
         option, second = given.spelled("data"), escape_control_chars(texts[1])
         raise pytest.UsageError(
-            f"{option} {second}: marked functions take one file from the options: name the other "
-            "in the marker, data=..."
+            f"{option} {second}: functions with the marker take one file from the "
+            "options: name the other in the marker, data=..."
         )
 
 

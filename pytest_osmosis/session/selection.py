@@ -80,7 +80,7 @@ def _select(config: pytest.Config) -> Selection:
 
 
 def _is_of_tests(config: pytest.Config, given: OptionReader) -> bool:
-    """Return whether the data is for marked functions: nothing else is there to run on it."""
+    """Return whether the data is for functions with the marker: nothing else can run on it."""
     is_alone = given.raw("agent") is None and given.raw("model") is None
     return is_alone and not takes_place_of_tests(config) and _has_tests(config)
 

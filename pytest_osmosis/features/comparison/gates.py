@@ -19,6 +19,7 @@ from ...analysis.gates.evaluate import (
     CAN_SHOW_NONE,
     Intervals,
     decide,
+    holds,
     lower_bound,
     number_of,
     outcome_between,
@@ -141,6 +142,8 @@ def _with_words(gate: Gate, result: GateResult, both: Matched, span: float) -> G
         detail += f": {units} {CAN_SHOW_NONE}"
     elif result.clusters and result.clusters < LEAST_AWAY:
         detail += f": from {LEAST_AWAY} clusters on there is a number of how large a one would be"
+    elif gate.operator != "==" and not holds(gate.operator, result.figure, gate.threshold):
+        detail += f": {units} say too little of how large one would be"
     return replace(result, detail=detail, sensitivity=shown)
 
 

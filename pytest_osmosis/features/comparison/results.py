@@ -193,14 +193,16 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """What it comes to in a word or three, by the interval of the mean's difference."""
+        """What it comes to in a few words, by the interval of the mean's difference."""
         if not self.differences:
             return "no row is in both"
         if self.is_unchanged:
             return "no difference"
         interval = self.differences[0].paired.interval
         if interval is None or interval.low <= 0.0 <= interval.high:
-            return "no significant difference"
+            rows = len(self.of("regressed"))
+            fell = f"{counted(rows, self.unit)} regressed, " if rows else ""
+            return f"{fell}no significant difference" + (" of the mean" if rows else "")
         return "better" if interval.low > 0.0 else "worse"
 
     @property

@@ -15,7 +15,7 @@ from tests.support.narrow_terminal import COLUMNS, NarrowTerminal
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["eval", "compare", "before.json", "after.json"], "changed    row-1  1/1 -> 0/1"),
+        (["eval", "compare", "before.json", "after.json"], "rows: 1 changed"),
         (["eval", "report", "after.json"], "lowest rows: row-1"),
     ],
 )

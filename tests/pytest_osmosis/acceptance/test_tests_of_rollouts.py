@@ -363,7 +363,10 @@ class TestDataAlone:
             ([], "--osmosis-data needs --osmosis-agent too"),
             (["test_own.py", "-m not osmosis"], "--osmosis-data needs --osmosis-agent too"),
             (["test_own.py", "data.jsonl"], "--osmosis-data needs --osmosis-agent too"),
-            (["test_own.py", "--osmosis-data=b.jsonl"], "b.jsonl: marked functions take one file"),
+            (
+                ["test_own.py", "--osmosis-data=b.jsonl"],
+                "b.jsonl: functions with the marker take one file",
+            ),
         ],
     )
     def test_where_it_is_for_none_it_is_refused(
