@@ -111,7 +111,9 @@ class BreakdownFeature(Feature):
         return self._known[info.name]
 
     def evaluated(self, result: EvalResult) -> EvalResult:
-        """Return the result with its figures by the columns."""
+        """Return the result with its figures by the columns, if there are any."""
+        if not (self._names or self._gated):
+            return result  # a gate on each row alone
         from ...analysis.aggregate import CONFIDENCE
         from ...session.suite_rows import with_row_data
 
