@@ -71,7 +71,7 @@ import os
 
 
 def tell(*words):
-    with open("heard", "a") as file:
+    with open("noted", "a") as file:
         print(os.getpid(), *words, sep="|", file=file)
 
 
@@ -182,7 +182,7 @@ def steady(value: Any) -> Any:
 def heard(folder: Folder) -> dict[str, dict[str, list[str]]]:
     """By process, then by node id: what a plugin's hooks were called with."""
     calls: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for line in (folder.path / "heard").read_text().splitlines():
+    for line in (folder.path / "noted").read_text().splitlines():
         process, call, nodeid = line.split("|")
         calls[process][nodeid].append(call)
     return calls

@@ -69,7 +69,7 @@ def pytest_runtest_logreport(report):
         tell("report", [report])
 
 def tell(kind, found):
-    with open("heard", "a") as file:
+    with open("noted", "a") as file:
         for each in found:
             print(kind, each.nodeid, *each.location[:2], sep="|", file=file)
 """
@@ -105,10 +105,10 @@ def test_items_reports_and_junit_name_the_line_in_every_process(project: Project
         for file, path in (("blanks.jsonl", first), ("../cells.csv", second))
         for row in (1, 2)
     }
-    heard = [line.split("|") for line in (root / "heard").read_text().splitlines()]
+    noted = [line.split("|") for line in (root / "noted").read_text().splitlines()]
     expected = sorted([nodeid, file, str(line - 1)] for nodeid, (file, line) in truth.items())
-    assert sorted(words[1:] for words in heard if words[0] == "report") == expected
-    collected = sorted(words[1:] for words in heard if words[0] == "item")
+    assert sorted(words[1:] for words in noted if words[0] == "report") == expected
+    collected = sorted(words[1:] for words in noted if words[0] == "item")
     assert collected == sorted(expected * max(1, workers))
     places = [
         f"{file}:{line}: {nodeid.partition('::')[2]}: " for nodeid, (file, line) in truth.items()
@@ -141,5 +141,5 @@ def test_own(rollout):
     session = project.run(agent=None, data=None, eval_fn=None)
     rows = [line.split()[1] for line in session.lines if line.startswith("  row  ")]
     assert rows == ["cells.csv:2", "cells.csv:3", "cells.csv:8"]
-    heard = [line.split("|")[2:] for line in (project.path / "heard").read_text().splitlines()]
-    assert {tuple(words) for words in heard} == {("test_it.py", "3"), ("test_it.py", "7")}
+    noted = [line.split("|")[2:] for line in (project.path / "noted").read_text().splitlines()]
+    assert {tuple(words) for words in noted} == {("test_it.py", "3"), ("test_it.py", "7")}

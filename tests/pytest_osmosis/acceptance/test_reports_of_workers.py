@@ -23,7 +23,7 @@ class Listener:
 
 
 def tell(*words):
-    with open("heard", "a") as file:
+    with open("noted", "a") as file:
         print(*words, sep="|", file=file)
 
 
@@ -34,7 +34,7 @@ def pytest_configure(config):
 
 
 def heard(project: Project) -> list[list[str]]:
-    return [line.split("|") for line in (project.path / "heard").read_text().splitlines()]
+    return [line.split("|") for line in (project.path / "noted").read_text().splitlines()]
 
 
 @pytest.mark.slow

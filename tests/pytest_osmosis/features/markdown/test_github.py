@@ -15,8 +15,11 @@ from pytest_osmosis.features.markdown.feature import annotated
 from tests.support.made_results import NASTY, result_of, suite_of
 from tests.support.project import Project
 
-no_line = lambda suite, row: None  # noqa: E731
 COMMAND = re.compile(r"::(error|warning) title=[^,:]+(,file=[^,:]+)?::.+")
+
+
+def no_line(suite: object, row: object) -> None:
+    """Where no row has a line."""
 
 
 def test_rows_that_failed_become_at_most_ten_errors_the_worst_first():
