@@ -46,6 +46,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # until all is imported, al
 
 pytest_plugins = [
     "pytester",
+    "tests.support.fake_platform",
     "tests.support.platform_database",
     "tests.support.platform_server",
 ]

@@ -284,7 +284,7 @@ def test_a_user_logs_in_and_confirms_a_device(
     open_page: Open, violations: Open, platform_server: PlatformServer, ann: Account
 ):
     versions = {"X-Osmosis-CLI-Version": "0.1.0"}
-    with httpx.Client(base_url=platform_server.url, headers=versions) as device:
+    with httpx.Client(base_url=platform_server.url, headers=versions, timeout=60) as device:
         grant = device.post("/api/cli/device/authorize", json={"deviceName": "laptop"}).json()
         url = grant["verification_uri_complete"]
         page = open_page(url, viewport={"width": 375, "height": 700})

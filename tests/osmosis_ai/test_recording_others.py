@@ -135,8 +135,8 @@ class FakeGenai:
         self._url = base_url
         self._api_client = SimpleNamespace(
             vertexai=None, api_key="k", _http_options=SimpleNamespace(httpx_async_client=None),
-            _httpx_client=httpx.Client(trust_env=False),
-            _async_httpx_client=httpx.AsyncClient(trust_env=False), **more,
+            _httpx_client=httpx.Client(trust_env=False, timeout=60),
+            _async_httpx_client=httpx.AsyncClient(trust_env=False, timeout=60), **more,
         )  # fmt: skip
 
     def generate(self, contents: Any, *, stream: bool = False, **more: Any) -> Any:

@@ -50,7 +50,7 @@ def create(client: httpx.Client, content: bytes, name: str = "rows.jsonl") -> di
 def put(url: str, content: bytes | Iterator[bytes]) -> httpx.Response:
     """Send a part as any HTTP client does, without the login."""
     # Without `verify=False` each call would load all certificates, of which plain HTTP has none.
-    return httpx.put(url, content=content, trust_env=False, verify=False)
+    return httpx.put(url, content=content, trust_env=False, verify=False, timeout=60)
 
 
 def send(upload: dict[str, Any], content: bytes, skip: tuple[int, ...] = ()) -> list[Any]:

@@ -38,7 +38,9 @@ def person(platform_server: PlatformServer) -> Account:
 @pytest.fixture(scope="module")
 def device(platform_server: PlatformServer) -> Iterator[httpx.Client]:
     """The client on the device, which has no login yet."""
-    with httpx.Client(base_url=platform_server.url, headers=VERSION, verify=False) as client:
+    with httpx.Client(
+        base_url=platform_server.url, headers=VERSION, verify=False, timeout=60
+    ) as client:
         yield client
 
 

@@ -262,7 +262,9 @@ def test_a_platform_refuses_training_without_a_trainer_and_a_run_too_many(
     with serving(tmp_path, has_trainer=False, limits=ServerLimits(runs=1)) as platform:
         platform.add_dataset()
         headers = platform.account.headers
-        with httpx.Client(base_url=platform.url, headers=headers, verify=False) as client:
+        with httpx.Client(
+            base_url=platform.url, headers=headers, verify=False, timeout=60
+        ) as client:
             answer = client.post(TRAININGS, json=submission())
             assert client.post(EVALS, json=submission()).status_code == 201
             beyond = client.post(EVALS, json=submission())

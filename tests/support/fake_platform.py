@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+import pytest
+
 TOKEN = "token-of-the-login-4711"
 ESCAPES = "\x1b[31mno\u202e"
 STATUSES = {
@@ -115,6 +117,20 @@ def fake_platform(*, tls: bool = False) -> Iterator[FakePlatform]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[FakePlatform]:
+    """The platform of a module's tests."""
+    with fake_platform() as platform:
+        yield platform
+
+
+@pytest.fixture
+def platform(served: FakePlatform) -> FakePlatform:
+    """The module's platform, without what another test has asked or wished."""
+    served.clear()
+    return served
 
 
 class _Server(ThreadingHTTPServer):

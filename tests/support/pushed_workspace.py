@@ -29,17 +29,22 @@ _IDENTITY = {
 }  # fmt: skip
 
 
-def make_workspace(folder: Path, patch: pytest.MonkeyPatch) -> Path:
-    """Make a workspace with a config of each kind, all of it pushed; return its root."""
+def lead_here(folder: Path, origin: str, patch: pytest.MonkeyPatch) -> None:
+    """Let git's origin lead to the bare repository of a folder, never to the network."""
     settings = folder / "user.gitconfig"
     settings.write_text(
         '[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n'
-        f'[url "{folder}/bare.git"]\n\tinsteadOf = {ORIGIN}\n'
+        f'[url "{folder}/bare.git"]\n\tinsteadOf = {origin}\n'
     )
     patch.setenv("GIT_CONFIG_GLOBAL", str(settings))
     patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     for name, value in _IDENTITY.items():
         patch.setenv(name, value)
+
+
+def make_workspace(folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """Make a workspace with a config of each kind, all of it pushed; return its root."""
+    lead_here(folder, ORIGIN, patch)
     root = folder / "workspace"
     for place, text in {
         "rollouts/my-rollout/main.py": "raise SystemExit('never run')\n",

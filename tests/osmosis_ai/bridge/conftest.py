@@ -15,7 +15,7 @@ from osmosis_ai.secret import Secret
 from tests.support.endpoints import Endpoint
 
 PROVIDER_KEY = "sk-provider-0123456789abcdef"
-HTTP = httpx.Client(trust_env=False, verify=False)
+HTTP = httpx.Client(trust_env=False, verify=False, timeout=60)
 
 
 def bridge_to(endpoint: Endpoint) -> Bridge:

@@ -33,14 +33,16 @@ def test_an_offer_of_an_upgrade_is_answered_in_http_1():
     with start_embedded("perfect") as endpoint:
         body = {"model": endpoint.model, "messages": [USER]}
         url = f"{endpoint.base_url}/chat/completions"
-        assert httpx.post(url, json=body, headers=offer).status_code == 200
+        assert httpx.post(url, json=body, headers=offer, timeout=60).status_code == 200
 
 
 @pytest.mark.slow
 def test_a_hundred_clients_at_once_are_served():
     async def all_at_once(endpoint: EmbeddedEndpoint) -> list[int]:
         limits = httpx.Limits(max_connections=100)
-        async with httpx.AsyncClient(base_url=endpoint.base_url, limits=limits) as client:
+        async with httpx.AsyncClient(
+            base_url=endpoint.base_url, limits=limits, timeout=60
+        ) as client:
             body = {"model": endpoint.model, "messages": [USER]}
             calls = (client.post("/chat/completions", json=body) for _ in range(100))
             return [response.status_code for response in await asyncio.gather(*calls)]

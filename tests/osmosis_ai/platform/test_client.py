@@ -42,18 +42,6 @@ class Clock:
         self.now += seconds
 
 
-@pytest.fixture(scope="module")
-def served() -> Iterator[FakePlatform]:
-    with fake_platform() as platform:
-        yield platform
-
-
-@pytest.fixture
-def platform(served: FakePlatform) -> FakePlatform:
-    served.clear()
-    return served
-
-
 @pytest.fixture
 def clock() -> Clock:
     return Clock()

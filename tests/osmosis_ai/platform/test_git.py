@@ -13,13 +13,10 @@ import pytest
 from osmosis_ai.platform.git import GitFacts, find_here, read_facts, read_repository, repository_of
 from osmosis_ai.platform.git_command import GitError, ask
 from osmosis_ai.platform.workspace import WorkspaceError
+from tests.support.pushed_workspace import lead_here
 
 ORIGIN = "https://github.com/Acme/Agents.git"
 TOKEN = "ghp_not0to0be0seen0anywhere0at0all00"
-IDENTITY = {
-    "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b.c",
-    "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b.c",
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +24,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bare repository, and a work tree with one commit that it has; to be copied."""
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
-        configure(folder, patch)
+        lead_here(folder, ORIGIN, patch)
         git(folder, "init", "--quiet", "--template=", "--bare", "bare.git")
         git(folder, "init", "--quiet", "--template=", "tree")
         git(folder / "tree", "remote", "add", "origin", ORIGIN)
@@ -36,24 +33,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def configure(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    """Let the origin lead to the bare repository here, never to the network."""
-    user = folder / "user.gitconfig"
-    user.write_text(
-        '[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n'
-        f'[url "{folder}/bare.git"]\n\tinsteadOf = {ORIGIN}\n'
-    )
-    patch.setenv("GIT_CONFIG_GLOBAL", str(user))
-    patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    for name, value in IDENTITY.items():
-        patch.setenv(name, value)
-
-
 @pytest.fixture
 def pushed(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A work tree whose only commit is on the origin."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    configure(tmp_path, monkeypatch)
+    lead_here(tmp_path, ORIGIN, monkeypatch)
     return tmp_path / "tree"
 
 

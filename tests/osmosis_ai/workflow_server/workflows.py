@@ -65,7 +65,7 @@ class Asking(AgentWorkflow[Config]):
         rollout = get_rollout_context()
         assert rollout is not None
         headers = {"Authorization": f"Bearer {rollout.api_key}"}
-        async with httpx.AsyncClient(trust_env=False, verify=False) as client:
+        async with httpx.AsyncClient(trust_env=False, verify=False, timeout=60) as client:
             reply = await client.post(
                 f"{rollout.chat_completions_url}/chat/completions",
                 json={"messages": ctx.prompt},

@@ -183,7 +183,7 @@ class Sum(AgentWorkflow):
     async def run(self, ctx):
         rollout = get_rollout_context()
         prompt = [{"role": "user", "content": f"{ctx.metadata['left']} {ctx.metadata['right']}"}]
-        async with httpx.AsyncClient(verify=False, trust_env=False) as client:
+        async with httpx.AsyncClient(verify=False, trust_env=False, timeout=60) as client:
             reply = await client.post(
                 f"{rollout.chat_completions_url}/chat/completions",
                 headers={"Authorization": f"Bearer {rollout.api_key}"},

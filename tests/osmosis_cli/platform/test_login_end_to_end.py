@@ -45,7 +45,7 @@ class Browser:
     confirmed: str
 
     def sleep(self, seconds: float) -> None:
-        with httpx.Client(base_url=self.server.url, follow_redirects=True) as browser:
+        with httpx.Client(base_url=self.server.url, follow_redirects=True, timeout=60) as browser:
             login = browser.get("/device", params={"code": self.code()})
             page = browser.post(
                 "/login", data={**hidden(login), "name": "ada", "password": PASSWORD}
@@ -110,7 +110,7 @@ def test_from_a_code_in_the_browser_to_an_upload_after_a_killed_one_and_a_logout
     assert json.loads(out)["logged_out"][0]["revoked"] is True
     said += [out, err]
     headers = {"Authorization": f"Bearer {space['token']}", "X-Osmosis-CLI-Version": "0.1.0"}
-    assert httpx.get(f"{server.url}/api/cli/verify", headers=headers).status_code == 401
+    assert httpx.get(f"{server.url}/api/cli/verify", headers=headers, timeout=60).status_code == 401
     assert "osmosis login" in osmosis("whoami")[2]
     assert not [text for text in said if space["token"] in text or GIT_TOKEN in text]
 

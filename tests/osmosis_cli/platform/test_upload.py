@@ -248,13 +248,23 @@ def import_of(content: bytes, digest: str | None = None) -> dict[str, Any]:
     }
 
 
+def client_of(platform: PlatformServer) -> httpx.Client:
+    """Return the first user's client."""
+    return httpx.Client(base_url=platform.url, headers=platform.account.headers, timeout=60)
+
+
+def asked(platform: PlatformServer, path: str) -> httpx.Response:
+    """Return what the platform says of an uploaded evaluation."""
+    with client_of(platform) as client:
+        return client.get(f"{EVALS}/{path}")
+
+
 def sent(
     platform: PlatformServer, content: bytes, digest: str | None = None
 ) -> tuple[httpx.Response, str]:
     """Upload a file as a client may, whatever is in it; return the last answer, and the id."""
-    headers, body = platform.account.headers, import_of(content, digest)
-    with httpx.Client(base_url=platform.url, headers=headers, timeout=60) as client:
-        begun = client.post(f"{EVALS}/import", json=body)
+    with client_of(platform) as client:
+        begun = client.post(f"{EVALS}/import", json=import_of(content, digest))
         assert begun.status_code == 201, begun.text
         number = begun.json()["id"]
         client.put(begun.json()["upload"]["presigned_url"], content=content).raise_for_status()
@@ -270,10 +280,7 @@ def test_a_report_that_contradicts_its_runs_is_no_run(
     FORGED[sentence](document)
     answer, number = sent(platform_server, json.dumps(document).encode() + b"\n")
     assert (answer.status_code, sentence in answer.json()["error"]) == (422, True), answer.text
-    shown = httpx.get(
-        f"{platform_server.url}{EVALS}/{number}", headers=platform_server.account.headers
-    )
-    assert shown.status_code == 404
+    assert asked(platform_server, number).status_code == 404
     assert not (platform_server.settings.data / "datasets" / number).exists()
 
 
@@ -283,8 +290,7 @@ def test_a_gate_that_needs_what_is_not_uploaded_is_taken_unchecked(platform_serv
     document["gates"] += [{**document["gates"][0], "gate": gate} for gate in others]
     answer, number = sent(platform_server, json.dumps(document).encode() + b"\n")
     assert answer.status_code == 200, answer.text
-    url = f"{platform_server.url}{EVALS}/{number}/report"
-    kept = httpx.get(url, headers=platform_server.account.headers).json()["gates"]
+    kept = asked(platform_server, f"{number}/report").json()["gates"]
     assert ["not checked" in gate["detail"] for gate in kept] == [False, False, True, True]
 
 
@@ -297,11 +303,10 @@ def test_stated_figures_are_not_taken(platform_server: PlatformServer):
     stated["eval_fns"]["rewards:exact"]["mean"] = 1.0
     answer, number = sent(platform_server, json.dumps(document).encode() + b"\n")
     assert answer.status_code == 200, answer.text
-    headers, url = platform_server.account.headers, f"{platform_server.url}{EVALS}/{number}"
-    metrics = httpx.get(f"{url}/metrics", headers=headers).json()
+    metrics = asked(platform_server, f"{number}/metrics").json()
     assert [each["value"] for each in metrics["pass_at_k"]] == [5 / 8, 3 / 4]
     assert metrics["verdict"] == "passed"
-    kept = httpx.get(f"{url}/report", headers=headers).json()
+    kept = asked(platform_server, f"{number}/report").json()
     assert kept["summary"]["eval_fns"]["rewards:exact"]["mean"] == 5 / 8
     assert kept["by"] == report()["by"]
 
@@ -323,10 +328,9 @@ def test_an_upload_that_was_cut_off_shows_nothing_and_another_workspace_sees_non
     platform_server: PlatformServer,
 ):
     other = platform_server.add_workspace()
-    headers = platform_server.account.headers
     content = json.dumps(report(n=2, agent="later")).encode() + b"\n"
     body = import_of(content)
-    with httpx.Client(base_url=platform_server.url, headers=headers, timeout=60) as client:
+    with client_of(platform_server) as client:
         count = client.get(EVALS).json()["total_count"]
         begun = client.post(f"{EVALS}/import", json=body).json()
         datasets = client.get("/api/cli/datasets").json()["datasets"]
@@ -361,8 +365,7 @@ def test_what_a_report_says_of_times_and_commits_is_shown_where_it_can_be_true(
         document["rows"][0]["runs"][0]["answer"] = f"{NASTY}\x00\ud800"
         answer, number = sent(platform_server, json.dumps(document).encode() + b"\n")
         assert answer.status_code == 200, answer.text
-        headers, url = platform_server.account.headers, f"{platform_server.url}{EVALS}/{number}"
-        found = httpx.get(url, headers=headers).json()
+        found = asked(platform_server, number).json()
         assert found["commit_sha"] in (None, "f" * 40)
         run = found["eval_run"]
         assert run["started_at"] in (None, "2026-09-21T14:13:20.000Z")  # that of the other runs
@@ -372,9 +375,7 @@ def test_what_a_report_says_of_times_and_commits_is_shown_where_it_can_be_true(
 def test_two_uploads_of_one_file_at_once_make_one_run(platform_server: PlatformServer):
     content = json.dumps(report(answer="twice")).encode() + b"\n"
     body = import_of(content)
-    with httpx.Client(
-        base_url=platform_server.url, headers=platform_server.account.headers, timeout=60
-    ) as client:
+    with client_of(platform_server) as client:
         begun = [client.post(f"{EVALS}/import", json=body).json() for _ in range(2)]
         for each in begun:
             client.put(each["upload"]["presigned_url"], content=content).raise_for_status()
@@ -390,9 +391,7 @@ def test_an_upload_that_nobody_completes_is_removed_after_a_week(platform_server
     from osmosis_platform.database.models import Dataset, now
     from osmosis_platform.execution.deletion import sweep
 
-    with httpx.Client(
-        base_url=platform_server.url, headers=platform_server.account.headers, timeout=60
-    ) as client:
+    with client_of(platform_server) as client:
         body = import_of(json.dumps(report(answer="left")).encode() + b"\n")
         number = client.post(f"{EVALS}/import", json=body).json()["id"]
     folder = platform_server.settings.data / "datasets" / number

@@ -45,7 +45,9 @@ def log_in(platform_server: PlatformServer) -> Iterator[Callable[[Account], Brow
                 user = session.get_one(User, account.user_id)
                 cookie = browsers.start(session, user, 3600)
             cookies = {SESSION_COOKIE: cookie}
-            client = httpx.Client(base_url=platform_server.url, cookies=cookies, verify=False)
+            client = httpx.Client(
+                base_url=platform_server.url, cookies=cookies, verify=False, timeout=60
+            )
             token = form_token(platform_server.vault, cookie)
             return Browser(stack.enter_context(client), account, token)
 

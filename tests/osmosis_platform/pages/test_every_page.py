@@ -128,7 +128,7 @@ def test_people_see_a_page_where_programs_see_json(me: Browser, monkeypatch: pyt
 def test_cookies_travel_by_https_alone_where_the_platform_is_reached_by_it(tmp_path: Path):
     with (
         serving(tmp_path, public_url="https://osmosis.example.com") as platform,
-        httpx.Client(verify=False) as client,
+        httpx.Client(verify=False, timeout=60) as client,
     ):
         cookie = client.get(f"{platform.url}/login").headers["set-cookie"]
         assert {"HttpOnly", "SameSite=strict", "Secure"} <= set(cookie.split("; "))

@@ -53,7 +53,8 @@ async def behaves(question):
     client = RECORDED if how.startswith("recorded") else ALONE
     how = how.removeprefix("recorded ")
     if how == "uses a tool":
-        httpx.post(SETTINGS["base_url"] + "/chat/completions", json={}).raise_for_status()
+        url = SETTINGS["base_url"] + "/chat/completions"
+        httpx.post(url, json={}, timeout=60).raise_for_status()
     try:
         return await answer(client, asked)
     except openai.APIError as error:
