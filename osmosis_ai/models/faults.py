@@ -100,6 +100,8 @@ class Wording:
     """Where a key is usually; None: what is wanted is no key alone."""
     address: BaseURL | None = None
     """The base URL, if there is one."""
+    served: str | None = None
+    """What to say of the models that it lists; None: it was not asked."""
 
     def __call__(self, fault: CallFault, detail: str, after: str) -> str:
         """Return the sentence; `detail` is redacted, `after` names tries and time."""
@@ -145,7 +147,9 @@ class Wording:
         address = self.address
         if fault.named == "model" and fault.status != 403:
             at = f"{address or self.where} ({fault.status})"
-            return f"model {self.model!r} is not known at {at}{self._whole_name()}"
+            return (
+                f"model {self.model!r} is not known at {at}{self._whole_name()}{self.served or ''}"
+            )
         if not fault.local:
             return f"{refusal}: model {self.model!r} was refused"
         if address is None or not _NO_ROUTE.search(detail.lower()):

@@ -6,9 +6,11 @@ One call is one POST, repeated as the retry policy says, each with a deadline; e
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from yarl import URL
 from ..secret import Redactor, Secret
 from .adaptation import MOST, STREAM, Adaptation
 from .base import NO_HEADERS, NO_PARAMS, ChatCompletion, RateLimit
-from .errors import CallFault
+from .errors import CallFault, ProviderError
 from .faults import Wording
 from .headers import NO_SECRETS, merged_headers
 from .parsing import parse_completion
@@ -33,6 +35,9 @@ from .transport.proxy import find_proxy, unreachable
 if TYPE_CHECKING:
     from .other_apis import OtherAPIs, OtherRequest
     from .passing import Passing
+
+_LISTING_S = 10.0
+"""For so long an endpoint may list its models, whose names a message only adds."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -95,6 +100,7 @@ class OpenAIModel:
             timeout_s=request_timeout_s,
         )
         self._succeeded = False
+        self._listing = asyncio.Lock()
         self._only_whole = False
         """The endpoint refuses to stream."""
         self._others: OtherAPIs | None = None
@@ -143,11 +149,34 @@ class OpenAIModel:
                 if tries < MOST and self._adaptation.learn(failed.fault, sent):
                     tries, before_s = tries + failed.tries, before_s + failed.elapsed_s
                     continue
-                raise self._wording.error(failed, self._redact, succeeded=self._succeeded) from None
+                raise await self._error(failed) from None
             answer.retries, answer.latency_ms = tries + retries, before_s * 1000.0 + ms
             if self._adaptation.is_needed:
                 answer.notes += self._adaptation.notes(request)
             return answer
+
+    async def _error(self, failed: CallFailed) -> ProviderError:
+        """Return what users see of it; of an unknown model with those that the endpoint lists."""
+        is_model = failed.fault.kind == "model_not_found" and failed.fault.named == "model"
+        if is_model and cassettes.inserted is None:  # a cassette holds what agents asked
+            async with self._listing:
+                if self._wording.served is None:
+                    await self._ask_for_models()
+        return self._wording.error(failed, self._redact, succeeded=self._succeeded)
+
+    async def _ask_for_models(self) -> None:
+        from .served import served_instead
+
+        url = URL(self._address.url("/models"), encoded=True)
+        asked = self._client.request(
+            url,
+            b"",
+            method="GET",
+            headers=self._headers,
+            timeout_s=_LISTING_S,
+            proxy=self._proxy,
+        )
+        self._wording = replace(self._wording, served=await served_instead(self.name, asked))
 
     def _other_apis(self) -> OtherAPIs:
         from .other_apis import OtherAPIs

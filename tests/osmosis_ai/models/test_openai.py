@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from osmosis_ai.models.rate_limiter import RateLimiter
 from osmosis_ai.models.retry import RetryPolicy
 from osmosis_ai.secret import Secret
 from tests.support.endpoint_faults import FAULTS
-from tests.support.endpoints import Ask, Endpoint, completion, reply
+from tests.support.endpoints import Ask, Endpoint, Step, completion, reply
 
 KEY = "sk-proj-a+b/c=0123456789"
 FAST = RetryPolicy(base_s=0.01, cap_s=0.02)
@@ -390,17 +390,59 @@ def test_a_refusal_after_good_answers_concerns_its_row_alone(code: str):
         assert not asyncio.run(main(endpoint)).fatal
 
 
+MANY = ["paris", *(f"town-{number}" for number in range(300))]
+
+
 @pytest.mark.parametrize(
-    ("model", "hint"),
+    ("model", "served", "hint"),
     [
-        ("openai/paris", "; at a base URL the name is sent whole: did you mean 'paris'?"),
-        ("Qwen/Qwen3-8B", ""),
+        (
+            "openai/paris",
+            ["paris"],
+            "; at a base URL the name is sent whole: did you mean 'paris'?",
+        ),
+        ("Qwen/Qwen3-8B", ["paris"], "; it serves 'paris'"),
+        ("pari", MANY, "; of its 301 models the nearest are 'paris', "),
+        ("pari", ["a\x1b[31mb", "x" * 99], f"; it serves 'a [31mb', '{'x' * 79}…'"),
     ],
 )
-def test_an_unknown_model_by_its_litellm_name_is_answered_with_the_plain_one(model: str, hint: str):
-    with Endpoint("42", models=["paris"]) as endpoint:
+def test_an_unknown_model_is_answered_with_what_there_is(model: str, served: list[str], hint: str):
+    with Endpoint("42", models=served) as endpoint:
         failure = error(endpoint, model)
-        assert f"at {endpoint.base_url} (404){hint} (" in str(failure)
+        assert f"at {endpoint.base_url} (404){hint}" in str(failure)
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [b"not HTTP", reply(500, {}), reply(200, []), reply(200, {"data": [None, {"id": 5}]})],
+)
+def test_models_that_are_not_listed_are_asked_for_once_and_not_named(listing: bytes):
+    endpoint = Listing("42", models=["paris"])
+    endpoint.listing = listing
+
+    async def main() -> list[str]:
+        chat = opened(endpoint, "pari")
+        failures = await asyncio.gather(*(chat.complete([]) for _ in "abc"), return_exceptions=True)
+        await chat.aclose()
+        return [str(failure) for failure in failures]
+
+    with endpoint:
+        expected = f"model 'pari' is not known at {endpoint.base_url} (404) ("
+        assert all(said.startswith(expected) for said in asyncio.run(main()))
+    assert endpoint.asked == 1
+
+
+class Listing(Endpoint):
+    """An endpoint whose list of models is what a test says."""
+
+    listing = b""
+    asked = 0
+
+    def steps(self, ask: Ask) -> Iterable[Step]:
+        if ask.method == "POST":
+            return super().steps(ask)
+        self.asked += 1
+        return [self.listing]
 
 
 def test_a_path_that_serves_nothing_is_fatal_and_hints_at_v1(shared: Endpoint):
