@@ -124,25 +124,43 @@ def _with_words(gate: Gate, result: GateResult, both: Matched, span: float) -> G
     """Say of a gate that passed whether it holds, or how large a fall would have been shown."""
     if result.outcome != "passed" or result.figure is None:
         return result
+    shown = _sensitivity(gate, both, span)
+    size = "" if shown is None else f"{shown:.2g}{_cheapest(gate, both, span, shown)}"
+    can_fail = bool(size) or _can_fail(gate, both, span)
+    return with_words(gate, result, both, shown, size=size, can_fail=can_fail)
+
+
+def with_words(
+    gate: Gate,
+    result: GateResult,
+    both: Matched,
+    shown: float | None,
+    *,
+    size: str,
+    can_fail: bool,
+) -> GateResult:
+    """Say of a gate that passed that it holds, or what these rows would have shown.
+
+    `size` writes the change that they would, `shown`; without one, `can_fail` says whether the
+    largest change that there can be fails the gate.
+    """
     assert result.low is not None and result.high is not None
     if outcome_between(gate.operator, gate.threshold, result.low, result.high) == "passed":
         return replace(result, detail="holds")
-    missed_by = MISSED_BY[gate.operator]
-    shown = _sensitivity(gate, both, span)
-    detail = f"no {missed_by} shown"
+    detail = f"no {MISSED_BY[gate.operator]} shown"
     units = counted(result.rows, "row")
     if result.clusters:
         units += f" in {counted(result.clusters, 'cluster')}"
-    if shown is not None:
+    if size:
         runs = dict.fromkeys((both.current.n, both.baseline.n))
-        design = f"{units} x {' and '.join(map(str, runs))}"
-        detail += f": these {design} would show one of {shown:.2g}"
-        detail += _cheapest(gate, both, span, shown)
-    elif not _can_fail(gate, both, span):
+        detail += f": these {units} x {' and '.join(map(str, runs))} would show one of {size}"
+    elif not can_fail:
         detail += f": {units} {CAN_SHOW_NONE}"
     elif result.clusters and result.clusters < LEAST_AWAY:
         detail += f": from {LEAST_AWAY} clusters on there is a number of how large a one would be"
-    elif gate.operator != "==" and not holds(gate.operator, result.figure, gate.threshold):
+    elif gate.operator != "==" and not (
+        result.figure is not None and holds(gate.operator, result.figure, gate.threshold)
+    ):
         detail += f": {units} say too little of how large one would be"
     return replace(result, detail=detail, sensitivity=shown)
 

@@ -18,12 +18,10 @@ import numpy as np
 
 from ...analysis.aggregate import CONFIDENCE
 from ...analysis.gates.evaluate import (
-    CAN_SHOW_NONE,
     Intervals,
     decide,
     lower_bound,
     number_of,
-    outcome_between,
     too_few,
     unmeasured,
     upper_bound,
@@ -33,10 +31,10 @@ from ...analysis.statistics import student_t
 from ...analysis.statistics.designs import LEAST_AWAY, POWER
 from ...analysis.statistics.estimators import mean
 from ...analysis.statistics.paired import METHOD, Padded
-from ...escaping import counted, number_text
+from ...escaping import number_text
 from ...verdicts import POINT_ESTIMATES, Interval
 from ..numbers.summaries import numbers_of
-from .gates import MISSED_BY, unless_shown
+from .gates import MISSED_BY, unless_shown, with_words
 from .matched import Matched
 from .row_matching import match_rows
 
@@ -97,12 +95,12 @@ def against(
     result = decide(gate, found, Intervals(figure, *limits, confidence), rows=rows)
     result = replace(result, clusters=number_of(clusters))
     if confidence is not None:
-        words = too_few(result.clusters)
+        result = replace(result, detail=too_few(result.clusters))
     else:
         outcome = unless_shown(gate, found, (least, most))
         result = replace(result, outcome=outcome, more_rows=None)
-        result, words = _with_words(gate, result, both, numbers, level)
-    return replace(result, detail="; ".join(filter(None, [means, words])))
+        result = _with_words(gate, result, both, numbers, level)
+    return replace(result, detail="; ".join(filter(None, [means, result.detail])))
 
 
 class _Numbers:
@@ -200,27 +198,18 @@ def _filled(numbers: Floats, fill: float) -> Floats:
 
 def _with_words(
     gate: Gate, result: GateResult, both: Matched, numbers: _Numbers, level: float
-) -> tuple[GateResult, str]:
+) -> GateResult:
     """Say of a gate that passed whether it holds, or how large a rise would have been shown."""
     if result.outcome != "passed":
-        return result, ""
-    assert result.low is not None and result.high is not None
-    if outcome_between(gate.operator, gate.threshold, result.low, result.high) == "passed":
-        return result, "holds"
-    words = f"no {MISSED_BY[gate.operator]} shown"
-    units = counted(result.rows, "row")
-    if result.clusters:
-        units += f" in {counted(result.clusters, 'cluster')}"
+        return result
     most = _Numbers(np.ones(result.rows), np.zeros(result.rows), numbers.clusters, False)
     limits = most.limits(1.0, level)
-    if limits is None or limits[0] <= 0.0:
-        return result, f"{words}: {units} {CAN_SHOW_NONE}"
-    shown = _sensitivity(gate, numbers, level)
+    can_fail = limits is not None and limits[0] > 0.0
+    shown = _sensitivity(gate, numbers, level) if can_fail else None
+    size = ""
     if shown is not None:
         size = f"{100.0 * shown:.0f}%" if gate.is_relative else f"{shown:.2g}"
-        runs = dict.fromkeys((both.current.n, both.baseline.n))
-        words += f": these {units} x {' and '.join(map(str, runs))} would show one of {size}"
-    return replace(result, sensitivity=shown), words
+    return with_words(gate, result, both, shown, size=size, can_fail=can_fail)
 
 
 def _sensitivity(gate: Gate, numbers: _Numbers, level: float) -> float | None:
