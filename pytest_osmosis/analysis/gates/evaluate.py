@@ -14,6 +14,7 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ...escaping import counted, shortened
@@ -84,12 +85,14 @@ def evaluate(
     gate = resolved(gate, eval_fns=table.eval_fns, n=table.n, references=there)
     if (problem := _lacks_threshold(gate, table)) is not None:
         return unmeasured(gate, problem)
+    own = OWN_VERDICTS.get(gate.metric.kind)
     if gate.prefix:
-        return PREFIXES[gate.prefix.partition(" ")[0]](gate, table, references, confidence)
+        own = PREFIXES[gate.prefix.partition(" ")[0]]
+    if own is not None:
+        decided: GateResult = import_module(own).verdict(gate, table, references, confidence)
+        return decided
     if gate.minus is not None:
         return DIFFERENCES[gate.minus](gate, table, references[gate.minus], confidence)
-    if (own := OWN_VERDICTS.get(gate.metric.kind)) is not None:
-        return own(gate, table, references, confidence)
     metric, found = gate.metric, bounds(gate.metric, table)
     if found is None:
         return unmeasured(gate, "there are no runs to measure")

@@ -6,7 +6,7 @@ a name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -72,16 +72,11 @@ DIFFERENCES: dict[str, Callable[[Gate, ScoreTable, ScoreTable, float | None], Ga
 EACH = "each"
 """What stands before a column and a gate that holds for each of its values."""
 
-_Verdict = Callable[
-    ["Gate", "ScoreTable", "Mapping[str, ScoreTable]", "float | None"], "GateResult"
-]
-"""By the table, what features bring to it by name, and a confidence."""
+OWN_VERDICTS: dict[str, str] = {}
+"""Metrics whose gates a feature decides: the module whose `verdict` does, imported for it."""
 
-OWN_VERDICTS: dict[str, _Verdict] = {}
-"""Metrics whose gates a feature decides."""
-
-PREFIXES: dict[str, _Verdict] = {}
-"""What may stand before a gate, `NAME COLUMN: GATE`: what decides it then."""
+PREFIXES: dict[str, str] = {}
+"""What may stand before a gate, `NAME COLUMN: GATE`: the module whose `verdict` decides it then."""
 
 CHECKS: list[Callable[[Gate, Collection[SuiteInfo], Collection[SuiteInfo]], None]] = []
 """Raise GateError for a gate, by the suites that have gates and those that it is about."""

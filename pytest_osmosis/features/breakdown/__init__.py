@@ -9,12 +9,7 @@ from ...options.table import FeatureEntry, Option, OptionSet
 from ...reports.formats import SectionFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ...analysis.gates.names import Gate
-    from ...analysis.score_table import ScoreTable
     from ...options.reader import OptionReader
-    from ...verdicts import GateResult
 
 
 def _read(given: OptionReader) -> tuple[str, ...] | None:
@@ -24,19 +19,8 @@ def _read(given: OptionReader) -> tuple[str, ...] | None:
     return names if names or gates else None
 
 
-def _verdict(
-    gate: Gate,
-    table: ScoreTable,
-    references: Mapping[str, ScoreTable],
-    confidence: float | None,
-) -> GateResult:
-    from .gates import verdict
-
-    return verdict(gate, table, references, confidence)
-
-
 def _register() -> None:
-    PREFIXES[EACH] = _verdict
+    PREFIXES[EACH] = f"{__name__}.gates"
 
 
 BREAKDOWN = FeatureEntry(
