@@ -186,8 +186,13 @@ class Section:
         """Return `ColumnTable`s of `reports.tables`, which reports show below the suite's own."""
         return ()
 
-    def lines(self, suite: SuiteResult, *, is_titled: bool, width: int) -> Iterable[str]:
-        """Return its lines in the summary; `is_titled`: below the name of one of several suites."""
+    def lines(
+        self, suite: SuiteResult, *, is_titled: bool, width: int, verbose: bool
+    ) -> Iterable[str]:
+        """Return its lines in the summary.
+
+        `is_titled`: below the name of one of several suites; `verbose`: more than is counted.
+        """
         return ()
 
     def usage(self, suite: SuiteResult) -> Iterable[str]:

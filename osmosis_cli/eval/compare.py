@@ -51,8 +51,13 @@ confidence_option = click.option(
     "reports", nargs=-1, required=True, metavar="A.json B.json...", type=click.Path(path_type=Path)
 )
 @confidence_option
+@click.option(
+    "-v", "--verbose", is_flag=True, help="List every row that differs, not only what is shown."
+)
 @json_option
-def compare_command(reports: tuple[Path, ...], confidence: float, as_json: bool) -> None:
+def compare_command(
+    reports: tuple[Path, ...], confidence: float, verbose: bool, as_json: bool
+) -> None:
     """Compare reports with the first one, row by row: the same rows, paired."""
     if len(reports) < 2:
         raise click.UsageError("two reports or more are needed: the first is the baseline")
@@ -68,7 +73,7 @@ def compare_command(reports: tuple[Path, ...], confidence: float, as_json: bool)
     for number, (path, pairs, alone) in enumerate(compared):
         if number:
             say("")
-        for line in _lines(reports[0], path, pairs, alone):
+        for line in _lines(reports[0], path, pairs, alone, verbose=verbose):
             say(line)
 
 
@@ -112,7 +117,12 @@ def _refuse_strangers(found: list[ComparedSuite], paths: tuple[Path, Path]) -> N
 
 
 def _lines(
-    baseline: Path, current: Path, pairs: list[ComparedSuite], alone: list[str]
+    baseline: Path,
+    current: Path,
+    pairs: list[ComparedSuite],
+    alone: list[str],
+    *,
+    verbose: bool,
 ) -> Iterator[str]:
     from pytest_osmosis.features.comparison.section import changes
     from pytest_osmosis.reports.summary import COLUMNS
@@ -136,7 +146,7 @@ def _lines(
             yield from wrap(f"note: {note}", width, subsequent_indent="  ")
         for comparison in pair.report.comparisons:
             yield ""
-            yield from changes(comparison, width=width)
+            yield from changes(comparison, width=width, verbose=verbose)
     if alone:
         yield from ["", f"not compared, in one report only: {', '.join(alone)}"]
 

@@ -36,7 +36,9 @@ _RESUME = "run the same command again to resume"
 _BELOW_ERROR = " " * len("ERROR: ")
 
 
-def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> list[str]:
+def summary(
+    result: EvalResult, *, kept: bool = True, width: int = COLUMNS, verbose: bool = False
+) -> list[str]:
     """Return the lines below the summary's title; `kept`: the same command can resume."""
     if (refused := refusal(result)) is not None:
         return list(_refused(result, refused, width))
@@ -52,7 +54,8 @@ def summary(result: EvalResult, *, kept: bool = True, width: int = COLUMNS) -> l
         if lines:
             lines.append("")
         is_cut = bool(result.interrupted or result.halted) and len(result.suites) == 1
-        lines.extend(_suite(suite, width, titled=len(result.suites) > 1, counts=not is_cut))
+        titled = len(result.suites) > 1
+        lines.extend(_suite(suite, width, titled=titled, counts=not is_cut, verbose=verbose))
     if result.halted:
         lines += ["", f"stopped: {result.halted}"]
     if result.is_decided:
@@ -105,7 +108,14 @@ def _refused(result: EvalResult, run: RunResult, width: int) -> Iterator[str]:
         yield from indented(f"gates: {gates}", width, _BELOW_ERROR)
 
 
-def _suite(suite: SuiteResult, width: int, *, titled: bool, counts: bool = True) -> Iterator[str]:
+def _suite(
+    suite: SuiteResult,
+    width: int,
+    *,
+    titled: bool,
+    counts: bool = True,
+    verbose: bool = False,
+) -> Iterator[str]:
     """What there is to say of one evaluation; `counts` unless something else says what ended."""
     if titled:
         yield suite.info.name
@@ -122,7 +132,7 @@ def _suite(suite: SuiteResult, width: int, *, titled: bool, counts: bool = True)
         yield from _gates(suite.verdicts, width)
         yield ""
     for section in suite.sections.values():
-        yield from section.lines(suite, is_titled=titled, width=width)
+        yield from section.lines(suite, is_titled=titled, width=width, verbose=verbose)
     yield from _notes(suite, width, counts=counts)
 
 

@@ -143,7 +143,9 @@ class SessionOutputs:
         screen = Screen(terminal)
         screen.title("osmosis summary")
         kept = any(map(self._store.keeps, suites))
-        screen.lines(map(escape_control_chars, summary(result, kept=kept, width=screen.width)))
+        verbose = self._config.get_verbosity() > 0
+        lines = summary(result, kept=kept, width=screen.width, verbose=verbose)
+        screen.lines(map(escape_control_chars, lines))
         if step := next_step(result, self._store.keeps):
             screen.line(step)
         for lines in self._config.hook.pytest_osmosis_summary(result=result, config=self._config):

@@ -66,7 +66,9 @@ class BaselineReport(Section):
         """Whether it has what a run of the baseline answered."""
         return any(run.result.answer for runs in self.earlier.values() for run in runs)
 
-    def lines(self, suite: SuiteResult, *, is_titled: bool, width: int) -> Iterator[str]:
+    def lines(
+        self, suite: SuiteResult, *, is_titled: bool, width: int, verbose: bool
+    ) -> Iterator[str]:
         """Yield its lines in the summary; a candidate's are in the tables ahead of all suites."""
         if is_titled and suite.info.leader:
             return
@@ -74,7 +76,7 @@ class BaselineReport(Section):
         for note in self.notes:
             yield from indented(note, width, "  ")
         for comparison in self.comparisons:
-            yield from changes(comparison, width=width)
+            yield from changes(comparison, width=width, verbose=verbose)
         yield ""
 
     def usage(self, suite: SuiteResult) -> Iterator[str]:
@@ -192,15 +194,23 @@ def _changed(change: Change) -> Fields:
 # ---- the terminal
 
 
-def changes(each: Comparison, *, width: int = COLUMNS) -> Iterator[str]:
-    """Yield the lines about one eval function: the verdict, what regressed, then the figures."""
+def changes(each: Comparison, *, width: int = COLUMNS, verbose: bool = False) -> Iterator[str]:
+    """Yield the lines about one eval function: the verdict, what regressed, then the figures.
+
+    `verbose`: every row that differs, those that chance explains too.
+    """
     title = f"{each.eval_fn}, {counted(each.rows, 'row')} compared: {each.verdict}"
     yield from indented(title, width)
     if each.is_unchanged:
         return
     if each.moved:
         yield from indented(f"{each.unit}s: {each.counts}", width, "  ")
-        yield from _moved(each.shown, width)
+        rows = each.shown[:CHANGED_SHOWN]
+        if verbose:
+            rows = [*each.shown, *each.of("changed")]
+        yield from _moved(rows, width)
+        if len(rows) < len(each.shown):
+            yield f"    and {len(each.shown) - len(rows)} more: -v lists them"
         yield ""
     yield from (f"  {line}" for line in fitted(each.table, width - 2))
     if each.moved:
@@ -208,14 +218,12 @@ def changes(each: Comparison, *, width: int = COLUMNS) -> Iterator[str]:
 
 
 def _moved(rows: Sequence[Change], width: int) -> Iterator[str]:
-    for row in rows[:CHANGED_SHOWN]:
+    for row in rows:
         name = shortened(" ".join(row.name.split()))
         yield f"    {row.verdict:<9}  {name}  {row.figures}"
         for label, answer in (("baseline", row.baseline_answer), ("current", row.answer)):
             if answer:
                 yield f"      {label:<8}  {_short(answer, width)}"
-    if len(rows) > CHANGED_SHOWN:
-        yield f"    and {len(rows) - CHANGED_SHOWN} more"
 
 
 def _short(text: str, width: int) -> str:

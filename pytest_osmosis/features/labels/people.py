@@ -95,7 +95,9 @@ class People(Section):
                 found[each.eval_fn] = (*marks, *each.marks), other + each.other_rubric
         return _people(whole, found, whole.confidence)
 
-    def lines(self, suite: SuiteResult, *, is_titled: bool, width: int) -> Iterable[str]:
+    def lines(
+        self, suite: SuiteResult, *, is_titled: bool, width: int, verbose: bool
+    ) -> Iterable[str]:
         """Return its lines in the summary."""
         from ...reports.summary import indented
 

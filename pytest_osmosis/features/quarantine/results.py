@@ -30,7 +30,9 @@ class Quarantine(Section):
         """Return the section of a whole suite, computed again."""
         return quarantined(whole).sections.get("quarantine")
 
-    def lines(self, suite: SuiteResult, *, is_titled: bool, width: int) -> Iterable[str]:
+    def lines(
+        self, suite: SuiteResult, *, is_titled: bool, width: int, verbose: bool
+    ) -> Iterable[str]:
         """Return its lines in the summary."""
         return self.in_short()
 

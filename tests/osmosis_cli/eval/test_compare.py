@@ -65,6 +65,18 @@ def test_it_tells_the_difference_and_which_rows_regressed_or_improved(written: W
     assert max(map(len, lines)) <= 80
 
 
+def test_rows_that_chance_explains_are_listed_by_v(written: Written):
+    before = written("before.json", suite_of([[1.0] * 5] * 14))
+    after = written("after.json", suite_of([[0.0] * 5] * 12 + [[0.0, *[1.0] * 4]] * 2))
+
+    def listed(*words: str) -> list[str]:
+        lines = compare(before, after, *words).output.splitlines()
+        return [line.split("  ")[2] for line in lines if line.startswith("    ") and line[4] != " "]
+
+    assert listed() == [*["regressed"] * 10, "and 2 more: -v lists them"]
+    assert listed("-v") == [*["regressed"] * 12, *["changed"] * 2]
+
+
 @pytest.mark.parametrize(("later", "word"), [(0.0, "worse"), (0.5, "better")])
 def test_it_begins_with_what_the_comparison_comes_to(
     written: Written, monkeypatch: pytest.MonkeyPatch, later: float, word: str

@@ -87,6 +87,15 @@ def test_rows_that_changed_are_named_with_both_answers(
     assert "regressed  row-4  5/5 → 0/5, p of its runs 0.008" in text
 
 
+def test_rows_that_chance_explains_are_listed_by_v(compared: Project, model: Model):
+    model.wrong["m"] = {NAMES[1]}
+    compared.run("--osmosis-no-journal", output="base.json")
+    model.wrong["m"] = set()
+    usual, verbose = (compared.run(COMPARE, *more) for more in ((), ("-v",)))
+    line = "changed    row-1  0/1 → 1/1"
+    assert [line in summary(session) for session in (usual, verbose)] == [False, True]
+
+
 def test_every_row_that_differs_has_the_baselines_runs(compared: Project, model: Model):
     model.wrong["m"] = {NAMES[1]}
     compared.run("--osmosis-no-journal", output="base.json")
