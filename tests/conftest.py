@@ -85,7 +85,7 @@ settings.load_profile("quick")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add what other Pythons and the oldest versions are tested with."""
+    """Add what the oldest versions are tested with."""
     parser.addoption(
         "--ends-of-tables",
         action="store_true",

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from .other_apis import OtherAPIs, OtherRequest
     from .passing import Passing
 
-_LISTING_S = 10.0
-"""For so long an endpoint may list its models, whose names a message only adds."""
-
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -161,22 +158,13 @@ class OpenAIModel:
         if is_model and cassettes.inserted is None:  # a cassette holds what agents asked
             async with self._listing:
                 if self._wording.served is None:
-                    await self._ask_for_models()
+                    from .served import served_instead
+
+                    url = self._address.url("/models")
+                    ask = partial(self._client.request, headers=self._headers, proxy=self._proxy)
+                    served = await served_instead(self.name, url, ask)
+                    self._wording = replace(self._wording, served=served)
         return self._wording.error(failed, self._redact, succeeded=self._succeeded)
-
-    async def _ask_for_models(self) -> None:
-        from .served import served_instead
-
-        url = URL(self._address.url("/models"), encoded=True)
-        asked = self._client.request(
-            url,
-            b"",
-            method="GET",
-            headers=self._headers,
-            timeout_s=_LISTING_S,
-            proxy=self._proxy,
-        )
-        self._wording = replace(self._wording, served=await served_instead(self.name, asked))
 
     def _other_apis(self) -> OtherAPIs:
         from .other_apis import OtherAPIs

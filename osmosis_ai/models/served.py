@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from difflib import get_close_matches
+
+from yarl import URL
 
 from .errors import CallFault, clip
 from .parsing import load_object
 from .transport.exchange import ClientClosed, Reply
 
 _SHOWN = 5
+_TIMEOUT_S = 10.0
 _NAME_CHARS = 80
 
 
-async def served_instead(model: str, asked: Awaitable[Reply]) -> str:
-    """Return what to say of the models in the reply to `GET /models`; empty if it lists none."""
+async def served_instead(model: str, url: str, ask: Callable[..., Awaitable[Reply]]) -> str:
+    """Return what to say of the models that a URL lists; empty where it lists none."""
     names: list[str] = []
     with suppress(CallFault, ClientClosed):
-        reply = await asked
+        reply = await ask(URL(url, encoded=True), b"", method="GET", timeout_s=_TIMEOUT_S)
         listed = load_object(reply).get("data") if reply.status == 200 else None
         for each in listed if isinstance(listed, list) else ():
             if isinstance(each, dict) and isinstance(each.get("id"), str):
