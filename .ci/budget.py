@@ -24,7 +24,7 @@ MOST = {
     "osmosis_executors": 11_420,
     "osmosis_platform": 101_210,
     "pytest_osmosis": 284_910,
-    "tests": 516_900,
+    "tests": 516_915,
 }
 PAGES = (".css", ".html", ".js")
 NO_CODE = frozenset(
