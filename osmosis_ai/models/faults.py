@@ -148,7 +148,8 @@ class Wording:
         if fault.named == "model" and fault.status != 403:
             at = f"{address or self.where} ({fault.status})"
             return (
-                f"model {self.model!r} is not known at {at}{self._whole_name()}{self.served or ''}"
+                f"model {self.model!r} is not known at {at}"
+                f"{self._whole_name() or self.served or ''}"
             )
         if not fault.local:
             return f"{refusal}: model {self.model!r} was refused"

@@ -399,9 +399,9 @@ MANY = ["paris", *(f"town-{number}" for number in range(300))]
         (
             "openai/paris",
             ["paris"],
-            "; at a base URL the name is sent whole: did you mean 'paris'?",
+            "; at a base URL the name is sent whole: did you mean 'paris'? (",
         ),
-        ("Qwen/Qwen3-8B", ["paris"], "; it serves 'paris'"),
+        ("Qwen/Qwen3-8B", ["paris"], "; it serves 'paris' ("),
         ("pari", MANY, "; of its 301 models the nearest are 'paris', "),
         ("pari", ["a\x1b[31mb", "x" * 99], f"; it serves 'a [31mb', '{'x' * 79}…'"),
     ],
